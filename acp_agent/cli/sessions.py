@@ -11,7 +11,7 @@ from pathlib import Path
 
 from acp_agent.app import open_database
 from acp_agent.cli.terminal.sessions import ALL, matching, row_of, session_ids
-from acp_agent.config import home_dir
+from acp_agent.config import home_dir, load_settings
 from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import InvalidParamsError
 from acp_agent.session.log import fork_session, move_session, remove_transcript, rename_session
@@ -97,12 +97,16 @@ async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
         case "move":
             directory = _directory(arguments.directory)
             [session_id] = await _named(store, [arguments.id])
-            await move_session(store, session_id, directory)
-            print(f"{session_id} now belongs to {directory}.")
+            mode = load_settings(os.environ, directory).mode
+            notice = await move_session(store, session_id, directory, mode)
+            print(f"{session_id} now belongs to {directory}. {notice}".rstrip())
         case "fork":
             [session_id] = await _named(store, [arguments.id])
-            record, made = await store.record(session_id), new_id("sess")
-            await fork_session(store, session_id, arguments.at, record.cwd, record.additional_directories, made)
+            record = await store.record(session_id)
+            made = new_id("sess")
+            directories = (record.cwd, record.additional_directories)
+            mode = load_settings(os.environ, Path(record.cwd)).mode
+            await fork_session(store, session_id, arguments.at, *directories, made, mode)
             print(made)
         case _:
             archived = "only" if arguments.archived else "exclude"

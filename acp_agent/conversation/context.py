@@ -210,6 +210,13 @@ class Context:
                 break
         return ()
 
+    def covers(self, cwd: str, additional_directories: Iterable[str]) -> bool:
+        """Return whether what the user has allowed in this session holds in these directories.
+
+        :param cwd: absolute path of the working directory.
+        """
+        return cwd == self.cwd and {*additional_directories} <= {*self.additional_directories}
+
     def images_refused_by(self, model: str) -> frozenset[str]:
         """Return the images that a model's provider does not accept, as SHA-256 of their bytes.
 
@@ -246,16 +253,24 @@ class Context:
     def _changes(self, seq: int, event: Event) -> dict[str, Any]:
         """Return the fields that change with an event."""
         match event:
-            case SessionForked(cwd=cwd, additional_directories=more):
-                return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
-            case DirectoriesChanged(cwd=cwd, additional_directories=more, root=root):
-                widened = (cwd and cwd != self.cwd) or {*more} - {*self.additional_directories}
+            case SessionForked(cwd=cwd, additional_directories=more, mode=mode):
+                return {
+                    "cwd": cwd,
+                    "additional_directories": more,
+                    "mode": mode or self.mode,
+                    "grants": frozenset(),
+                    "cost": 0.0,
+                }
+            case DirectoriesChanged(cwd=cwd, additional_directories=more, root=root, mode=mode):
                 return {
                     "cwd": cwd or self.cwd,
                     "additional_directories": more,
                     "root": root or self.root,
-                    "grants": frozenset() if widened else self.grants,
+                    "mode": mode or self.mode,
+                    "grants": self.grants if self.covers(cwd or self.cwd, more) else frozenset(),
                 }
+            case ModeChanged(scope="opening"):
+                return {}
             case InstructionsLoaded():
                 sections = event.sections or sections_in(event.text)
                 declared = replace(self.declared, sections=sections)

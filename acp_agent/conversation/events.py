@@ -59,12 +59,14 @@ class SessionForked:
     :ivar source: the other session's id.
     :ivar at: seq of the last entry that was copied.
     :ivar additional_directories: all of them.
+    :ivar mode: the mode of the new session; empty for that of the other one.
     """
 
     source: str
     at: int
     cwd: str
     additional_directories: tuple[str, ...] = ()
+    mode: str = ""
     kind: Literal["session_forked"] = "session_forked"
 
 
@@ -240,9 +242,14 @@ class PlanChanged:
 
 @frozen
 class ModeChanged:
-    """The session works in another mode from here on."""
+    """The session works in another mode from here on.
+
+    :ivar scope: for how long: from here on; or until the session is closed, if it is open in another directory than its
+        own.
+    """
 
     mode: str
+    scope: Literal["session", "opening"] = "session"
     kind: Literal["mode_changed"] = "mode_changed"
 
 
@@ -277,11 +284,14 @@ class DirectoriesChanged:
     :ivar additional_directories: all additional directories.
     :ivar cwd: absolute path of the working directory; empty if it has not changed.
     :ivar root: absolute path of the project's root; empty if it has not changed.
+    :ivar mode: the mode from here on, since the former one was chosen for other directories; empty if it has not
+        changed.
     """
 
     additional_directories: tuple[str, ...]
     cwd: str = ""
     root: str = ""
+    mode: str = ""
     kind: Literal["directories_changed"] = "directories_changed"
 
 

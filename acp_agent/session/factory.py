@@ -30,7 +30,7 @@ from acp_agent.sandbox.roots import moved_root
 from acp_agent.session.actor import PartsLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
-from acp_agent.session.log import SessionLog, Source
+from acp_agent.session.log import SessionLog, Source, mode_in, mode_notice
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import SessionModels
@@ -80,12 +80,16 @@ async def open_session(
         settings = services.settings(directories[0])
         log = await _new_log(services.store, session_id, directories, settings)
     else:
-        log = await _open_log(services, session_id, directories)
+        log = SessionLog(services.store, session_id, await services.store.context(session_id))
         root = await to_thread.run_sync(_root_of, log.context, directories[0], services.home)
         settings = services.settings(directories[0], root)
+    former = log.context
+    if source != "new" and not services.store.is_read_only:
+        await _update_directories(log, directories, settings)
     writable = writable_folders(directories[0], settings.sandbox.write)
     await to_thread.run_sync(distrust, directories, writable, await services.store.places())
     state = SessionState(session_id, directories, settings, log, source, mcp_servers)
+    state.mode_elsewhere = _mode_elsewhere(state)
     notices = Notices(show, as_messages=not client.shows_notices, found=state.made)
     models: SessionModels | None = None
     session: Session | None = None
@@ -102,6 +106,8 @@ async def open_session(
                     f"there. If it was moved: `acp-agent sessions move {session_id} NEW_DIRECTORY`, then open the "
                     "session again."
                 )
+            if changed := mode_notice(former.mode, state.mode):
+                await notices.tell(changed)
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
             toolbox = Toolbox(state, client, mcp)
@@ -156,21 +162,31 @@ async def _new_log(
     return SessionLog(store, session_id, Context.from_log(events))
 
 
-async def _open_log(services: Services, session_id: str, directories: tuple[Path, ...]) -> SessionLog:
-    """Open a session's log, and update its directories and the root of its project."""
-    store = services.store
+async def _update_directories(log: SessionLog, directories: tuple[Path, ...], settings: Settings) -> None:
+    """Update the directories of a session and the root of its project in the log, and the mode that it has there."""
     cwd, *additional = map(str, directories)
-    log = SessionLog(store, session_id, await store.context(session_id))
-    if store.is_read_only:
-        return log
     context = log.context
     was_moved = await to_thread.run_sync(_was_moved, context.cwd, directories[0])
-    root = str(await to_thread.run_sync(_root_of, context, directories[0], services.home))
+    root = str(settings.root or "")
     is_at_home = was_moved or context.cwd == cwd
     if was_moved or tuple(additional) != context.additional_directories or (is_at_home and root != context.root):
-        changed = DirectoriesChanged(tuple(additional), cwd if was_moved else "", root if is_at_home else "")
+        home = cwd if was_moved else context.cwd
+        mode = mode_in(context, home, additional, settings.mode)
+        changed = DirectoriesChanged(
+            tuple(additional),
+            cwd if was_moved else "",
+            root if is_at_home else "",
+            "" if mode == context.mode else mode,
+        )
         await log.change(changed)
-    return log
+
+
+def _mode_elsewhere(state: SessionState) -> str:
+    """Return the mode of a session that is open in other directories than the log names; empty if in the same."""
+    cwd, *additional = map(str, state.directories)
+    if state.context.covers(cwd, additional):
+        return ""
+    return mode_in(state.context, cwd, additional, state.settings.mode)
 
 
 def _root_of(context: Context, cwd: Path, home: Path) -> Path:

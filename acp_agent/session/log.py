@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 
+from acp_agent.config.settings import MODES, Mode
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -206,15 +207,18 @@ async def fork_session(
     cwd: str,
     additional_directories: Sequence[str],
     made: str,
+    mode: Mode,
 ) -> None:
     """Create a stored session that continues another one from a given point.
 
-    The fork has the history, compactions, pins, plan, mode and model of the other session, but not its permissions.
+    The fork has the history, compactions, pins, plan and model of the other session, but not its permissions. It has
+    its mode as well, as far as `mode_in` allows.
 
     :param at: seq of the last entry to copy, or id of the last message to copy; None copies everything.
     :param cwd: absolute path of the new session's working directory.
     :param additional_directories: absolute paths.
     :param made: the new session's id.
+    :param mode: the mode of a new session in these directories.
     :raises SessionNotFoundError: if there is no such session.
     :raises InvalidParamsError: if the session has no such entry or message.
     """
@@ -223,7 +227,10 @@ async def fork_session(
         at = record.head
     elif isinstance(at, str):
         at = await _end_of_message(store, session_id, at)
-    events: list[Event] = [SessionForked(session_id, at, cwd, tuple(additional_directories))]
+    context = await store.context_at(session_id, at)
+    kept = mode_in(context, cwd, additional_directories, mode)
+    forked = SessionForked(session_id, at, cwd, tuple(additional_directories), "" if kept == context.mode else kept)
+    events: list[Event] = [forked]
     if record.title:
         others = (await store.list(record.cwd, limit=_MANY, archived="include")).sessions
         events.append(TitleChanged(fork_title(record.title, {other.title for other in others})))
@@ -253,26 +260,56 @@ async def rename_session(store: SessionStore, session_id: str, title: str) -> No
     await log.change(TitleChanged(title, "user"))
 
 
-async def move_session(store: SessionStore, session_id: str, cwd: Path) -> None:
+async def move_session(store: SessionStore, session_id: str, cwd: Path, mode: Mode) -> str:
     """Change the working directory of a stored session, after the directory was moved.
 
     Missing additional directories inside the old directory are assumed to have moved with it.
 
     :param cwd: absolute path of the new directory.
+    :param mode: the mode of a new session there.
+    :returns: what the user should know about the session's mode; empty if the mode is still the same.
     :raises SessionNotFoundError: if there is no such session.
     """
     log = SessionLog(store, session_id, await store.context(session_id))
-    await log.change(moved_to(cwd, log.context))
+    former = log.context
+    await log.change(moved_to(cwd, former, mode))
+    return mode_notice(former.mode, log.context.mode)
 
 
-def moved_to(cwd: Path, context: Context) -> DirectoriesChanged:
+def moved_to(cwd: Path, context: Context, mode: Mode) -> DirectoriesChanged:
     """Return the event that records a session's new directory; see `move_session`."""
     former = Path(context.cwd)
     more: list[str] = []
     for each in map(Path, context.additional_directories):
         is_within = each.is_relative_to(former) and not each.is_dir()
         more.append(str(cwd / each.relative_to(former) if is_within else each))
-    return DirectoriesChanged(tuple(more), str(cwd), moved_root(context.root, context.cwd, cwd))
+    root = moved_root(context.root, context.cwd, cwd)
+    kept = mode_in(context, str(cwd), more, mode)
+    return DirectoriesChanged(tuple(more), str(cwd), root, "" if kept == context.mode else kept)
+
+
+def mode_in(context: Context, cwd: str, additional_directories: Sequence[str], mode: Mode) -> str:
+    """Return the mode that a session has in some directories.
+
+    The user has chosen the session's mode for the directories that it had then. In others, it may not be freer than
+    that of a new session there.
+
+    :param cwd: absolute path of the working directory.
+    :param mode: the mode of a new session in these directories.
+    """
+    stricter = MODES[: MODES.index(mode)]
+    is_kept = context.mode in stricter or context.covers(cwd, additional_directories)
+    return context.mode if is_kept else mode
+
+
+def mode_notice(former: str, mode: str) -> str:
+    """Return what the user should know about a mode that does not hold in other directories; empty if it does."""
+    if mode == former:
+        return ""
+    return (
+        f"This session was in {former} mode. That mode was chosen for other directories, so the session is now in "
+        f"{mode} mode."
+    )
 
 
 async def _end_of_message(store: SessionStore, session_id: str, message_id: str) -> int:

@@ -126,7 +126,8 @@ class SessionManager:
         services, directories = self._services, named_directories(cwd, additional, must_exist=True)
         paths, made = [str(path) for path in directories], new_id("sess")
         async with self.discard_on_failure(made):
-            await fork_session(services.store, session_id, at, paths[0], paths[1:], made)
+            mode = services.settings(directories[0]).mode
+            await fork_session(services.store, session_id, at, paths[0], paths[1:], made, mode)
             return await self._start(made, directories, client, mcp_servers, "resume")
 
     @asynccontextmanager

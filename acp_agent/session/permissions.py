@@ -152,7 +152,7 @@ class Permissions:
         :raises ToolError: if the call may not run in this mode.
         """
         mode = self._state.mode
-        verdict = judge(mode, access, self._state.context.grants if self._is_at_home else self._elsewhere)
+        verdict = judge(mode, access, self._state.context.grants if self._state.is_at_home else self._elsewhere)
         if verdict == "deny":
             raise ToolError(
                 f"{call.name} may not run in {mode} mode, which only reads. Describe the change instead; the user can "
@@ -192,7 +192,7 @@ class Permissions:
         return answer
 
     async def _remember(self, grant: Grant) -> None:
-        scope: Literal["project", "session", "opening"] = "session" if self._is_at_home else "opening"
+        scope: Literal["project", "session", "opening"] = "session" if self._state.is_at_home else "opening"
         if self._state.settings.remember_permissions == "project" and not grant.for_session:
             try:
                 await anyio.to_thread.run_sync(self._rules.allow, self._state.cwd, grant.subject)
@@ -202,8 +202,3 @@ class Permissions:
         if scope == "opening":
             self._elsewhere |= {grant.subject}
         await self._state.log.append(PermissionGranted(grant.subject, scope))
-
-    @property
-    def _is_at_home(self) -> bool:
-        """Return whether the session is open in the directory that it belongs to."""
-        return str(self._state.cwd) == self._state.context.cwd

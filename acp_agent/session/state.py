@@ -31,6 +31,8 @@ class SessionState:
     :ivar mcp_servers: the servers that the client names.
     :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
     :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
+    :ivar mode_elsewhere: the permission mode until the session is closed, if it is open in other directories than its
+        own; empty for that of the log.
     :ivar in_turn: whether a turn runs, during which another process may append only settings.
     :ivar made: notices for the user about what commands have created.
     :ivar trace: the W3C trace context of the running prompt.
@@ -44,6 +46,7 @@ class SessionState:
     mcp_servers: Sequence[McpServer] = ()
     recipe_model: str = ""
     recipe_mode: str = ""
+    mode_elsewhere: str = ""
     in_turn: bool = False
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
     made: list[str] = field(default_factory=list[str])
@@ -70,7 +73,17 @@ class SessionState:
     @property
     def mode(self) -> str:
         """Return the current permission mode."""
-        return self.recipe_mode or self.context.mode
+        return self.recipe_mode or self.chosen_mode
+
+    @property
+    def chosen_mode(self) -> str:
+        """Return the permission mode apart from what the running recipe sets."""
+        return self.mode_elsewhere or self.context.mode
+
+    @property
+    def is_at_home(self) -> bool:
+        """Return whether the session is open in the directory that it belongs to."""
+        return str(self.cwd) == self.context.cwd
 
     @property
     def sandbox(self) -> Sandbox | None:

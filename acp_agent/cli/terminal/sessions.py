@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import anyio
 from acp_agent.app import build_services, open_database, start_home_logging
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.prompts import typed
+from acp_agent.config import load_settings
 from acp_agent.config.home import user_home
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.errors import AgentError, SessionClosedError
@@ -219,7 +221,9 @@ async def _offered_to_move(store: SessionStore, record: SessionRecord) -> Sessio
     answer = await typed(f"{asked} [y]es, [n]o: ")
     if (answer or "").lower() not in ("y", "yes"):
         return record
-    await move_session(store, record.session_id, here)
+    notice = await move_session(store, record.session_id, here, load_settings(os.environ, here).mode)
+    if notice:
+        print(notice, file=sys.stderr)
     return await store.record(record.session_id)
 
 

@@ -103,7 +103,7 @@ class AgentV1(Agent):
             {"id": mode.value, "name": mode.name, **given(description=mode.description)} for mode in MODES
         ]
         return {
-            "modes": {"currentModeId": session.state.context.mode, "availableModes": modes},
+            "modes": {"currentModeId": session.state.mode, "availableModes": modes},
             "configOptions": config_options(await session.options.all(), switches=self.capabilities.booleans),
         }
 

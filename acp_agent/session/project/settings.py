@@ -121,9 +121,11 @@ class SessionOptions:
         option = self._checked(await self.all(), option_id, value)
         if value != option.current:
             async with self._showing(force=True):
-                await self.append(_change_event(option_id, value))
+                is_at_home = self._state.is_at_home
+                await self.append(_change_event(option_id, value, is_at_home=is_at_home))
                 if option_id == MODE:
                     self._state.recipe_mode = ""
+                    self._state.mode_elsewhere = "" if is_at_home else value
                 elif option_id == MODEL:
                     self._state.recipe_model = ""
         return await self.all()
@@ -144,7 +146,7 @@ class SessionOptions:
         try:
             async with self._showing():
                 if recipe is not None:
-                    state.recipe_model, state.recipe_mode = recipe.model or "", _recipe_mode(recipe, state.context.mode)
+                    state.recipe_model, state.recipe_mode = recipe.model or "", _recipe_mode(recipe, state.chosen_mode)
             yield
         finally:
             with anyio.move_on_after(SHOWING_SECONDS, shield=True):
@@ -238,10 +240,10 @@ def _model(name: str) -> Choice:
     return Choice(name, name, group=name.partition("/")[0])
 
 
-def _change_event(option_id: str, value: str) -> Event:
+def _change_event(option_id: str, value: str, *, is_at_home: bool) -> Event:
     match option_id:
         case "mode":
-            return ModeChanged(value)
+            return ModeChanged(value, "session" if is_at_home else "opening")
         case "model":
             return ModelChanged(value)
         case "auto_compaction":

@@ -19,6 +19,7 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     Event,
     InstructionsLoaded,
+    ModeChanged,
     PermissionGranted,
     SessionStarted,
     TitleChanged,
@@ -71,7 +72,7 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
         meant = replace(meant, recipe="", digest="", steers=False)
     if isinstance(meant, ToolReturned):
         meant = replace(meant, before=(), view=replace(meant.view, changes=()))
-    if isinstance(meant, PermissionGranted):
+    if isinstance(meant, PermissionGranted | ModeChanged):
         meant = replace(meant, scope="session")
     if isinstance(meant, TitleChanged):
         meant = TitleChanged(meant.title)

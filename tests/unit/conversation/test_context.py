@@ -182,6 +182,8 @@ def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_n
         (InstructionsLoaded("Be brief."), {"instructions": "Be brief."}),
         (PlanChanged((PlanEntry("x"),)), {"plan": (PlanEntry("x"),)}),
         (ModeChanged("plan"), {"mode": "plan"}),
+        (ModeChanged("plan", "opening"), {"mode": "ask"}),
+        (DirectoriesChanged((), "/moved", mode="plan"), {"mode": "plan"}),
         (ModelChanged("a/b"), {"model": "a/b"}),
         (ThoughtLevelChanged("high"), {"thought_level": "high"}),
         (AutoCompactionChanged(False), {"auto_compaction": False}),
