@@ -133,8 +133,11 @@ class Policy:
         """
         found: list[Path] = []
         for root in self.roots:
-            for git in (*git_directories(root), *(repository.common for repository in self.repositories)):
+            for git in git_directories(root):
                 found += named_in_settings(git, root)
+        for repository in self.repositories:
+            for git in dict.fromkeys((repository.folder, repository.common)):
+                found += named_in_settings(git, repository.work_tree)
         return tuple(dict.fromkeys(found))
 
     def denying(self, root: Path) -> Path | None:

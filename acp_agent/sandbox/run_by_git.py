@@ -8,32 +8,45 @@ Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.obeyed import ENTRIES
-from acp_agent.sandbox.repositories import git_directories, named_in_settings
+from acp_agent.sandbox.repositories import git_directories, named_in_settings, repository_of
 
 
 def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
     """Return whether git runs or obeys a file, or would once it exists.
 
+    Folders whose permissions a command has removed are opened again.
+
     :param file: absolute and resolved.
     :param roots: the session's directories, absolute and resolved.
     """
-    for root in roots:
-        if file.is_relative_to(root):
-            if _is_in_git_directory(file, root):
-                return True
-            for git in (*git_directories(root), root / ".git"):
-                if any(file == named or file.is_relative_to(named) for named in named_in_settings(git, root)):
-                    return True
-    return False
+    around = [root for root in roots if file.is_relative_to(root)]
+    with restoring(around):
+        return any(_is_in_git_directory(file, root) or _is_named(file, root) for root in around)
+
+
+def _is_named(file: Path, root: Path) -> bool:
+    """Return whether the settings of a root's repository name a file, or a folder around it."""
+    return any(file.is_relative_to(named) for named in _named_in(root))
+
+
+def _named_in(root: Path) -> Iterator[Path]:
+    for git in (*git_directories(root), root / ".git"):
+        yield from named_in_settings(git, root)
+    repository = repository_of(root)  # the root may be a worktree or a folder of it
+    if repository is not None:
+        for git in dict.fromkeys((repository.folder, repository.common)):
+            yield from named_in_settings(git, repository.work_tree)
 
 
 def _is_in_git_directory(file: Path, root: Path) -> bool:
     """Return whether a folder between the root and the file is a git directory, or would become one."""
     for folder in file.parents:
+        open_up(folder)
         entry = file.relative_to(folder).parts[0]
         there = {name for name in ENTRIES if (folder / name).exists()}
         if there | {entry} >= ENTRIES:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.run_by_git import is_run_by_git
 from support.workspace import Workspace
 
@@ -77,3 +80,46 @@ def test_settings_are_read_as_git_reads_them(tmp_path: Path, setting: str) -> No
         ("git", "config", "core.hooksPath"), cwd=root, capture_output=True, text=True, check=True
     ).stdout.split()
     assert is_run_by_git(root / folder / "pre-commit", (root,))
+
+
+def test_settings_of_a_repository_around_the_root_count(tmp_path: Path) -> None:
+    main = tmp_path.resolve() / "main"
+    (main / "packages" / "x").mkdir(parents=True)
+    git(main, "init", "-q")
+    git(main, "config", "core.hooksPath", "packages/x/githooks")
+    git(main, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "x")
+    tree = main.with_name("tree")
+    git(main, "worktree", "add", "-q", str(tree))
+    folder = main / "packages" / "x"
+    assert is_run_by_git(folder / "githooks" / "pre-commit", (folder,))
+    assert is_run_by_git(tree / "packages" / "x" / "githooks" / "pre-commit", (tree,))
+    assert not is_run_by_git(tree / "githooks" / "pre-commit", (tree,))
+    assert not is_run_by_git(folder / "pre-commit", (folder,))
+    for root, named in ((folder, folder / "githooks"), (tree, tree / "packages" / "x" / "githooks")):
+        assert named / "pre-commit" in Policy.of((root,), (), (), ()).run_elsewhere
+
+
+OBEDIENT = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+"""Runs a program that obeys permissions even if it is root's."""
+ASK = """
+import sys
+from pathlib import Path
+from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.run_by_git import is_run_by_git
+root = Path(sys.argv[1])
+for closed, name in (each.split("=") for each in sys.argv[2:]):
+    (root / closed).chmod(0)
+    assert is_run_by_git(root / name, (root,)), name
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no permissions")
+def test_a_command_that_closes_a_folder_hides_nothing_that_git_runs(root: Path) -> None:
+    attacks = (
+        ".git=.githooks/pre-commit",
+        "tests=tests/fixture.git/config",
+        "tests/fixture.git=tests/fixture.git/HEAD",
+    )
+    words = [*(OBEDIENT if os.geteuid() == 0 else ()), sys.executable, "-c", ASK, str(root), *attacks]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
