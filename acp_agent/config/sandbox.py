@@ -53,6 +53,16 @@ class MadeKeeper:
         if len(found.planted) > _MOST_TOLD:
             self.notices.append(f"The command made {len(found.planted) - _MOST_TOLD} more of the kind.")
 
+    def refuse_sockets(self, lost: Sequence[str]) -> None:
+        """Add a sentence about sockets whose files could not be found, unless it waits to be shown already."""
+        text = (
+            "Commands cannot create Unix sockets at present. Another program listens on a socket whose file is not "
+            f"where its name says, and the folders that commands may write are too large to search: {_listed(lost)}. "
+            "End or restart that program."
+        )
+        if text not in self.notices:
+            self.notices.append(text)
+
 
 def _told_of_blocked(blocked: Sequence[str]) -> str:
     """Return what the user has to know of paths that were renamed.

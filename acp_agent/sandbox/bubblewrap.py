@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from tempfile import NamedTemporaryFile
 from acp_agent.programs import find_program, own_environment
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.seccomp import filter_program
-from acp_agent.sandbox.sockets import empty_folders, needed_of_run, sockets
+from acp_agent.sandbox.sockets import Sockets, empty_folders, needed_of_run, sockets
 
 _MOST_PROCESSES = 4096
 _TRY_SECONDS = 5.0
@@ -44,6 +44,7 @@ def command_line(
     covers: Mapping[Path, Path] | None = None,
     filter_file: Path | None = None,
     variables: Mapping[str, str] | None = None,
+    found: Sockets | None = None,
 ) -> tuple[str, ...]:
     """Return the command line that runs a program in the sandbox.
 
@@ -57,11 +58,14 @@ def command_line(
     :param covers: files that cover other files, keyed by the path that they cover. All of them exist.
     :param filter_file: a file with the system call filter; see `seccomp`.
     :param variables: further environment variables of the program.
+    :param found: the result of `sockets_of`; None to find the sockets here.
     """
     network = () if policy.network else ("--unshare-net",)
     program = find_program("bwrap")
     protected = policy.protected
-    holders = policy.holding(protected)
+    found = sockets_of(policy) if found is None else found
+    # While a command runs, it can neither move a socket's file, which is covered, nor a folder that holds it.
+    holders = policy.holding((*protected, *found.paths))
     opened, closed = (*_FILTERED, str(filter_file)), ("--seccomp", "9")
     if filter_file is None:
         opened, closed = (), ()
@@ -73,7 +77,7 @@ def command_line(
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *_temporary(_knows_size(program)),
         *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
-        *(word for mount in _mounts(policy, protected, holders, covers or {}) for word in mount),
+        *(word for mount in _mounts(policy, protected, holders, found, covers or {}) for word in mount),
         *_sealed(policy, holders),
         *(word for name, value in (variables or {}).items() for word in ("--setenv", name, value)),
         *("--setenv", "TMPDIR", "/tmp"),
@@ -103,14 +107,25 @@ def _temporary(limited: bool) -> Iterator[str]:
         yield from ("--tmpfs", str(folder))
 
 
+def sockets_of(policy: Policy) -> Sockets:
+    """Find the sockets that a command could connect to, which `command_line` covers."""
+    writable = (*policy.write, *policy.open)
+    denied = [path for path in policy.read_deny if path.is_dir()]
+    return sockets((*empty_folders(), *denied), (*writable, *_shown_work_trees(policy)), writable)
+
+
 def _mounts(
-    policy: Policy, protected: Iterable[Path], holders: Iterable[Path], covers: Mapping[Path, Path]
+    policy: Policy,
+    protected: Iterable[Path],
+    holders: Iterable[Path],
+    found: Sockets,
+    covers: Mapping[Path, Path],
 ) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before its contents."""
     # Holders are mounted because a mount cannot be renamed.
     writable = (*policy.write, *policy.open, *holders)
     folders = {path for path in policy.read_deny if path.is_dir()}
-    files = (*(path for path in policy.read_deny if path not in folders), *_sockets(policy, folders))
+    files = (*(path for path in policy.read_deny if path not in folders), *found.paths)
     mounts = [
         *((path, ("--tmpfs", str(path))) for path in folders),
         *((path, ("--ro-bind", str(path), str(path))) for path in _shown_work_trees(policy)),
@@ -120,10 +135,6 @@ def _mounts(
         *((path, ("--ro-bind", str(cover), str(path))) for path, cover in covers.items()),
     ]
     return [words for _, words in sorted(mounts, key=lambda mount: len(mount[0].parts))]
-
-
-def _sockets(policy: Policy, denied: Collection[Path]) -> Iterator[Path]:
-    return sockets((*empty_folders(), *denied), (*policy.write, *policy.open, *_shown_work_trees(policy)))
 
 
 def _shown_work_trees(policy: Policy) -> Iterator[Path]:
@@ -192,9 +203,12 @@ def _knows_size(program: str | None) -> bool:
 
 
 @contextmanager
-def filter_file() -> Generator[Path | None]:
-    """Write the system call filter to a file inside the `with` block; yield None if this machine has no filter."""
-    program = filter_program()
+def filter_file(*, local: bool = True) -> Generator[Path | None]:
+    """Write the system call filter to a file inside the `with` block; yield None if this machine has no filter.
+
+    :param local: see `filter_program`.
+    """
+    program = filter_program(local=local)
     if not program:
         yield None
         return

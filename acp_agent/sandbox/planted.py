@@ -76,6 +76,13 @@ class Keeper(Protocol):
         """Record what a command created, and tell the user."""
         ...
 
+    def refuse_sockets(self, lost: Sequence[str]) -> None:
+        """Tell the user that a command cannot use sockets with a path.
+
+        :param lost: the names of sockets whose files could not be found.
+        """
+        ...
+
 
 @frozen
 class Before:

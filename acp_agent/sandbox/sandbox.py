@@ -178,8 +178,11 @@ class Sandbox:
             else:
                 place = cwd.resolve()
                 variables = self._variables()
-                with bubblewrap.filter_file() as filtered:
-                    words = bubblewrap.command_line(policy, argv, place, covers, filtered, variables)
+                found = bubblewrap.sockets_of(policy)
+                if found.lost and self.keeper is not None:
+                    self.keeper.refuse_sockets(found.lost)
+                with bubblewrap.filter_file(local=not found.lost) as filtered:
+                    words = bubblewrap.command_line(policy, argv, place, covers, filtered, variables, found)
                     yield (*words[: len(words) - len(argv)], "true"), words
 
     def settle_unfinished(self) -> None:

@@ -29,9 +29,13 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 """Bit in the numbers of x86-64's third set of system calls, which hardly any kernel has and nobody needs."""
 _IO_URING = (425, 426, 427)
-_FAMILIES = (1, 2, 10, 16)
-"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. The network namespace isolates all but AF_UNIX, whose sockets with a path are
-covered."""
+_ISOLATED = (2, 10, 16)
+"""AF_INET, AF_INET6, AF_NETLINK, which the network namespace isolates."""
+_FAMILIES = (1, *_ISOLATED)
+"""With AF_UNIX, whose sockets with a path are covered."""
+_STREAMS = tuple(kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2004000))
+"""SOCK_STREAM and SOCK_SEQPACKET, also with SOCK_NONBLOCK and SOCK_CLOEXEC. A connected one stays with its peer, but a
+datagram can be sent to another address than that of the peer."""
 _TERMINAL = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
 
@@ -41,7 +45,7 @@ class _Calls:
     """System call numbers of one architecture.
 
     :ivar audit: the architecture, as the kernel reports it to filters.
-    :ivar sockets: the calls that create sockets, with the family as their first argument.
+    :ivar sockets: the calls that create sockets, with the family as their first argument: `socket` and `socketpair`.
     :ivar refused: the calls that always fail, besides those of io_uring.
     """
 
@@ -60,28 +64,36 @@ _RISCV64 = _Calls(0xC00000F3, (198, 199), 29, (217, 218, 219))
 _MACHINES = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64, _ARM), "riscv64": (_RISCV64,)}
 
 
-def filter_program() -> bytes:
-    """Return the filter for this machine; empty if the machine's system call numbers are not known here."""
+def filter_program(*, local: bool = True) -> bytes:
+    """Return the filter for this machine; empty if the machine's system call numbers are not known here.
+
+    :param local: whether programs may create AF_UNIX sockets. If not, they may only create connected pairs.
+    """
     known = _MACHINES.get(os.uname().machine, ()) if sys.byteorder == "little" else ()
     if not known:
         return b""
     instructions = [(_LOAD, 0, 0, _ARCHITECTURE)]
     for calls in known:
-        body = list(_filtered(calls))
+        body = list(_filtered(calls, local=local))
         instructions += [(_EQUAL, 0, len(body), calls.audit), *body]
     instructions.append(_fail(errno.ENOSYS))
     return b"".join(struct.pack("<HBBI", *each) for each in instructions)
 
 
-def _filtered(calls: _Calls) -> Iterator[_Instruction]:
+def _filtered(calls: _Calls, *, local: bool) -> Iterator[_Instruction]:
     """Yield the instructions for one architecture. Each path through them ends with a verdict."""
     yield (_LOAD, 0, 0, _NUMBER)
     if calls.has_x32:
         yield from ((_AT_LEAST, 0, 1, _X32), _fail(errno.ENOSYS))
     for number in (*calls.refused, *_IO_URING):
         yield from ((_EQUAL, 0, 1, number), _fail(errno.ENOSYS))
-    for number in calls.sockets:
-        yield from _where(number, _FIRST, _FAMILIES, ((_RETURN, 0, 0, _ALLOW), _fail(errno.EAFNOSUPPORT)))
+    families = _FAMILIES if local else _ISOLATED
+    verdicts = ((_RETURN, 0, 0, _ALLOW), _fail(errno.EAFNOSUPPORT))
+    one, pair = calls.sockets
+    yield from _where(one, _FIRST, families, verdicts)
+    if not local:
+        yield from _unless_one_of(pair, _SECOND, _STREAMS, _fail(errno.EAFNOSUPPORT))
+    yield from _where(pair, _FIRST, _FAMILIES, verdicts)
     yield from _where(calls.ioctl, _SECOND, _TERMINAL, (_fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW)))
     yield (_RETURN, 0, 0, _ALLOW)
 
@@ -100,6 +112,19 @@ def _where(
     body.append(otherwise)
     yield (_EQUAL, 0, len(body), number)
     yield from body
+
+
+def _unless_one_of(number: int, argument: int, values: Sequence[int], verdict: _Instruction) -> Iterator[_Instruction]:
+    """Yield the instructions for one system call. The verdict applies if an argument has none of the values.
+
+    Otherwise the next instructions follow, with the number of the system call loaded.
+    """
+    yield (_EQUAL, 0, len(values) + 3, number)
+    yield (_LOAD, 0, 0, argument)
+    for left, value in zip(range(len(values), 0, -1), values, strict=True):
+        yield (_EQUAL, left, 0, value)
+    yield verdict
+    yield (_LOAD, 0, 0, _NUMBER)
 
 
 def _fail(code: int) -> _Instruction:

@@ -3,8 +3,11 @@
 The kernel's list has the name that a process gave to its socket. The name is relative if the process changed to a
 folder first, and useless after the file was renamed. But the kernel also reports the device and inode of each file. If
 a file is not where its name says, it is searched for: first in the folders of the names and the working directories of
-processes, then below the session's directories, the home and the mounts. The search is bounded, and runs once for each
-socket.
+processes, then below the session's directories, the home and the mounts. The search runs once for each socket.
+
+A command may have moved a file within a folder that it may write, so such a folder is searched as a whole, including
+package folders and folders whose permissions a command has removed. Elsewhere the search is bounded. A file that may be
+in a writable folder is lost if the folder is too large to be searched in time.
 
 Source: unix(7); sock_diag(7); mount_namespaces(7)
 """
@@ -13,23 +16,40 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.bound_sockets import BoundSocket, Mount
+from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.nested import SKIPPED
 
 _MOST_FOLDERS = 5000
-"""Maximum number of folders that a search enters below each starting point."""
+"""Maximum number of folders that a search enters below each starting point that commands may not write."""
+_SECONDS = 10.0
+"""Time limit for searching the folders that commands may write. A million files take about three seconds."""
 _LAST = (SKIPPED - {".git"}) | {"objects"}
 """Names of folders that a search does not descend into. Git keeps a socket in `.git`, so `.git` is not among them."""
 _NEVER = {"/proc", "/sys", "/dev", "/usr", "/boot", "/lib", "/lib64", "/bin", "/sbin", "/nix/store", "/gnu/store"}
 """Folders with thousands of subfolders where programs put no sockets, and folders that the sandbox replaces."""
 
-_searched: dict[BoundSocket, tuple[str, ...]] = {}
-"""The paths that a search has found for each socket that is not where its name says; shared by all sessions."""
+
+@frozen
+class _Result:
+    """What a search has found of one socket.
+
+    :ivar paths: the paths of its file.
+    :ivar is_lost: whether the file may have further paths in folders that commands may write.
+    """
+
+    paths: tuple[str, ...]
+    is_lost: bool = False
+
+
+_searched: dict[tuple[BoundSocket, tuple[str, ...]], _Result] = {}
+"""The result for each socket that is not where its name says and each set of starting points, of all sessions."""
 
 
 @frozen
@@ -37,11 +57,13 @@ class Places:
     """Where socket files are searched for.
 
     :ivar starts: the folders where a search begins, with the likely ones first.
+    :ivar writable: the folders that commands may write.
     :ivar hidden: folders that a search need not enter, since commands do not see them.
     :ivar mounted: the mounted file systems.
     """
 
     starts: tuple[str, ...]
+    writable: tuple[str, ...]
     hidden: frozenset[str]
     mounted: tuple[Mount, ...]
 
@@ -58,14 +80,42 @@ class Places:
         others = {mount.path for mount in self.mounted if mount.device not in devices}
         return {*self.hidden, *_NEVER, *others}
 
+    def may_hold(self, bound: BoundSocket) -> bool:
+        """Return whether a socket's file may be in a folder that commands may write, although its name says otherwise.
+
+        A command cannot move a file out of a folder that it may not write.
+        """
+        devices = {mount.device for folder in self.writable if (mount := mount_of(folder, self.mounted))}
+        if bound.inode is None or bound.device not in devices:
+            return False
+        folder = os.path.dirname(bound.name)  # noqa: PTH120 - a name is no path yet
+        if not folder.startswith("/"):
+            return True
+        real = os.path.realpath(folder)
+        if any(is_inside(real, each) for each in self.writable):
+            return True
+        return not os.path.isdir(real) and not any(is_inside(real, each) for each in self.hidden)  # noqa: PTH112
+
     def begin(self, devices: set[tuple[int, int]]) -> Iterator[str]:
         """Yield the folders where a search on some file systems begins."""
         yield from self.starts
         yield from (mount.path for mount in self.mounted if mount.device in devices)
 
 
-def files_of_sockets(bound: Iterable[BoundSocket], places: Places) -> set[str]:
-    """Return the paths of the files that sockets are bound to."""
+@frozen
+class SocketFiles:
+    """The files that sockets are bound to.
+
+    :ivar paths: their paths.
+    :ivar lost: the sockets whose files may have other paths in folders that commands may write.
+    """
+
+    paths: frozenset[str]
+    lost: tuple[BoundSocket, ...] = ()
+
+
+def files_of_sockets(bound: Sequence[BoundSocket], places: Places) -> SocketFiles:
+    """Find the files that sockets are bound to. Run this within `restoring`."""
     found: set[str] = set()
     missing: list[BoundSocket] = []
     for each in bound:
@@ -76,22 +126,31 @@ def files_of_sockets(bound: Iterable[BoundSocket], places: Places) -> set[str]:
             continue
         if each.inode is None or places.is_visible(each.device):
             missing.append(each)
-    for gone in [each for each in _searched if each not in missing]:
-        _searched.pop(gone, None)
-    if unknown := [each for each in missing if not _is_known(each)]:
-        _searched.update(_search(unknown, places))
-    for each in missing:
-        found.update(_searched.get(each, ()))
-    return found
+    closed = {each for each, _ in _searched}.difference(bound)
+    for key in [key for key in _searched if key[0] in closed]:
+        _searched.pop(key, None)
+    if unknown := [each for each in missing if not _is_known(each, places)]:
+        results = _search(unknown, places)
+        _searched.update({(each, places.starts): result for each, result in results.items()})
+    results = {each: _searched.get((each, places.starts), _Result(())) for each in missing}
+    for result in results.values():
+        found.update(result.paths)
+    return SocketFiles(frozenset(found), tuple(each for each, result in results.items() if result.is_lost))
 
 
 def socket_status(path: str) -> os.stat_result | None:
     """Return the status of a socket file, following links; None if there is none at this path."""
-    with suppress(OSError, ValueError):
+    try:
         status = os.stat(path)  # noqa: PTH116 - there are hundreds
-        if stat.S_ISSOCK(status.st_mode):
-            return status
-    return None
+    except PermissionError:
+        open_up(os.path.dirname(path))  # noqa: PTH120 - likewise
+        with suppress(OSError):
+            status = os.stat(path)  # noqa: PTH116 - likewise
+            return status if stat.S_ISSOCK(status.st_mode) else None
+        return None
+    except (OSError, ValueError):
+        return None
+    return status if stat.S_ISSOCK(status.st_mode) else None
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -136,40 +195,108 @@ def _lower(inode: int) -> int:
     return inode & 0xFFFFFFFF
 
 
-def _is_known(bound: BoundSocket) -> bool:
+def _is_known(bound: BoundSocket, places: Places) -> bool:
     """Return whether an earlier search found nothing, or the socket is still where that search found it."""
-    paths = _searched.get(bound)
-    if paths is None:
+    result = _searched.get((bound, places.starts))
+    if result is None:
         return False
-    status = [socket_status(path) for path in paths]
+    status = [socket_status(path) for path in result.paths]
     return all(each is not None and _is_of(bound, each) for each in status)
 
 
-def _search(wanted: Sequence[BoundSocket], places: Places) -> Mapping[BoundSocket, tuple[str, ...]]:
-    """Return the paths of each socket's file, which may have several names."""
-    found: dict[BoundSocket, dict[str, None]] = {each: {} for each in wanted}
-    by_inode: dict[int, list[BoundSocket]] = {}
-    for each in wanted:
-        if each.inode is not None:
-            by_inode.setdefault(each.inode, []).append(each)
-        else:
-            paths = (f"{folder}/{each.name}" for folder in working_folders())
-            found[each].update((path, None) for path in paths if socket_status(path) is not None)
+def _search(wanted: Sequence[BoundSocket], places: Places) -> Mapping[BoundSocket, _Result]:
+    """Return the result for each socket, whose file may have several names."""
+    search = _Search(wanted)
+    search.look_in(_guessed(wanted))
     devices = {each.device for each in wanted if each.inode is not None}
-    left = set(by_inode)
-    for folder in _folders(_guessed(wanted), places, devices):
-        if not left:
-            break
-        for path in _with_inodes(folder, left):
-            status = socket_status(path)
-            if status is None:
+    avoided = places.avoided(devices)
+    movable = [each for each in wanted if places.may_hold(each)]
+    is_whole = not movable or search.through(places.writable, avoided)
+    for start in places.begin(devices):
+        search.around(start, avoided)
+    return {
+        each: _Result(tuple(paths), is_lost=not is_whole and each in movable and search.is_left(each))
+        for each, paths in search.found.items()
+    }
+
+
+class _Search:
+    """A search for the files of some sockets, which ends once every name of each is found.
+
+    :ivar found: the paths of each socket.
+    """
+
+    def __init__(self, wanted: Iterable[BoundSocket]) -> None:
+        self.found: dict[BoundSocket, dict[str, None]] = {each: {} for each in wanted}
+        self._by_inode: dict[int, list[BoundSocket]] = {}
+        self._entered: set[str] = set()
+        for each in self.found:
+            if each.inode is not None:
+                self._by_inode.setdefault(each.inode, []).append(each)
+            else:
+                paths = (f"{folder}/{each.name}" for folder in working_folders())
+                self.found[each].update((path, None) for path in paths if socket_status(path) is not None)
+        self._left = set(self._by_inode)
+
+    def is_left(self, bound: BoundSocket) -> bool:
+        """Return whether a socket's file may have names that were not found."""
+        return bound.inode in self._left
+
+    def look_in(self, folders: Iterable[str]) -> None:
+        """Search some folders, but not the folders in them."""
+        for folder in dict.fromkeys(map(os.path.realpath, folders)):
+            if self._left:
+                self._look(folder)
+
+    def through(self, folders: Iterable[str], avoided: Collection[str]) -> bool:
+        """Search some folders as a whole.
+
+        :returns: whether there was time for all of them.
+        """
+        end = time.monotonic() + _SECONDS
+        waiting = list(folders)
+        while waiting and self._left:
+            folder = waiting.pop()
+            if folder not in self._entered and (folder not in avoided or folder in folders):
+                self._entered.add(folder)
+                waiting += self._look(folder)
+            if time.monotonic() > end:
+                return False
+        return True
+
+    def around(self, start: str, avoided: Collection[str]) -> None:
+        """Search a folder, breadth-first and bounded, and without package folders."""
+        waiting = deque([start])
+        for _ in range(_MOST_FOLDERS):
+            if not waiting or not self._left:
+                return
+            folder = waiting.popleft()
+            if folder in self._entered or (folder in avoided and folder != start):
                 continue
-            inode = _lower(status.st_ino)
-            for each in by_inode.get(inode, ()):
-                found[each][path] = None
-                if len(found[each]) >= status.st_nlink:
-                    left.discard(inode)
-    return {each: tuple(paths) for each, paths in found.items()}
+            self._entered.add(folder)
+            inside = self._look(folder)
+            if os.path.basename(folder) not in _LAST:  # noqa: PTH119 - there are thousands
+                waiting.extend(inside)
+
+    def _look(self, folder: str) -> list[str]:
+        """Search one folder for the files, and return the folders in it."""
+        inside: list[str] = []
+        for entry in _entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                inside.append(entry.path)
+            elif _lower(entry.inode()) in self._left:
+                self._add(entry.path)
+        return inside
+
+    def _add(self, path: str) -> None:
+        status = socket_status(path)
+        if status is None:
+            return
+        inode = _lower(status.st_ino)
+        for each in self._by_inode.get(inode, ()):
+            self.found[each][path] = None
+            if len(self.found[each]) >= status.st_nlink:
+                self._left.discard(inode)
 
 
 def _guessed(wanted: Iterable[BoundSocket]) -> Iterator[str]:
@@ -193,42 +320,14 @@ def working_folders() -> dict[str, None]:
     return found
 
 
-def _folders(guessed: Iterable[str], places: Places, devices: set[tuple[int, int]]) -> Iterator[str]:
-    """Yield the folders to search, each once: first the guessed ones, then the others breadth-first."""
-    seen: set[str] = set()
-    for folder in guessed:
-        real = os.path.realpath(folder)
-        if real not in seen:
-            seen.add(real)
-            yield real
-    entered: set[str] = set()
-    avoided = places.avoided(devices)
-    for start in places.begin(devices):
-        waiting = deque([start])
-        for _ in range(_MOST_FOLDERS):
-            if not waiting:
-                break
-            folder = waiting.popleft()
-            if folder in entered or (folder in avoided and folder != start):
-                continue
-            entered.add(folder)
-            if folder not in seen:
-                yield folder
-            if os.path.basename(folder) not in _LAST:  # noqa: PTH119 - there are thousands
-                waiting.extend(_inside(folder))
-
-
-def _inside(folder: str) -> Iterator[str]:
-    """Yield the folders in a folder, without following links."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield entry.path
-
-
-def _with_inodes(folder: str, inodes: set[int]) -> Iterator[str]:
-    """Yield the files in a folder with one of these inodes."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if _lower(entry.inode()) in inodes and not entry.is_dir(follow_symlinks=False):
-                yield entry.path
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder, even if a command has removed its permissions; none if it cannot be read."""
+    for _ in range(2):
+        try:
+            with os.scandir(folder) as found:
+                return list(found)
+        except PermissionError:
+            open_up(folder)
+        except OSError:
+            break
+    return []

@@ -15,7 +15,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from acp_agent.frozen import frozen
 from acp_agent.sandbox.bound_sockets import bound_sockets, mounts
+from acp_agent.sandbox.listing import restoring
 from acp_agent.sandbox.socket_files import Places, elsewhere, files_of_sockets, socket_status
 
 EMPTY = ("/tmp", "/run", "/var/run", "/mnt/wslg")
@@ -48,31 +50,53 @@ def needed_of_run() -> Iterator[Path]:
         yield Path(_PROGRAMS)
 
 
-def sockets(hidden: Iterable[Path], opened: Iterable[Path]) -> Iterator[Path]:
-    """Yield the sockets outside hidden folders that other programs listen on.
+@frozen
+class Sockets:
+    """The sockets that other programs listen on.
+
+    :ivar paths: their files outside hidden folders.
+    :ivar lost: the names of sockets whose files may be anywhere in folders that commands may write.
+    """
+
+    paths: tuple[Path, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def sockets(hidden: Iterable[Path], opened: Iterable[Path], writable: Iterable[Path] = ()) -> Sockets:
+    """Find the sockets outside hidden folders that other programs listen on.
 
     They are found in the kernel's list, among the mounts, and in the agent's environment. A container gets its host's
     sockets as mounts, and the kernel's list does not have these.
 
     :param hidden: folders that are empty in the sandbox; resolved.
     :param opened: folders that are visible there nevertheless, inside or outside hidden ones; resolved.
+    :param writable: the folders that commands may write; resolved.
     """
+    writable = tuple(writable)
+    with restoring(writable):
+        return _sockets(tuple(hidden), tuple(opened), writable)
+
+
+def _sockets(hidden: tuple[Path, ...], opened: tuple[Path, ...], writable: tuple[Path, ...]) -> Sockets:
     is_hidden = {**dict.fromkeys(hidden, True), **dict.fromkeys(opened, False)}
     mounted = tuple(mounts())
     starts = (*(folder for folder, hides in is_hidden.items() if not hides), Path.home())
     shut = frozenset(str(folder) for folder, hides in is_hidden.items() if hides)
-    places = Places(tuple(map(str, starts)), shut, mounted)
+    places = Places(tuple(map(str, starts)), tuple(map(str, writable)), shut, mounted)
+    of_kernel = files_of_sockets(bound_sockets(), places)
     found: dict[Path, None] = {}
-    for text in (*files_of_sockets(bound_sockets(), places), *(mount.path for mount in mounted), *_named()):
+    for text in (*of_kernel.paths, *(mount.path for mount in mounted), *_named()):
         if socket_status(text) is not None:
             with suppress(OSError, ValueError, RuntimeError):
                 found[Path(text).resolve(strict=True)] = None
     for path in list(found):
         found |= {Path(other): None for other in elsewhere(str(path), mounted) if socket_status(other) is not None}
+    seen: list[Path] = []
     for path in found:
         nearest = next((folder for folder in path.parents if folder in is_hidden), None)
         if nearest is None or not is_hidden[nearest]:
-            yield path
+            seen.append(path)
+    return Sockets(tuple(seen), tuple(each.name for each in of_kernel.lost))
 
 
 def _named() -> Iterator[str]:

@@ -7,6 +7,7 @@ assert keeper.blocked == [".cursor → .cursor.blocked"]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from acp_agent.sandbox.planted import Found, Planted
@@ -18,12 +19,14 @@ class Kept:
     :ivar planted: repositories and settings that they created.
     :ivar blocked: a line for each guarded path that was renamed.
     :ivar kept: names of guarded paths that git checked out and that stay.
+    :ivar lost: names of sockets because of which commands could not create any.
     """
 
     def __init__(self) -> None:
         self.planted: list[Planted] = []
         self.blocked: list[str] = []
         self.kept: list[str] = []
+        self.lost: list[str] = []
 
     @property
     def done(self) -> list[str]:
@@ -32,6 +35,9 @@ class Kept:
 
     def is_made(self, path: Path) -> bool:
         return path in [each.mark for each in self.planted]
+
+    def refuse_sockets(self, lost: Sequence[str]) -> None:
+        self.lost.extend(lost)
 
     def keep(self, found: Found) -> None:
         self.planted += found.planted

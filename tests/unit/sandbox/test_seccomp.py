@@ -45,6 +45,21 @@ def verdict(program: bytes, number: int, architecture: int, *arguments: int) -> 
         at += 1 + then
 
 
+PAIRS = {kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2004000)}
+
+
+@on_x86_64
+@given(st.sampled_from((41, 53)), st.integers(0, 20), st.integers(0, 2**32 - 1) | st.sampled_from([*PAIRS, 2]))
+def test_without_local_sockets_only_connected_pairs_of_that_family_are_made(
+    number: int, family: int, kind: int
+) -> None:
+    is_pair = number == 53 and kind in PAIRS
+    is_made = family in (2, 10, 16) if number == 41 else is_pair and family in (1, 2, 10, 16)
+    said = verdict(filter_program(local=False), number, X86_64, family, kind)
+    assert said == (ALLOWED if is_made else refusal(errno.EAFNOSUPPORT))
+    assert verdict(filter_program(local=False), 16, X86_64, 0, kind) == verdict(filter_program(), 16, X86_64, 0, kind)
+
+
 def refusal(code: int) -> int:
     return 0x00050000 | code
 

@@ -43,7 +43,7 @@ home = Path(sys.argv[1])
 subprocess.run(["mount", "--bind", home / "real", home / "place"], check=True)
 served = socket.socket(socket.AF_UNIX)
 served.bind(str(home / "real" / "run" / "s"))
-for path in sorted(sockets((), (home,))):
+for path in sorted(sockets((), (home,)).paths):
     if path.is_relative_to(home):
         print(path.relative_to(home))
 """
@@ -141,17 +141,18 @@ def test_no_socket_is_reached_whatever_name_it_was_bound_by(
 def test_a_socket_without_a_file_is_searched_for_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     entered: list[str] = []
-    monkeypatch.setattr(files, "_with_inodes", lambda folder, _: entered.append(folder) or iter(()))
+    read = files._entries
+    monkeypatch.setattr(files, "_entries", lambda folder: entered.append(folder) or read(folder))
     with ExitStack() as stack:
         Path(listening(home / "gone", stack)).unlink()
         # Other programs of this machine may make sockets meanwhile.
         gone = [each for each in bound_sockets.bound_sockets() if each.name == str(home / "gone")]
         monkeypatch.setattr(module, "bound_sockets", lambda: gone)
-        assert list(sockets((), (home,))) == []
+        assert sockets((), (home,)).paths == ()
         assert str(home) in entered
         assert len(entered) < 50_000
         entered.clear()
-        assert list(sockets((), (home,))) == []
+        assert sockets((), (home,)).paths == ()
         assert entered == []
 
 
@@ -196,7 +197,7 @@ def test_a_kernel_that_does_not_list_files_still_gives_their_names(
     folder = tmp_path.resolve()
     with ExitStack() as stack:
         named, relative = Path(listening(folder / "named", stack)), bound_in(folder, "relative", stack)
-        assert {named, relative} <= set(sockets((), ()))
+        assert {named, relative} <= set(sockets((), ()).paths)
 
 
 def test_of_run_the_file_of_the_resolver_is_bound_and_no_folder_with_sockets(
@@ -228,7 +229,7 @@ def test_sockets_in_hidden_folders_need_no_cover_unless_they_can_be_seen(tmp_pat
     folder = tmp_path.resolve()
     with ExitStack() as stack:
         hidden, seen = (Path(listening(folder / name, stack)) for name in ("hidden/s", "hidden/seen/s"))
-        found = set(sockets((folder / "hidden",), (folder / "hidden" / "seen",)))
+        found = set(sockets((folder / "hidden",), (folder / "hidden" / "seen",)).paths)
         assert seen in found
         assert hidden not in found
 
@@ -242,9 +243,9 @@ def test_sockets_that_the_environment_names_are_found_in_whatever_form(
     with ExitStack() as stack:
         path = Path(listening(tmp_path.resolve() / "before", stack)).rename(tmp_path.resolve() / "agent.sock")
         monkeypatch.setattr(module, "bound_sockets", list)  # as with a socket of a container's host
-        assert path not in set(sockets((), ()))
+        assert path not in set(sockets((), ()).paths)
         monkeypatch.setenv("SOME_SOCKET", value.format(path))
-        assert path in set(sockets((), ()))
+        assert path in set(sockets((), ()).paths)
 
 
 @needs_bubblewrap
