@@ -8,20 +8,21 @@ Model Context Protocol, "Elicitation"; Agent Client Protocol, "Elicitation", "Fo
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 
-from acp_agent.authority import parse_authority
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import InvalidParamsError, ToolError
+from acp_agent.mcp.addresses import check_address
 from acp_agent.secrets.asked import asks_for_secret
+from acp_agent.secrets.known import secrets_of
 from acp_agent.secrets.names import is_secret_name
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
@@ -37,7 +38,6 @@ from acp_agent.tools.forms import (
     field_value,
 )
 from acp_agent.tools.text import clean, one_line
-from acp_agent.visible import visible
 
 T = TypeVar("T")
 
@@ -64,13 +64,7 @@ _LONGEST_LETTER = 2
 """Characters of a choice that may stand for a digit or a letter."""
 _NO_SECRETS = "the message asks for a secret, which no form may; use an address (mode `url`)"
 _FORMATS = ("email", "uri", "date", "date-time")
-_LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
-"""More names of URL parameters that give access or identify the user."""
-_LOGIN_VALUE = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
-"""Values of URL parameters that do so: a JSON Web Token, an email address."""
 _SCHEME = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://", re.IGNORECASE)
-_MISREAD = re.compile(r"[\s\\]")
-_SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Elicitations:
@@ -129,7 +123,7 @@ class Elicitations:
         questions, call_id = self._call()
         if not questions.opens_urls:
             raise ToolError("the user's editor opens no addresses")
-        _check_address(url)
+        check_address(url, secrets_of(os.environ))
         link = Link(new_id("elicit"), f"{self._server}: {_shown(message)}", url)
         answer = await self._answered(partial(questions.visit, link, call_id))
         if answer == "accept" and elicitation_id is not None:
@@ -172,36 +166,6 @@ class Elicitations:
             return await ask()
         finally:
             call.deadline = deadline + anyio.current_time() - began
-
-
-def _check_address(url: str) -> None:
-    """Refuse an address that the user must not be sent to.
-
-    :raises ToolError: if it is not a web address, appears to contain a login, or could be read in transit.
-    """
-    try:
-        parts = urlsplit(url)
-        host, login = parts.hostname, parts.username or parts.password
-    except ValueError:
-        parts, host, login = urlsplit(""), None, None
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _SAME_MACHINE)
-    telling = any(
-        is_secret_name(name) or _LOGIN.fullmatch(name) or _LOGIN_VALUE.fullmatch(value)
-        for name, value in parse_qsl(f"{parts.query}&{parts.fragment}")
-    )
-    if not host or not is_safe or login or telling or parse_authority(parts.netloc) is None or not _is_plain(url):
-        raise ToolError(
-            "an address is passed on only if it is https, or http of the user's own machine, and carries no login, no "
-            "access and nothing about who the user is; its host is written in ASCII, and all of its characters show"
-        )
-
-
-def _is_plain(url: str) -> bool:
-    """Return whether a browser and a person read an address in the same way.
-
-    Browsers treat a backslash as a slash, and ignore line breaks and tabs.
-    """
-    return visible(url) == url and _MISREAD.search(url) is None
 
 
 def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
