@@ -37,8 +37,6 @@ from acp_agent.visible import harmless
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """What a request had too many of for the provider."""
-Extra: TypeAlias = Literal["images", "keyring", "serve"]
-"""An extra of the package, as pyproject.toml names it."""
 
 
 # A file may be untrusted, and a terminal or an editor may execute control sequences in it.
@@ -264,8 +262,3 @@ def located(message: str, *, source: str | None = None, line: int | None = None,
     the control characters that a file may bring into it."""
     place = f"{source}:{line}" if source and line else source or (f"line {line}" if line else None)
     return _CONTROL.sub("\ufffd", ": ".join(part for part in (place, key, message) if part))
-
-
-def install_command(extra: Extra) -> str:
-    """Return what installs the agent with an extra, for the middle of a sentence."""
-    return f"`pipx install --force 'acp-agent-server[{extra}]'`, or `pip install '.[{extra}]'` in a checkout"

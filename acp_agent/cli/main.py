@@ -114,9 +114,11 @@ class _Parser(argparse.ArgumentParser):
 
 def _called(parser: _Parser, arguments: argparse.Namespace) -> _Parser:
     """Return the parser of the sub-command that the arguments name."""
-    for word in (arguments.command, getattr(arguments, "action", None)):
-        below = {name: each for name, each, _ in sub_commands(parser)}
-        parser = cast("_Parser", below.get(word, parser))
+    for name in (arguments.command, getattr(arguments, "action", None)):
+        for word, below, _ in sub_commands(parser):
+            if word == name:
+                parser = cast("_Parser", below)
+                break
     return parser
 
 

@@ -16,7 +16,8 @@ import anyio
 
 from acp_agent.app import SessionsDatabase, connection, start_home_logging
 from acp_agent.cli.terminal.process import aside
-from acp_agent.errors import AgentError, install_command
+from acp_agent.errors import AgentError
+from acp_agent.installing import install_command
 from acp_agent.secrets.known import remember_secret
 from acp_agent.server.web import PATH, AccessPolicy, Endpoint, WebServer, listening_socket, parse_origin
 

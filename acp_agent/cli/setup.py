@@ -1,6 +1,7 @@
-"""`acp-agent setup`: write an editor's settings where it has none yet, or print what belongs into them.
+"""`acp-agent setup`: put the agent into an editor's settings, or print what belongs into them.
 
-The text is that of the files in `editors/`, which a person may copy as well.
+Settings that are there keep their comments and their form; the change is shown first, and a copy is kept. The text is
+that of the files in `editors/`, which a person may copy as well.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ import argparse
 import json
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+from itertools import count
 from pathlib import Path
 
+from acp_agent.cli.terminal.jsonc import parse_jsonc, with_member
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.prompts import typed
+from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.config.home import user_home
+from acp_agent.config.state_file import atomic_write
+from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
+from acp_agent.regular import read_regular
 
 NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
@@ -184,19 +193,108 @@ async def run(arguments: argparse.Namespace) -> int:
     print(text, end="")
     if file is None:
         aside(editor.then)
-    elif file.exists():
-        aside(f"{file} is there already, and is not changed. Put `{editor.at}` next to the rest. {editor.then}")
-    elif arguments.dry_run:
+        return 0
+    before = _settings_of(file)
+    after = text if before is None else _with_entry(before, editor, text, file)
+    if before == after:
+        aside(f"{file} names the agent already. {editor.then}")
+        return 0
+    if before is not None:
+        aside(f"This changes {file}:\n{_difference(before, after)}")
+    if arguments.dry_run:
         aside(f"This would be written into {file}.")
-    elif arguments.yes or await typed(f"Write this into {file}? [y]es, [n]o: ") in ("y", "yes"):
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("x", encoding="utf-8") as opened:
-                opened.write(text)
-        except OSError as error:
-            raise AgentError(f"{file} cannot be written ({error.strerror}).") from error
-        aside(f"Written: {file}. {editor.then}")
-    else:
+        return 0
+    if not (arguments.yes or await typed(f"Write this into {file}? [y]es, [n]o: ") in ("y", "yes")):
         aside("Nothing was written; --yes writes without asking.")
         return 1
+    backup = _write(file, before, after)
+    kept = "" if backup is None else f" The file as it was: {backup}."
+    aside(f"Written: {file}.{kept} {editor.then}")
     return 0
+
+
+def _settings_of(file: Path) -> str | None:
+    """Return the text of an editor's settings with its line ends; None if there is no such file.
+
+    :raises AgentError: it cannot be read.
+    """
+    try:
+        return read_regular(file).decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{file} cannot be read ({error}), and is not changed.") from error
+
+
+def _with_entry(before: str, editor: _Editor, text: str, file: Path) -> str:
+    """Return settings with the agent's entry; of an entry that is there, only the program is replaced.
+
+    :param text: the settings that an editor without any would get.
+    :raises AgentError: the settings cannot be understood.
+    """
+    entry = json.loads(text)[editor.at][NAME]
+    path: tuple[str, ...] = (editor.at, NAME)
+    try:
+        settings = parse_jsonc(before)
+        agents = settings.get(editor.at) if isinstance(settings, dict) else None
+        known = agents.get(NAME) if isinstance(agents, dict) else None
+        if isinstance(known, dict) and known.get("type") == "registry":
+            return before  # the editor installs the agent itself
+        if isinstance(known, dict):
+            if known.get("command") == entry["command"]:
+                return before
+            path, entry = (*path, "command"), entry["command"]
+        return with_member(before, path, entry)
+    except (ValueError, RecursionError) as error:
+        raise AgentError(
+            f"{file} cannot be changed ({error}). Put `{editor.at}` next to the rest by hand. {editor.then}"
+        ) from error
+
+
+def _difference(before: str, after: str) -> str:
+    """Return the changed lines, with the values masked that the names in the settings say to be secrets."""
+    texts = enumerate(_texts_below(parse_jsonc(before)))
+    secrets = {f"X{number}_{name}": text for number, (name, text) in texts}
+    lines = unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    return safe_for({**os.environ, **secrets})("\n".join(list(lines)[2:]))
+
+
+def _texts_below(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all texts with their keys."""
+    if isinstance(value, str):
+        yield name, value
+        yield name, json.dumps(value)[1:-1]
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _texts_below(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts_below(each, name)
+
+
+def _write(file: Path, before: str | None, after: str) -> Path | None:
+    """Write settings, and keep a copy of those that were there.
+
+    A link, as people have it who keep their settings elsewhere, stays one.
+
+    :returns: the copy.
+    :raises AgentError: they cannot be written, or have changed meanwhile.
+    """
+    try:
+        if before is None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(after)
+            return None
+        real = file.resolve()
+        if read_regular(real).decode() != before:
+            raise AgentError(f"{file} has changed meanwhile, and was left alone. Call this again.")
+        mode = stat.S_IMODE(real.stat().st_mode)
+        copies = (real.with_name(f"{real.name}.bak{number or ''}") for number in count())
+        backup = next(copy for copy in copies if not copy.exists())
+        for path, text in ((backup, before), (real, after)):
+            with atomic_write(path, mode) as opened:
+                opened.write(text.encode())
+        return backup
+    except OSError as error:
+        raise AgentError(f"{file} cannot be written ({error.strerror}).") from error

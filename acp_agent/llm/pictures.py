@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import decoded, plain
-from acp_agent.errors import install_command
+from acp_agent.installing import install_command
 from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import platform
-import re
 import shlex
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -21,13 +20,14 @@ from acp_agent import __version__
 from acp_agent.app import DATABASE, checked_settings, model_access
 from acp_agent.cli.doctor.report import fault_report
 from acp_agent.cli.setup import EDITORS, NAME, program
+from acp_agent.cli.terminal.jsonc import parse_jsonc
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings, home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE, user_home
 from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.trust import TrustStore
-from acp_agent.conversation.messages import JsonValue, Text, UserMessage, new_id
+from acp_agent.conversation.messages import Text, UserMessage, new_id
 from acp_agent.conversation.strict_json import get_text
 from acp_agent.errors import AgentError, ToolError
 from acp_agent.llm.places import check_key
@@ -46,12 +46,6 @@ SECONDS = 20.0
 _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project` print what the files may say."
 _MOST_TOKENS = 64
 """Of the answer: enough for a word, also with providers that refuse smaller numbers."""
-_LENIENT = re.compile(
-    r'("(?:[^"\\\n]|\\.)*+(?:"|(?=\n|\Z)))|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?'
-    r"|,(?=\s*+(?://[^\n]*\s*+)*+[}\]])",
-    re.DOTALL,
-)
-"""A text, which is kept, or a comment or trailing comma of an editor's settings, which is left out."""
 
 
 _Said: TypeAlias = tuple[str, str] | tuple[str, str, str]
@@ -282,14 +276,13 @@ async def _check_editors() -> AsyncIterator[_Said]:
         if file is None or not file.exists():
             continue
         try:
-            text = _LENIENT.sub(lambda found: found[1] or "", read_regular(file).decode())
-            settings: JsonValue = json.loads(text or "{}")
+            settings = parse_jsonc(read_regular(file).decode())
         except (OSError, ValueError, RecursionError) as error:
             yield "warn", f"{editor.title}: {file} cannot be read ({error}).", "Correct it."
             continue
         agents = settings.get(editor.at) if isinstance(settings, dict) else None
         entry = agents.get(NAME) if isinstance(agents, dict) else None
-        advice = f"acp-agent setup {key} prints the entry."
+        advice = f"acp-agent setup {key} puts it there."
         if not isinstance(entry, dict):
             yield "warn", f"{editor.title} does not know the agent.", advice
         elif entry.get("type") == "registry":

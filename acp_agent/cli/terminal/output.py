@@ -201,9 +201,10 @@ class ScriptClient(TerminalClient):
         :raises ToolError: there was no answer.
         """
         path = arguments.get("path")
-        is_export = self.exports and not reason and grant is not None and isinstance(path, str)
-        if is_export and (grant.subject == "edit" or _is_usual(Path(path), self.view.cwd)):
-            return "allow_once"
+        if self.exports and not reason and grant is not None:
+            is_inside = grant.subject == "edit"
+            if is_inside or (isinstance(path, str) and _is_usual(Path(path), self.view.cwd)):
+                return "allow_once"
         return await super().ask_permission(call_id, name, view, arguments, grant, reason, question=question)
 
     async def _answer(self, update: Update, key: str, text: str) -> None:

@@ -52,7 +52,10 @@ _USAGE: Mapping[str, tuple[str, str]] = {
     "recipe new": ("", "acp-agent recipe new --project review"),
     "recipe check": ("", "acp-agent recipe check .acp-agent/recipes"),
     "schema": ("Print a JSON Schema, with which editors check a file.", "acp-agent schema config > config.schema.json"),
-    "setup": ("Print an editor's entry, and write it where there are no settings.", "acp-agent setup zed --dry-run"),
+    "setup": (
+        "Print an editor's entry, and write it into the settings after a yes.",
+        "acp-agent setup zed --dry-run",
+    ),
     "doctor": ("", "acp-agent doctor --report > report.md"),
     "help": ("", "acp-agent help mcp"),
     "completion": (
