@@ -64,10 +64,20 @@ def open_up(folder: Path | str) -> None:
             _open_up_below(min(above, key=len), place)
 
 
-def parents_of(folder: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return a folder, and each folder between it and some paths below it, from the top downwards."""
-    parents = {parent for path in paths for parent in path.parents if parent.is_relative_to(folder)}
-    return tuple(sorted({folder, *parents}))
+def parents_of(folder: Path, paths: Iterable[Path | str]) -> tuple[Path, ...]:
+    """Return a folder, and each folder between it and some paths below it, from the top downwards.
+
+    :param paths: absolute. Those outside the folder are left out.
+    """
+    top = str(folder)
+    inside = f"{top.rstrip('/')}/"
+    parents = {top}
+    for path in paths:
+        parent = os.path.dirname(path)  # noqa: PTH120 - there are hundreds for each command
+        while parent not in parents and parent.startswith(inside):
+            parents.add(parent)
+            parent = os.path.dirname(parent)  # noqa: PTH120 - likewise
+    return tuple(map(Path, sorted(parents)))
 
 
 def entries(folder: Path | str) -> list[os.DirEntry[str]]:

@@ -69,12 +69,24 @@ _UNSTABLE_NS = 100_000_000
 """Nanoseconds within which a folder may change twice and keep the same change time."""
 
 
-def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
-    """Return the marks in and below a folder, and bare repositories there, each with its inode.
+@frozen
+class Below:
+    """What is below a folder.
+
+    :ivar marks: the marks in and below it, and bare repositories there, each with its inode.
+    :ivar links: the folders that an index names as repositories of their own.
+    :ivar is_whole: whether the walk has visited every folder that it may enter.
+    """
+
+    marks: dict[Path, int]
+    links: set[Path]
+    is_whole: bool
+
+
+def marks_below(root: Path) -> Below:
+    """Find the marks below a folder.
 
     The walk is breadth-first, so that a walk that ends early has found what is near the top.
-
-    :returns: the marks, and whether the walk has visited every folder that it may enter.
     """
     found: dict[Path, int] = {}
     folders = deque([(str(root), 0)])
@@ -91,11 +103,12 @@ def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
         found.update((Path(path, name), inode) for name, inode in folder.marks)
         if depth < _MOST_DEEP and os.path.basename(path) not in SKIPPED:  # noqa: PTH119 - for each folder
             folders.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
-    for place in gitlinks_below(root, [*found]):
+    links = gitlinks_below(root, [*found])
+    for place in links:
         open_up(place)
         with suppress(OSError, ValueError):
             found[place / ".git"] = (place / ".git").lstat().st_ino
-    return found, not folders
+    return Below(found, links, not folders)
 
 
 def _look(path: str) -> _Folder | None:
@@ -235,11 +248,12 @@ def git_directory_of(mark: Path) -> Path | None:
     :param mark: a `.git` of any kind, or a bare repository.
     """
     open_up(mark.parent)
+    named = str(mark)
     try:
-        if mark.is_file():
-            mark = mark.parent / line_of(mark).removeprefix("gitdir:").strip()
-        place = mark.resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
+        if os.path.isfile(named):  # noqa: PTH113 - as below: for each repository several times for each command
+            named = os.path.join(mark.parent, line_of(mark).removeprefix("gitdir:").strip())  # noqa: PTH118
+        place = Path(os.path.realpath(named, strict=True))
+    except (OSError, ValueError):
         return None
     return place if is_git_directory(place) else None
 

@@ -57,10 +57,14 @@ def placeholders(all_closed: Sequence[Closed], locks: Path | None = None) -> Gen
                 for path in made:
                     _held[path] -= 1
     end = time.monotonic() + _ENDING_SECONDS
-    for closed in all_closed:
-        with suppress(BlockingIOError), _locked(locks, closed.place, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            while _remove_unused(closed.place) and time.monotonic() < end:
-                time.sleep(_POLL_SECONDS)
+    with ExitStack() as alone:
+        places: list[Path] = []
+        for place in dict.fromkeys(closed.place for closed in all_closed):
+            with suppress(BlockingIOError):
+                alone.enter_context(_locked(locks, place, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                places.append(place)
+        while _remove_unused(places) and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
 
 
 def _make_missing(closed: Closed) -> Iterator[Path]:
@@ -171,13 +175,14 @@ def _open_locked(path: Path, how: int) -> int:
         os.close(file)  # its last holder has removed the file meanwhile
 
 
-def _remove_unused(root: Path) -> bool:
-    """Remove the placeholders that no command needs.
+def _remove_unused(places: Sequence[Path]) -> bool:
+    """Remove the placeholders in some places that no command needs.
 
     :returns: whether some are still covered in a process that is ending.
     """
     with _holding:
-        unused = [path for path, count in _held.items() if not count and path.is_relative_to(root)]
+        within = tuple(f"{place}/" for place in places)
+        unused = [path for path, count in _held.items() if not count and str(path).startswith(within)]
         mounts = other_mounts() if unused else ""
         if mounts is None:
             return True
@@ -205,16 +210,19 @@ def other_mounts() -> str | None:
 
     :returns: None while a process is ending: it no longer lists its mounts, but may still write.
     """
+    own = os.readlink("/proc/self/ns/mnt")  # noqa: PTH115 - as below: there are hundreds of processes
     found: list[str] = []
-    for process in Path("/proc").glob("[0-9]*"):
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if not name.isdecimal():
+            continue
         try:
             with suppress(PermissionError):
-                if (process / "ns" / "mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
+                if os.readlink(f"/proc/{name}/ns/mnt") == own:  # noqa: PTH115
                     continue
-            found.append((process / "mountinfo").read_text(errors="surrogateescape"))
+            found.append(Path("/proc", name, "mountinfo").read_text(errors="surrogateescape"))
         except OSError:
             with suppress(OSError):  # the process is already gone
-                if (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
+                if Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
                     return None
     return "\n".join(found)
 

@@ -20,7 +20,6 @@ from acp_agent.sandbox.nested import (
     common_directory,
     every_git_directory,
     git_directory_of,
-    gitlinks_below,
     marks_below,
     repositories_in,
 )
@@ -134,10 +133,10 @@ def look(roots: Sequence[Path]) -> Before:
     is_whole = True
     for root in roots:
         try:
-            found, was_whole = marks_below(root)
-            marks.update(found)
-            is_whole &= was_whole
-            links |= gitlinks_below(root, found)
+            below = marks_below(root)
+            marks.update(below.marks)
+            is_whole &= below.is_whole
+            links |= below.links
         except OSError:  # the other roots are looked at all the same
             is_whole = False
     return Before(marks, frozenset(links), is_whole, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import field
 from pathlib import Path
 
 from acp_agent.frozen import frozen
@@ -69,6 +70,8 @@ class Policy:
     network: bool = False
     repositories: tuple[Repository, ...] = ()
     nested: tuple[Path, ...] = ()
+    _closed: list[tuple[Closed, ...]] = field(default_factory=list[tuple[Closed, ...]], repr=False, compare=False)
+    _run_elsewhere: list[tuple[Path, ...]] = field(default_factory=list[tuple[Path, ...]], repr=False, compare=False)
 
     @classmethod
     def of(
@@ -109,11 +112,13 @@ class Policy:
 
     @property
     def closed(self) -> tuple[Closed, ...]:
-        """Return the closed paths in each place that a command may write to."""
-        with restoring(self.open):
-            return tuple(self._closed())
+        """Return the closed paths in each place that a command may write to, as they are at the first call."""
+        if not self._closed:
+            with restoring(self.open):
+                self._closed.append(tuple(self._find_closed()))
+        return self._closed[0]
 
-    def _closed(self) -> list[Closed]:
+    def _find_closed(self) -> list[Closed]:
         found: list[Closed] = []
         for root in self.roots:
             found += (_closed_in_root(root), _existing_in_root(root, self.run_elsewhere))
@@ -129,8 +134,13 @@ class Policy:
     def run_elsewhere(self) -> tuple[Path, ...]:
         """Return the paths outside git directories that git runs because its settings name them.
 
-        Some of the paths may not exist.
+        They are read at the first call. Some of the paths may not exist.
         """
+        if not self._run_elsewhere:
+            self._run_elsewhere.append(tuple(dict.fromkeys(self._find_run_elsewhere())))
+        return self._run_elsewhere[0]
+
+    def _find_run_elsewhere(self) -> list[Path]:
         found: list[Path] = []
         for root in self.roots:
             for git in git_directories(root):
@@ -138,7 +148,7 @@ class Policy:
         for repository in self.repositories:
             for git in dict.fromkeys((repository.folder, repository.common)):
                 found += named_in_settings(git, repository.work_tree)
-        return tuple(dict.fromkeys(found))
+        return found
 
     def denying(self, root: Path) -> Path | None:
         """Return the folder with secrets that a root is or lies in; None if commands may work in the root.
@@ -168,13 +178,20 @@ class Policy:
 
         :param protected: the result of `protected`, which takes a while to compute.
         """
-        writable, closed = {*self.write, *self.open}, {*protected, *self.read_deny}
-        found: list[Path] = []
-        for folder in {parent for path in closed for parent in path.parents} - closed:
-            nearest = next((each for each in folder.parents if each in writable or each in closed), None)
-            if nearest in writable and folder.exists():  # otherwise nobody can create it, not even a command
-                found.append(folder)
-        return tuple(found)
+        writable = {str(path) for path in (*self.write, *self.open)}
+        closed = {str(path) for path in (*protected, *self.read_deny)}
+        above = {"/": ""}  # the nearest writable or closed folder above each folder
+        for path in closed:
+            inner: list[str] = []
+            folder = path
+            while folder not in above:
+                inner.append(folder)
+                folder = os.path.dirname(folder)  # noqa: PTH120 - there are hundreds for each command
+            for each in reversed(inner):
+                above[each] = folder if folder in writable or folder in closed else above[folder]
+                folder = each
+        held = (folder for folder, nearest in above.items() if nearest in writable and folder not in closed)
+        return tuple(Path(folder) for folder in held if os.path.exists(folder))  # noqa: PTH110 - likewise
 
     @property
     def unprotectable(self) -> Path | None:
@@ -219,8 +236,9 @@ def _without_planted_links(*groups: Iterable[Path]) -> Iterator[tuple[Path, ...]
 
 def _existing(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        with suppress(OSError, RuntimeError):  # a loop of links
-            yield path.resolve(strict=True)
+        if os.path.lexists(path):  # false of nearly all paths, and much cheaper
+            with suppress(OSError, RuntimeError):  # a loop of links
+                yield path.resolve(strict=True)
 
 
 def _closed_in_root(root: Path) -> Closed:
@@ -242,7 +260,7 @@ def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
     """
     names = ("/".join(row.parts) for row in guarded_paths("closed", "kept"))
     paths = (*(f"{root}/{name}" for name in names), *map(str, more))
-    for parent in parents_of(root, map(Path, paths)):
+    for parent in parents_of(root, paths):
         open_up(parent)
     found = [Path(path).resolve() for path in paths if os.path.exists(path)]  # noqa: PTH110 - there are a hundred
     inside = [path for path in found if path != root and path.is_relative_to(root)]

@@ -35,11 +35,13 @@ def is_git_directory(git: Path) -> bool:
     """Return whether git accepts a folder as the directory of a repository or of one of its work trees."""
     open_up(git)
     try:
-        if not os.path.lexists(git / "HEAD"):
+        if not os.path.lexists(f"{git}/HEAD"):
             return False
-        common = git / line_of(git / "commondir")
-        open_up(common)
-        return (common / "objects").is_dir() and (common / "refs").is_dir()
+        common = str(git)
+        if os.path.lexists(f"{git}/commondir"):  # only in the directory of a linked work tree
+            common = str(git / line_of(git / "commondir"))
+            open_up(common)
+        return os.path.isdir(f"{common}/objects") and os.path.isdir(f"{common}/refs")  # noqa: PTH112 - as above
     except (OSError, ValueError, RuntimeError):  # a loop of links, or not a path
         return False
 

@@ -126,9 +126,9 @@ def test_a_repository_behind_a_thousand_folders_is_found(tmp_path: Path) -> None
     for number in range(1_000):
         (tmp_path / f"d{number}").mkdir()
     git(tmp_path, "init", "-q", "zz")
-    found, is_whole = marks_below(tmp_path)
-    assert tmp_path / "zz" / ".git" in found
-    assert is_whole
+    below = marks_below(tmp_path)
+    assert tmp_path / "zz" / ".git" in below.marks
+    assert below.is_whole
 
 
 def test_an_index_whose_paths_only_grow_is_read_no_further_than_a_path_can_be_long() -> None:

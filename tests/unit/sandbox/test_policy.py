@@ -9,9 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from acp_agent.sandbox import policy as module
+from acp_agent.sandbox.listing import parents_of
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.sandbox import Sandbox
 
 
 @pytest.fixture
@@ -227,3 +232,43 @@ def test_a_link_in_a_writable_folder_opens_nothing_since_a_command_could_have_ma
     policy = Policy.of((root, root / "more"), (), ("~/.cache/tool",), ())
     assert policy.roots == (root,)
     assert policy.write == (home / ".cache", home / "builds")
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda parts: Path("/", *parts))
+
+
+@given(st.lists(PATHS, max_size=3), st.lists(PATHS, max_size=3), st.lists(PATHS, max_size=4))
+def test_each_folder_between_a_writable_folder_and_a_closed_path_is_held(
+    roots: list[Path], write: list[Path], closed: list[Path]
+) -> None:
+    writable = {*roots, *write}
+    expected: set[Path] = set()
+    for folder in {parent for path in closed for parent in path.parents} - {*closed}:
+        nearest = next((each for each in folder.parents if each in writable or each in closed), None)
+        if nearest in writable:
+            expected.add(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os.path, "exists", lambda _: True)
+        found = Policy(tuple(roots), tuple(write), ()).holding(closed)
+    assert {*found} == expected
+    assert len(found) == len(expected)
+
+
+@given(PATHS, st.lists(PATHS, max_size=4))
+def test_the_folders_that_lead_to_some_paths_are_listed_from_the_top(folder: Path, paths: list[Path]) -> None:
+    expected = {folder, *(parent for path in paths for parent in path.parents if parent.is_relative_to(folder))}
+    found = parents_of(folder, paths)
+    assert {*found} == expected
+    assert all(parent not in found[place:] for place, each in enumerate(found) for parent in each.parents)
+
+
+def test_the_closed_paths_of_a_command_are_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path.resolve() / "project"
+    root.mkdir()
+    looked: list[Path] = []
+    find = module._existing_in_root
+    monkeypatch.setattr(module, "_existing_in_root", lambda root, more: looked.append(root) or find(root, more))
+    with Sandbox((root,), (tmp_path / "home",)).wrap(("true",), root, network=False):
+        pass
+    assert looked == [root]
