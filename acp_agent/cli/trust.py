@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from acp_agent.app import checked_settings, project_places
@@ -14,6 +15,8 @@ from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.project import MadeStore
 from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.errors import AgentError
+from acp_agent.sandbox.repositories import repository_of
+from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.project.trust import MAX_LENGTH, lines_of
 from acp_agent.tools.text import one_line
 
@@ -45,12 +48,26 @@ async def run(arguments: argparse.Namespace) -> int:
             made.add(accepted)
             aside("Nothing was trusted.")
             return 1
+        _accept_commits(folder, accepted)
         for path in accepted:
             print(f"{one_line(str(path), MAX_LENGTH)}, which a command made, counts as the project's from now on.")
         if codes:
             store.trust(codes)
             print("Trusted until something in it changes.")
     return 0
+
+
+def _accept_commits(folder: Path, made: Iterable[Path]) -> None:
+    """Let the commits in a folder's repository count as the user's, and print whether this changes anything.
+
+    :param made: what commands made and the user accepts. Commits that commands left in such a repository count as well.
+    """
+    store = Sandbox((), (home_dir(os.environ),)).tips()
+    wanted = [(folder, False), *((mark.parent, True) for mark in made if mark.name == ".git")]
+    for place, wholly in wanted:
+        repository = repository_of(place)
+        if repository is not None and store.accept(repository, wholly=wholly):
+            print(f"The commits in {one_line(str(place), MAX_LENGTH)} count as your own from now on.")
 
 
 def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:

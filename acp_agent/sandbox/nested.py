@@ -267,6 +267,8 @@ def repositories_in(marks: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
 
 def common_directory(git: Path) -> Path:
     """Return the directory whose settings and hooks apply to a git directory; usually the git directory itself."""
+    if not os.path.lexists(f"{git}/commondir"):
+        return git
     try:
         return (git / line_of(git / "commondir")).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):

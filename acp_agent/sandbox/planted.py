@@ -26,7 +26,7 @@ from acp_agent.sandbox.nested import (
 from acp_agent.sandbox.neutral import neutralise
 from acp_agent.sandbox.obeyed import State, links_in, state_of
 from acp_agent.sandbox.policy import Policy
-from acp_agent.sandbox.repositories import repository_of
+from acp_agent.sandbox.repositories import Repository, repository_of
 from acp_agent.sandbox.tips import Tips, TipStore
 from acp_agent.sandbox.tracked import Tracked
 
@@ -109,7 +109,8 @@ class Watched:
     :ivar protected: the marks whose repositories the command could not change.
     :ivar places: the guarded paths.
     :ivar states: what git would have run in each git directory before the command.
-    :ivar tips: the user's commits, by repository.
+    :ivar tips: the user's commits in the repositories of the roots.
+    :ivar nested: the user's commits in all other repositories that the command may write.
     :ivar network: whether the command had network access.
     :ivar ends_with_agent: whether the command ends when the agent is killed. In an editor's terminal it may continue.
     """
@@ -121,6 +122,7 @@ class Watched:
     places: tuple[Place, ...]
     states: Mapping[Path, State]
     tips: tuple[Tips, ...]
+    nested: tuple[Tips, ...]
     network: bool
     ends_with_agent: bool = True
 
@@ -147,8 +149,11 @@ def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: 
 
     :param ends_with_agent: see `Watched`.
     """
-    repositories = {repository for root in policy.roots if (repository := repository_of(root)) is not None}
+    found = (repository_of(root) for root in policy.roots)
+    repositories = [*dict.fromkeys(repository for repository in found if repository is not None)]
     directories = every_git_directory(policy.roots, policy.repositories, before.marks)
+    nested = _others_of(directories, repositories)
+    tips_of_all = tips.all_of_user([*repositories, *nested])
     return Watched(
         policy.roots,
         (*policy.open, *policy.write),
@@ -156,10 +161,18 @@ def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: 
         frozenset((*policy.nested, *(root / ".git" for root in policy.roots))),
         places(policy.roots, policy.run_elsewhere),
         {git: state for git in directories if (state := state_of(git))},
-        tuple(tips.of_user(each) for each in repositories),
+        tips_of_all[: len(repositories)],
+        tips_of_all[len(repositories) :],
         policy.network,
         ends_with_agent,
     )
+
+
+def _others_of(directories: Iterable[Path], repositories: Iterable[Repository]) -> list[Repository]:
+    """Return the repositories of some git directories, except those in which a work tree of `repositories` is."""
+    known = {each.common for each in repositories}
+    commons = dict.fromkeys(map(common_directory, directories))
+    return [Repository(each, each, each) for each in commons if each not in known]
 
 
 def sweep_of(seen: Watched, blocked: list[str] | None = None, until: int | None = None) -> Sweep:
@@ -192,13 +205,22 @@ def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, u
         after = look(seen.roots)
         planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
         sweep.blocked += _unfinished(seen, after, until)
-        for each in seen.tips:
+        marks = (each.mark for each in planted if each.mark is not None)
+        made = [mark for mark in marks if seen.before.marks.get(mark) != after.marks.get(mark)]
+        for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
             with suppress(OSError):
                 tips.after_command(each)
     found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept))
     if keeper is not None and found != Found():
         with suppress(OSError):
             keeper.keep(found)
+
+
+def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:
+    """Yield tips without commits for each repository that the command created: all its commits are the command's."""
+    known = [tips.repository for tips in (*seen.tips, *seen.nested)]
+    for repository in _others_of(every_git_directory((), (), made), known):
+        yield Tips(repository, {})
 
 
 def _tops(seen: Watched) -> tuple[Path, ...]:

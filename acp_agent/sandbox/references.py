@@ -4,27 +4,39 @@ A command may write these files. What git accepts, and this module would not, is
 sees until git itself writes the reference again in the usual form. So the same characters are accepted, and the reader
 learns whether anything could not be read.
 
-Source: gitrepository-layout(5); git's refs/files-backend.c (`parse_loose_ref_contents`, `files_read_raw_ref`),
-refs/packed-backend.c (`next_record`), hex.c (`get_oid_hex`) and ctype.c (`isspace`)
+A project may hold many nested repositories. So what was read is remembered with the versions of the files and folders.
+Nobody can set the inode and the change time that a version consists of.
+
+Source: gitrepository-layout(5); git-stash(1); git's refs/files-backend.c (`parse_loose_ref_contents`,
+`files_read_raw_ref`, `show_one_reflog_ent`), refs/packed-backend.c (`next_record`), hex.c (`get_oid_hex`) and ctype.c
+(`isspace`)
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from acp_agent.regular import open_regular
 from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.repositories import Repository
+
+_Version: TypeAlias = tuple[int, int, int] | None
+"""The inode, change time and size of a file or folder; None if it does not exist."""
 
 SPACES = ("refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash")
 """Where references are whose commits count as the user's."""
 MOST = 20_000
 """Maximum number of references that are read."""
 _MOST_PACKED = 8 * 1024 * 1024
+_MOST_STASHES = 1024 * 1024
+"""Maximum size of the log of the stash, in bytes."""
 _LONGEST_REF = 4096
 _MOST_LINKS = 5
 """How many symbolic references git follows."""
@@ -33,6 +45,30 @@ _LOOSE = re.compile(rb"(%s)(?:[ \t\n\r\0]|\Z)" % _HEX)
 _PACKED = re.compile(rb"(%s).(.+)" % _HEX)
 """When git looks for one reference, any byte may stand before the name."""
 _SYMBOLIC = re.compile(rb"ref:[ \t\n\r]*([^\0]*)")
+_STASH = re.compile(rb"(%s) (%s) " % (_HEX, _HEX))
+STASHES = "refs/stash@{}"
+"""The name of the references to stashes below the latest one, which only the log of the stash names."""
+
+_UNSTABLE_NS = 100_000_000
+"""Nanoseconds within which a file may change twice and keep the same change time."""
+_MOST_REMEMBERED = 500
+_remembered: dict[Repository, tuple[dict[str, _Version], References]] = {}
+"""The references of each repository, with the versions of what they were read from. Shared by all sessions."""
+
+
+def references_of(repository: Repository) -> References:
+    """Return the references of a repository as they are now. Unchanged files are not read again."""
+    known = _remembered.get(repository)
+    if known is not None and _are_current(known[0]):
+        return known[1]
+    references = References(repository)
+    if references.is_whole and references.is_stable:
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[repository] = references.versions, references
+    else:
+        _remembered.pop(repository, None)
+    return references
 
 
 class References:
@@ -42,20 +78,39 @@ class References:
     :ivar indirect: what other work trees' `HEAD` and symbolic references outside of `SPACES` lead to. Such an object is
         there, but not at the tip of anything that is the user's.
     :ivar is_whole: whether everything could be read that git might read.
+    :ivar versions: the version of each file and folder before it was read.
+    :ivar is_stable: whether these versions change with the next change. They may not after a very recent one.
     """
 
     def __init__(self, repository: Repository) -> None:
         self.direct: list[tuple[str, str]] = []
         self.indirect: set[str] = set()
         self.is_whole = True
+        self.versions: dict[str, _Version] = {}
+        self.is_stable = True
+        self._newest = time.time_ns() - _UNSTABLE_NS
         self._common = repository.common
         self._packed = dict(self._packed_references())
         self._head(repository.folder / "HEAD", is_own=True)
         for name, kind, value in self._loose():
             self._add(name, kind, value)
         self.direct += [(name, value) for name, value in self._packed.items() if name.startswith(SPACES)]
+        self.direct += [(STASHES, commit) for commit in self._stashes()]
         for folder in self._work_trees():
             self._head(folder / "HEAD", is_own=False)
+
+    def _note(self, path: Path) -> None:
+        """Record the version of a file or folder that is about to be read."""
+        version: _Version = None
+        try:
+            status = os.lstat(path)
+            version = (status.st_ino, status.st_ctime_ns, status.st_size)
+            self.is_stable &= status.st_ctime_ns < self._newest and not stat.S_ISLNK(status.st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError:
+            self.is_stable = False
+        self.versions[str(path)] = version
 
     def _add(self, name: str, kind: str, value: str) -> None:
         if kind == "object":
@@ -93,6 +148,7 @@ class References:
         while folders:
             folder = folders.pop()
             open_up(self._common / folder)
+            self._note(self._common / folder)
             try:
                 with os.scandir(self._common / folder) as opened:
                     entries = list(opened)
@@ -114,6 +170,7 @@ class References:
                     yield (name, *self._read(self._common / name))
 
     def _packed_references(self) -> Iterator[tuple[str, str]]:
+        self._note(self._common / "packed-refs")
         try:
             with open_regular(self._common / "packed-refs") as opened:
                 text = opened.read(_MOST_PACKED + 1)
@@ -131,6 +188,7 @@ class References:
     def _read(self, file: Path) -> tuple[str, str]:
         """Return what a reference's file contains: an `object` and its name, a `symbolic` one and its target, or
         `nothing` that git takes."""
+        self._note(file)
         try:
             # Git makes no links. Where one leads, anything could be put later.
             if file.is_symlink():
@@ -150,11 +208,49 @@ class References:
         found = _LOOSE.match(text)
         return ("object", found[1].decode().lower()) if found is not None else ("nothing", "")
 
+    def _stashes(self) -> Iterator[str]:
+        """Yield each object that an entry of the stash's log names."""
+        log = self._common / "logs/refs/stash"
+        open_up(log.parent)
+        self._note(log)
+        try:
+            self.is_whole &= not log.is_symlink()
+            with open_regular(log) as opened:
+                text = opened.read(_MOST_STASHES + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except (OSError, ValueError):
+            self.is_whole = False
+            return
+        self.is_whole &= len(text) <= _MOST_STASHES
+        for line in text.split(b"\n"):
+            found = _STASH.match(line)
+            for name in found.groups() if found is not None else ():
+                if name.strip(b"0"):
+                    yield name.decode().lower()
+
     def _work_trees(self) -> list[Path]:
         open_up(self._common / "worktrees")
+        self._note(self._common / "worktrees")
         with suppress(FileNotFoundError, NotADirectoryError):
             try:
                 return sorted((self._common / "worktrees").iterdir())
             except PermissionError:
                 self.is_whole = False
         return []
+
+
+def _are_current(versions: dict[str, _Version]) -> bool:
+    """Return whether no file and no folder has changed."""
+    for path, version in versions.items():
+        try:
+            status = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            if version is not None:
+                return False
+        except OSError:
+            return False
+        else:
+            if (status.st_ino, status.st_ctime_ns, status.st_size) != version:
+                return False
+    return True

@@ -154,7 +154,7 @@ class Sandbox:
         :raises SandboxError: if the session's directories can no longer be protected.
         """
         self.settle_unfinished()
-        tips = self._tips()
+        tips = self.tips()
         with restoring(_tops(self.roots)):
             before = look(self.roots)
             nested = self._nested(before, self.roots)
@@ -190,10 +190,11 @@ class Sandbox:
         for left in left_behind(self._kept(_RUNNING)):
             sweep = sweep_of(left.seen, until=left.until)
             sweep.run(is_last=True)
-            settle(left.seen, sweep, self.keeper, self._tips(), left.until)
+            settle(left.seen, sweep, self.keeper, self.tips(), left.until)
 
-    def _tips(self) -> TipStore:
-        return TipStore(self._kept(_TIPS), lambda common: tips_known(self._kept(_RUNNING), common))
+    def tips(self) -> TipStore:
+        """Return the record of the commits that commands have created."""
+        return TipStore(self._kept(_TIPS), lambda: tips_known(self._kept(_RUNNING)))
 
     def _kept(self, name: str) -> Path | None:
         """Return a folder in the agent's home, which is hidden from commands; None if there is no home."""

@@ -16,14 +16,16 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_regular
-from acp_agent.sandbox.references import MOST, References
+from acp_agent.sandbox.references import MOST, References, references_of
 from acp_agent.sandbox.repositories import Repository
 
 _MOST_KEPT = 4 * 1024 * 1024
@@ -36,19 +38,22 @@ class Tips:
 
     :ivar commits: the names of references, keyed by the commits or tags that they point to. A name is empty if a
         reference pointed there earlier.
+    :ivar others: objects that other work trees and odd references led to. They are not the user's tips, but the command
+        did not create them either.
     """
 
     repository: Repository
     commits: Mapping[str, str]
+    others: frozenset[str] = frozenset()
 
 
 @frozen
 class _Kept:
-    """What the file of a repository says.
+    """What is recorded about a repository.
 
     :ivar by_commands: the commands' tips.
     :ivar earlier: the user's earlier tips.
-    :ivar is_whole: whether the file was read completely.
+    :ivar is_whole: whether the record was read completely.
     :ivar is_closed: whether no later tip counts as the user's.
     """
 
@@ -60,7 +65,7 @@ class _Kept:
 
 def tips_of(repository: Repository) -> dict[str, str]:
     """Return the current references of a repository, keyed by what they point to. Only reads files."""
-    return _by_object(References(repository))
+    return _by_object(references_of(repository))
 
 
 def _by_object(references: References) -> dict[str, str]:
@@ -70,27 +75,62 @@ def _by_object(references: References) -> dict[str, str]:
     return found
 
 
+def _is_readable(references: References) -> bool:
+    return references.is_whole and len(references.direct) <= MOST
+
+
 class TipStore:
-    """Records the tips that commands have created or moved, in one file for each repository.
+    """Records the tips that commands have created or moved, in files for each repository.
+
+    There is one file for the path of a repository and one for its inode, so that a renamed project keeps its record, and
+    so does one that was restored from a copy.
 
     :param folder: a folder that commands can neither read nor write. If None, nothing is recorded.
-    :param others: returns the user's tips of a repository, as recorded for each command that is running there.
+    :param others: returns the user's tips of each repository, keyed by its common directory, as recorded for each
+        command that is running.
     """
 
     def __init__(
-        self, folder: Path | None = None, others: Callable[[Path], Iterable[AbstractSet[str]]] = lambda _: ()
+        self,
+        folder: Path | None = None,
+        others: Callable[[], Mapping[Path, Sequence[AbstractSet[str]]]] = dict,
     ) -> None:
         self._folder = folder
         self._others = others
+        self._before: dict[Repository, References] = {}
 
     def of_user(self, repository: Repository) -> Tips:
         """Return the tips of a repository that no command created; none if they cannot be told apart."""
+        return self.all_of_user((repository,))[0]
+
+    def all_of_user(self, repositories: Sequence[Repository]) -> tuple[Tips, ...]:
+        """Return the result of `of_user` for each repository."""
         # The order matters: if a running command has added a tip, its record is still there, or the tip is stored.
-        tips = tips_of(repository)
-        known = tuple(self._others(repository.common))
-        kept = self._read(repository.common)
+        for each in repositories:
+            self._before[each] = references_of(each)
+        known = self._others()
+        names: set[str] = set()
+        with suppress(FileNotFoundError):
+            names = set() if self._folder is None else {each.name for each in self._folder.iterdir()}
+        return tuple(self._own(each, known.get(each.common, ()), names) for each in repositories)
+
+    def _own(self, repository: Repository, known: Sequence[AbstractSet[str]], names: AbstractSet[str]) -> Tips:
+        """See `of_user`.
+
+        :param known: the user's tips, as recorded for each command that is running.
+        :param names: the names of the files with records.
+        """
+        references = self._before[repository]
+        tips = _by_object(references)
+        kept = self._read(repository.common, names)
+        others = frozenset(references.indirect - tips.keys())
         if not kept.is_whole:
-            return Tips(repository, {})
+            return Tips(repository, {}, others)
+        if kept.is_closed and not known and _is_readable(references):
+            unknown = {*tips, *others} - kept.earlier - kept.by_commands
+            if not unknown:
+                self._append(repository.common, ["open\n"])
+                kept = replace(kept, is_closed=False)
         tips.update(dict.fromkeys(kept.earlier - tips.keys(), ""))
         if kept.is_closed:
             known = (*known, kept.earlier)
@@ -99,58 +139,95 @@ class TipStore:
             for commit, name in tips.items()
             if commit not in kept.by_commands and all(commit in each for each in known)
         }
-        return Tips(repository, own)
+        return Tips(repository, own, others)
 
     def after_command(self, before: Tips) -> None:
         """Record the tips that a command added to a repository, and the user's tips that it moved.
 
         If some references cannot be read, a command's tip may be among them. Then only the tips from before the command
-        count as the user's from now on.
+        count as the user's, until all references can be read and all of them are known, or until `accept`.
 
-        :param before: see `of_user`.
+        :param before: see `of_user`. Without commits, everything in the repository is the command's.
         """
         if self._folder is None:
             return
         common = before.repository.common
-        references = References(before.repository)
+        references = references_of(before.repository)
+        if references is self._before.get(before.repository) and references.is_whole and before.commits:
+            return  # nothing has changed
         now = {*_by_object(references), *references.indirect}
         kept = self._read(common)
-        made = now - before.commits.keys() - kept.by_commands
-        is_closing = not kept.is_closed and (not references.is_whole or len(references.direct) > MOST)
+        made = now - before.commits.keys() - before.others - kept.by_commands
+        is_closing = not kept.is_closed and not _is_readable(references)
         moved = before.commits.keys() - kept.earlier
         if not is_closing:
             moved -= now
         lines = [*(f"command {commit}\n" for commit in sorted(made)), *(f"user {commit}\n" for commit in sorted(moved))]
         if is_closing:
             lines.append("closed\n")
-        if lines:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._file(common), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._append(common, lines)
+
+    def accept(self, repository: Repository, *, wholly: bool = False) -> bool:
+        """Let the tips that a repository has now, and later ones, count as the user's again if they no longer do.
+
+        :param wholly: whether this includes tips that are known to be a command's.
+        :returns: whether anything has changed.
+        """
+        kept = self._read(repository.common)
+        tips = _by_object(references_of(repository)).keys() - kept.earlier
+        if not wholly:
+            tips -= kept.by_commands
+        if not kept.is_closed and not (wholly and tips & kept.by_commands):
+            return False
+        self._append(repository.common, [*(f"user {commit}\n" for commit in sorted(tips)), "open\n"])
+        return True
+
+    def _append(self, common: Path, lines: Sequence[str]) -> None:
+        if self._folder is None or not lines:
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in self._files(common):
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
                 os.write(file, "".join(lines).encode())
             finally:
                 os.close(file)
 
-    def _file(self, common: Path) -> Path:
+    def _files(self, common: Path) -> Iterator[Path]:
+        """Yield the files for the path and for the inode of a repository."""
         assert self._folder is not None
-        return self._folder / hashlib.sha256(os.fsencode(common)).hexdigest()
+        names = [os.fsencode(common)]
+        with suppress(OSError):
+            status = common.stat()
+            names.append(b"inode %d %d" % (status.st_dev, status.st_ino))
+        for name in names:
+            yield self._folder / hashlib.sha256(name).hexdigest()
 
-    def _read(self, common: Path) -> _Kept:
-        if self._folder is None:
+    def _read(self, common: Path, names: AbstractSet[str] | None = None) -> _Kept:
+        """Return what is recorded about a repository.
+
+        :param names: the names of the files that exist; None if they are not known.
+        """
+        if self._folder is None or (names is not None and not names):
             return _Kept()
         found: dict[str, set[str]] = {"command": set(), "user": set()}
-        try:
-            with open_regular(self._file(common)) as file:
-                text = file.read(_MOST_KEPT + 1)
-        except FileNotFoundError:
-            return _Kept()
-        except OSError:
-            return _Kept(is_whole=False)
-        for line in text.decode("ascii", "replace").splitlines():
-            kind, _, commit = line.partition(" ")
-            found.setdefault(kind, set()).add(commit)
-        is_whole = len(text) <= _MOST_KEPT
-        return _Kept(found["command"], found["user"] - found["command"], is_whole, "closed" in found)
+        is_whole, is_closed = True, False
+        for path in self._files(common):
+            if names is not None and path.name not in names:
+                continue
+            try:
+                with open_regular(path) as file:
+                    text = file.read(_MOST_KEPT + 1)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return _Kept(is_whole=False)
+            is_whole &= len(text) <= _MOST_KEPT
+            lines = [line.partition(" ") for line in text.decode("ascii", "replace").splitlines()]
+            for commit, kind in {commit: kind for kind, _, commit in lines if commit}.items():
+                found.setdefault(kind, set()).add(commit)
+            is_closed |= [kind for kind, _, commit in lines if not commit][-1:] == ["closed"]
+        return _Kept(found["command"], found["user"] - found["command"], is_whole, is_closed)
 
 
 def fetched_from_elsewhere(common: Path) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from typing import IO, TypeAlias
 from acp_agent.frozen import frozen
 from acp_agent.nofollow import temporary_folder
 from acp_agent.programs import find_program, own_environment
+from acp_agent.sandbox.references import STASHES
 from acp_agent.sandbox.tips import Tips, fetched_from_elsewhere
 
 _SECONDS = 5.0
@@ -94,7 +95,7 @@ class Tracked:
         with suppress(OSError, ValueError), _objects(self._tips.repository.common, self.algorithm) as objects:
             roots: dict[str, None] = {}
             for commit, name in islice(tips.items(), _MOST_COMMITS):
-                roots.update(dict.fromkeys(_trees_of(objects, commit, with_parents=name == "refs/stash")))
+                roots.update(dict.fromkeys(_trees_of(objects, commit, with_parents=name in ("refs/stash", STASHES))))
             places = dict.fromkeys(_entry(objects, root, parts) for root in roots)
             for mode, name in filter(None, places):
                 for below, content in _files(objects, mode, name):

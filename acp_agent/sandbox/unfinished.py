@@ -97,16 +97,17 @@ def left_behind(folder: Path | None) -> Iterator[Left]:
             os.close(file)
 
 
-def tips_known(folder: Path | None, common: Path) -> Iterator[AbstractSet[str]]:
-    """Yield the user's commits, as recorded for each command that is running or was left behind.
+def tips_known(folder: Path | None) -> dict[Path, list[AbstractSet[str]]]:
+    """Return the user's commits, as recorded for each command that is running or was left behind.
 
-    :param common: the repository's common directory; absolute and resolved.
+    The keys are the common directories of the repositories.
     """
+    found: dict[Path, list[AbstractSet[str]]] = {}
     for path in _files(folder):
         seen = _read(path)
-        for tips in seen.tips if seen is not None else ():
-            if tips.repository.common == common:
-                yield tips.commits.keys()
+        for tips in (*seen.tips, *seen.nested) if seen is not None else ():
+            found.setdefault(tips.repository.common, []).append(tips.commits.keys())
+    return found
 
 
 def _files(folder: Path | None) -> list[Path]:
@@ -138,7 +139,8 @@ def _as_json(seen: Watched) -> dict[str, Any]:
             str(git): [[path, what.decode("latin-1")] for path, what in sorted(state)]
             for git, state in seen.states.items()
         },
-        "tips": [[*_texts(_folders(each.repository)), dict(each.commits)] for each in seen.tips],
+        "tips": [_of_tips(each) for each in seen.tips],
+        "nested": [_of_tips(each) for each in seen.nested],
         "network": seen.network,
         "ends_with_agent": seen.ends_with_agent,
     }
@@ -159,10 +161,7 @@ def _of_json(kept: dict[str, Any]) -> Watched:
         Path(git): frozenset((tuple(path), what.encode("latin-1")) for path, what in state)
         for git, state in kept["states"].items()
     }
-    tips = tuple(
-        Tips(Repository(Path(work_tree), Path(folder), Path(common)), cast("Mapping[str, str]", commits))
-        for work_tree, folder, common, commits in kept["tips"]
-    )
+    tips, nested = (tuple(map(_tips_of, kept[key])) for key in ("tips", "nested"))
     return Watched(
         _paths(kept["roots"]),
         _paths(kept["writable"]),
@@ -171,13 +170,22 @@ def _of_json(kept: dict[str, Any]) -> Watched:
         places,
         states,
         tips,
+        nested,
         kept["network"],
         kept["ends_with_agent"],
     )
 
 
-def _folders(repository: Repository) -> tuple[Path, ...]:
-    return repository.work_tree, repository.folder, repository.common
+def _of_tips(tips: Tips) -> list[Any]:
+    repository = tips.repository
+    folders = (repository.work_tree, repository.folder, repository.common)
+    return [*_texts(folders), dict(tips.commits), sorted(tips.others)]
+
+
+def _tips_of(kept: Sequence[Any]) -> Tips:
+    work_tree, folder, common, commits, others = kept
+    repository = Repository(Path(work_tree), Path(folder), Path(common))
+    return Tips(repository, cast("Mapping[str, str]", commits), frozenset(others))
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:

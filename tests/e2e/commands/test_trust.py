@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from acp_agent.config.project import MadeStore
+from acp_agent.sandbox.repositories import Repository
+from acp_agent.sandbox.tips import Tips, TipStore
 from support.called import call_command
 from support.models import Reply, model_server
 from support.terminal import at_a_terminal
@@ -96,3 +100,22 @@ async def test_at_a_terminal_it_is_asked_what_may_run(tmp_path: Path) -> None:
         assert "Looked." in person.shown
     assert (tmp_path / "ran").exists()
     assert not (tmp_path / "state" / "trust.json").exists()
+
+
+async def test_commits_of_a_repository_that_a_command_made_are_the_user_s_once_it_is_trusted(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path.resolve() / "shop"
+    words = ("-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "x")
+    for line in (("init", "-q", str(folder)), ("-C", str(folder), *words)):
+        subprocess.run(("git", *line), check=True)
+    repository = Repository(folder, folder / ".git", folder / ".git")
+    store = TipStore(tmp_path / "state" / "tips")
+    store.after_command(Tips(repository, {}))
+    MadeStore(tmp_path / "state").add([folder / ".git"])
+    assert not store.of_user(repository).commits
+    ran = await call_command(tmp_path, "trust", "shop")
+    assert f"The commits in {folder} count as your own from now on.\n" in ran.out
+    assert len(store.of_user(repository).commits) == 1
+    ran = await call_command(tmp_path, "trust", "shop")
+    assert "count as your own" not in ran.out

@@ -180,6 +180,72 @@ def test_a_commit_of_an_earlier_command_is_not_the_user_s(project: Project, firs
     assert not (project.root / ".cursor/mcp.json").exists()
 
 
+NESTED = {
+    "a branch": "cd inner && {0} && git branch evil && git reset -q --hard HEAD~",
+    "a branch of a work tree": "git -C inner worktree add -q ../tree && cd tree && {0}",
+    "a detached work tree": "git -C inner worktree add -q --detach ../tree && cd tree && {0}",
+    "a stash": "cd inner && {0} && git stash store HEAD && git reset -q --hard HEAD~",
+    "the log of the stash": "cd inner && {0} && h=$(git rev-parse HEAD) && git reset -q --hard HEAD~ && "
+    'git stash store HEAD && sed -i "1i $h $h n <n@x> 1 +0000" .git/logs/refs/stash',
+    "a repository that the command makes": "git init -q new && cd new && git commit -q --allow-empty -m x && {0}",
+    "a clone": "git clone -q inner new && cd new && {0}",
+    "a bare repository": "git clone -q --bare inner bare && git clone -q bare other && cd other && {0} && "
+    "git push -q origin HEAD:evil && cd .. && git --git-dir bare worktree add -q --detach new HEAD",
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_commit_that_a_command_made_in_a_nested_repository_is_not_the_user_s_in_a_later_session_there(
+    project: Project, name: str
+) -> None:
+    project.git("init", "-q", "inner")
+    project.git("-C", "inner", "commit", "-q", "--allow-empty", "-m", "x")
+    project.run(NESTED[name].format(f'{COMMIT} && git rev-parse HEAD > "$OLDPWD/evil"'))
+    assert not {"error:", "fatal:"} & {*project.output.split()}, project.output
+    commit = (project.root / "evil").read_text().strip()
+    session = next(each for each in (project.root / "new", project.root / "inner") if each.exists())
+    assert project.run(f"git checkout -qf {commit}", session) == [".cursor → .cursor.blocked"], project.output
+    assert not (session / ".cursor/mcp.json").exists()
+
+
+def test_commits_that_the_user_made_in_a_nested_repository_are_the_user_s_in_a_later_session_there(
+    project: Project,
+) -> None:
+    inner = project.root / "inner"
+    project.git("clone", "-q", "--branch", "feat", ".", "inner")
+    project.git("-C", "inner", "switch", "-q", "-c", "plain", "origin/main")
+    project.run("cd inner && git switch -q -c work && touch c && git add c && git commit -qm c && git switch -q plain")
+    assert project.run("git switch -q feat", inner) == []
+    assert (inner / ".husky/pre-commit").exists()
+
+
+def test_a_renamed_project_keeps_what_is_known_of_its_commits(project: Project) -> None:
+    project.run(f"git switch -qc evil; {COMMIT}; git switch -q main")
+    project.root = project.root.rename(project.root.with_name("renamed"))
+    assert project.run("git switch -q evil") == [".cursor → .cursor.blocked"]
+
+
+def test_a_commit_of_the_user_s_that_only_another_work_tree_has_checked_out_stays_the_user_s(
+    project: Project, tmp_path: Path
+) -> None:
+    project.git("worktree", "add", "-q", "--detach", str(tmp_path / "tree"), "feat")
+    project.git("branch", "-D", "feat")
+    project.run("true")
+    project.git("branch", "again", project.git("-C", str(tmp_path / "tree"), "rev-parse", "HEAD").strip())
+    assert project.run("git switch -q again") == []
+
+
+def test_every_stash_of_the_user_s_comes_back(project: Project) -> None:
+    project.git("switch", "-q", "feat")
+    project.git("rm", "-rq", "--cached", ".cursor")
+    project.git("commit", "-qm", "no cursor")
+    project.git("stash", "-uq")
+    (project.root / "a.txt").write_text("two\n")
+    project.git("stash", "-q")
+    assert project.run("git stash pop -q stash@{1}") == []
+    assert (project.root / ".cursor/rules/a.mdc").exists()
+
+
 def test_a_commit_of_a_command_counts_in_no_history_of_the_user_s(project: Project) -> None:
     project.run(f"git switch -qc evil; {COMMIT}; git rm -rqf .cursor; git commit -qm gone")
     project.commit({"b.txt": "mine\n"})

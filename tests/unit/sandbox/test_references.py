@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
-from acp_agent.sandbox.references import References
+from acp_agent.sandbox.references import References, references_of
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.tips import TipStore, tips_of
 
@@ -127,6 +128,84 @@ def test_no_later_tip_is_trusted_after_a_command_left_a_reference_that_cannot_be
             odd.unlink(missing_ok=True)
     git(repository.work_tree, "update-ref", "refs/heads/evil", commit)
     assert set(store.of_user(repository).commits) == {mine}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_later_tips_are_trusted_again_once_all_references_can_be_read_and_are_known(
+    repository: Repository, tmp_path: Path, name: str
+) -> None:
+    store = TipStore(tmp_path / "home")
+    before = store.of_user(repository)
+    commit = hidden_commit(repository)
+    subprocess.run(["bash", "-c", UNREADABLE[name].format("x")], cwd=repository.work_tree, check=True)
+    store.after_command(before)
+    (repository.folder / "refs/heads/unknown").write_text(commit)
+    assert len(store.of_user(repository).commits) == 1
+    for odd in (*(repository.folder / "refs/heads").iterdir(), repository.folder / "packed-refs"):
+        if odd.is_symlink() or odd.is_fifo() or odd.name == "packed-refs":
+            odd.unlink(missing_ok=True)
+    assert len(store.of_user(repository).commits) == 1
+    git(repository.work_tree, "update-ref", "-d", "refs/heads/unknown")
+    running = TipStore(tmp_path / "home", lambda: {repository.common: [before.commits.keys()]})
+    running.of_user(repository)
+    git(repository.work_tree, "commit", "-q", "--allow-empty", "-m", "while a command runs")
+    assert len(running.of_user(repository).commits) == 1
+    git(repository.work_tree, "reset", "-q", "--hard", "HEAD~")
+    store.of_user(repository)
+    git(repository.work_tree, "commit", "-q", "--allow-empty", "-m", "later")
+    assert git(repository.work_tree, "rev-parse", "HEAD") in store.of_user(repository).commits
+
+
+def test_the_user_can_accept_what_a_repository_has_now(repository: Repository, tmp_path: Path) -> None:
+    store = TipStore(tmp_path / "home")
+    before = store.of_user(repository)
+    made = ""
+    for name in ("made", "mine"):
+        git(repository.work_tree, "commit", "-q", "--allow-empty", "-m", name)
+        if name == "made":
+            made = git(repository.work_tree, "rev-parse", "HEAD")
+            os.mkfifo(repository.folder / "refs/heads/pipe")
+            git(repository.work_tree, "branch", "made")
+            store.after_command(before)
+    mine = git(repository.work_tree, "rev-parse", "HEAD")
+    assert not {made, mine} & store.of_user(repository).commits.keys()
+    assert store.accept(repository)
+    assert {made, mine} & store.of_user(repository).commits.keys() == {mine}
+    assert store.accept(repository, wholly=True)
+    assert {made, mine} <= store.of_user(repository).commits.keys()
+    assert not store.accept(repository, wholly=True)
+
+
+CHANGES = {
+    "a new branch": "git branch new",
+    "a new branch in a new folder": "git branch a/b/c",
+    "a file that is written in place": "echo {0} > .git/refs/heads/main",
+    "a file in a folder that is written in place": "echo {0} > .git/refs/heads/x/y",
+    "a packed reference": "git pack-refs --all",
+    "a packed reference that is written in place": "echo '{0} refs/heads/z' >> .git/packed-refs",
+    "a detached head": "git switch -q --detach",
+    "the first stash": "echo x > a && git add a && git stash -q",
+    "another work tree": "git worktree add -q --detach ../tree",
+    "a symbolic reference": "git symbolic-ref refs/heads/s refs/x/y; mkdir .git/refs/x; echo {0} > .git/refs/x/y",
+    "a folder that is a link": "mv .git/refs/heads .git/h; ln -s ../h .git/refs/heads",
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_references_are_read_again_only_after_a_change(repository: Repository, name: str) -> None:
+    git(repository.work_tree, "branch", "x/y")
+    git(repository.work_tree, "pack-refs", "--all")
+    git(repository.work_tree, "update-ref", "refs/heads/x/y", hidden_commit(repository))
+    known = references_of(repository)
+    end = time.monotonic() + 30
+    while references_of(repository) is not known:
+        assert time.monotonic() < end
+        known = references_of(repository)
+    line = CHANGES[name].format(hidden_commit(repository))
+    subprocess.run(["bash", "-c", line], cwd=repository.work_tree, env={**environment_without(()), **NAMES}, check=True)
+    again, fresh = references_of(repository), References(repository)
+    assert again is not known
+    assert (again.direct, again.indirect, again.is_whole) == (fresh.direct, fresh.indirect, fresh.is_whole)
 
 
 def test_an_ordinary_repository_is_read_whole(repository: Repository) -> None:

@@ -162,6 +162,11 @@ NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=8)
 PATHS = st.builds(lambda names: Path("/", *names), st.lists(NAMES, min_size=1, max_size=3))
 PARTS = st.lists(NAMES, min_size=1, max_size=2).map(tuple)
 REPOSITORIES = st.builds(Repository, PATHS, PATHS, PATHS)
+COMMITS = st.text("0123456789abcdef")
+TIPS = st.lists(
+    st.builds(Tips, REPOSITORIES, st.dictionaries(COMMITS, NAMES, max_size=3), st.frozensets(COMMITS, max_size=2)),
+    max_size=2,
+).map(tuple)
 
 
 @given(
@@ -184,9 +189,8 @@ REPOSITORIES = st.builds(Repository, PATHS, PATHS, PATHS)
             max_size=2,
         ).map(tuple),
         st.dictionaries(PATHS, st.frozensets(st.tuples(PARTS, st.binary(max_size=20)), max_size=2), max_size=2),
-        st.lists(
-            st.builds(Tips, REPOSITORIES, st.dictionaries(st.text("0123456789abcdef"), NAMES, max_size=3)), max_size=2
-        ).map(tuple),
+        TIPS,
+        TIPS,
         st.booleans(),
         st.booleans(),
     )
@@ -195,9 +199,8 @@ def test_what_is_kept_on_the_disk_is_read_as_it_was(tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.getbasetemp() / "records"
     with recorded(folder, seen):
         [record] = folder.iterdir()
-        for tips in seen.tips:
-            known = [*tips_known(folder, tips.repository.common)]
-            assert tips.commits.keys() in known
+        for tips in (*seen.tips, *seen.nested):
+            assert tips.commits.keys() in tips_known(folder)[tips.repository.common]
         (folder / "left.json").write_bytes(record.read_bytes())
     assert [each.seen for each in left_behind(folder)] == [seen]
     (folder / "left.json").write_text("{")
