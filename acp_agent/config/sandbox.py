@@ -47,6 +47,8 @@ class MadeKeeper:
             self.notices.append(f"What a command made could not be remembered. {error}")
         if found.blocked:
             self.notices.append(_told_of_blocked(found.blocked))
+        if found.unstaged:
+            self.notices.append(_told_of_unstaged(found.unstaged))
         if found.kept:
             self.notices.append(_told_of_kept(found.kept))
         self.notices.extend(map(_told, found.planted[:_MOST_TOLD]))
@@ -75,6 +77,18 @@ def _told_of_blocked(blocked: Sequence[str]) -> str:
         "themselves what they find under these names, and the agent cannot tell whether the command made it or you "
         f"did. If you want it, look at it and rename it back (`mv {first[1]} {first[0]}`). Otherwise delete it, and do "
         "not commit it."
+    )
+
+
+def _told_of_unstaged(unstaged: Sequence[str]) -> str:
+    """Return what the user has to know of guarded paths that a command had staged.
+
+    :param unstaged: see `sandbox.planted.Found`.
+    """
+    return (
+        f"A command staged this in git's index, and the agent took it out again: {_listed(unstaged)}. There is no such "
+        "file, so you would have committed it unseen. Other programs run or obey by themselves what they find under "
+        "these names."
     )
 
 

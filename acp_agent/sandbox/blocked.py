@@ -236,7 +236,7 @@ class Sweep:
 
     def _judge(self, inside: int, last: str, found: os.stat_result, whole: Path, below: Part) -> _Verdict:
         label = whole.joinpath(*below)
-        if not has_written(str(label)) and not any(below in own.at(whole) for own in self._own):
+        if not has_written(str(label)) and not any(own.content(whole, below) for own in self._own):
             return "strange"  # whatever it contains
         if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
             self._left_to_read -= found.st_size
@@ -250,8 +250,8 @@ class Sweep:
             return "written"
         kind = "link" if stat.S_ISLNK(found.st_mode) else "program" if found.st_mode & 0o111 else "file"
         for own in self._own:
-            contents = own.at(whole).get(below, frozenset())
-            forms = {data, _without_carriage_returns(data)} if kind != "link" else {data}
+            contents = own.content(whole, below)
+            forms = {data, without_carriage_returns(data)} if kind != "link" else {data}
             if any(Content(kind, blob_of(form, own.algorithm)) in contents for form in forms):
                 is_own = kind != "link" or self._leads_to_own(own, label, os.fsdecode(data))
                 return "tracked" if is_own else "strange"
@@ -319,6 +319,6 @@ def _target(root: Path, path: Part) -> str | None:
     return None
 
 
-def _without_carriage_returns(data: bytes) -> bytes:
+def without_carriage_returns(data: bytes) -> bytes:
     """Return a text as it is in the repository if git has checked it out with Windows line endings."""
     return data.replace(b"\r\n", b"\n") if data.count(b"\r\n") == data.count(b"\n") else data

@@ -6,6 +6,8 @@ import os
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +16,7 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import rename
 from acp_agent.sandbox.blocked import Place, Sweep, places
 from acp_agent.sandbox.git_settings import Surroundings
+from acp_agent.sandbox.index_file import IndexFile
 from acp_agent.sandbox.listing import entries, is_empty, restoring
 from acp_agent.sandbox.nested import (
     MARKS,
@@ -27,6 +30,8 @@ from acp_agent.sandbox.neutral import neutralise
 from acp_agent.sandbox.obeyed import State, links_in, state_of
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.repositories import Repository, repository_of
+from acp_agent.sandbox.roots import line_of
+from acp_agent.sandbox.staged import indexes_before, is_in_work_tree, restore_indexes
 from acp_agent.sandbox.tips import Tips, TipStore
 from acp_agent.sandbox.tracked import Tracked
 
@@ -57,11 +62,13 @@ class Found:
     :ivar planted: repositories, folders of settings and gitlinks.
     :ivar blocked: a line for each path that was renamed, `OLD → NEW`, relative to the folder it is in.
     :ivar kept: guarded paths that git has checked out of the user's own commits, absolute.
+    :ivar unstaged: a text for each guarded path that the command had staged and that was taken out of the index again.
     """
 
     planted: tuple[Planted, ...] = ()
     blocked: tuple[str, ...] = ()
     kept: tuple[Path, ...] = ()
+    unstaged: tuple[str, ...] = ()
 
 
 class Keeper(Protocol):
@@ -112,6 +119,7 @@ class Watched:
     :ivar tips: the user's commits in the repositories of the roots.
     :ivar nested: the user's commits in all other repositories that the command may write.
     :ivar network: whether the command had network access.
+    :ivar indexes: the index of each git directory. They are not written to disk.
     :ivar ends_with_agent: whether the command ends when the agent is killed. In an editor's terminal it may continue.
     """
 
@@ -125,6 +133,7 @@ class Watched:
     nested: tuple[Tips, ...]
     network: bool
     ends_with_agent: bool = True
+    indexes: Mapping[Path, IndexFile] = field(default_factory=dict[Path, IndexFile], compare=False)
 
 
 def look(roots: Sequence[Path]) -> Before:
@@ -154,6 +163,9 @@ def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: 
     directories = every_git_directory(policy.roots, policy.repositories, before.marks)
     nested = _others_of(directories, repositories)
     tips_of_all = tips.all_of_user([*repositories, *nested])
+    of_roots = (
+        tips.acquit(each, partial(is_in_work_tree, each.repository)) for each in tips_of_all[: len(repositories)]
+    )
     return Watched(
         policy.roots,
         (*policy.open, *policy.write),
@@ -161,10 +173,11 @@ def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: 
         frozenset((*policy.nested, *(root / ".git" for root in policy.roots))),
         places(policy.roots, policy.run_elsewhere),
         {git: state for git in directories if (state := state_of(git))},
-        tips_of_all[: len(repositories)],
+        tuple(of_roots),
         tips_of_all[len(repositories) :],
         policy.network,
         ends_with_agent,
+        indexes_before(dict.fromkeys((*directories, *(each.folder for each in repositories)))),
     )
 
 
@@ -205,15 +218,31 @@ def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, u
         after = look(seen.roots)
         planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
         sweep.blocked += _unfinished(seen, after, until)
+        unstaged = tuple(restore_indexes(_work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips))
         marks = (each.mark for each in planted if each.mark is not None)
         made = [mark for mark in marks if seen.before.marks.get(mark) != after.marks.get(mark)]
         for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
             with suppress(OSError):
                 tips.after_command(each)
-    found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept))
+    found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept), unstaged)
     if keeper is not None and found != Found():
         with suppress(OSError):
             keeper.keep(found)
+
+
+def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips]]:
+    """Yield the repository of each work tree whose index the command could write, with the user's commits there."""
+    by_common = {tips.repository.common: tips for tips in (*seen.nested, *seen.tips)}
+    found = {tips.repository.folder: tips.repository for tips in seen.tips}
+    for mark, git in repositories_in(after.marks):
+        found.setdefault(git, Repository(_place(mark), git, common_directory(git)))
+    for git in every_git_directory(seen.roots, (), after.marks):
+        line = line_of(git / "gitdir")  # of a linked work tree
+        work_tree = Path(os.path.normpath(git / line)).parent if line else git
+        found.setdefault(git, Repository(work_tree, git, common_directory(git)))
+    for git, repository in found.items():
+        if any(git.is_relative_to(folder) for folder in seen.writable):
+            yield repository, by_common.get(repository.common, Tips(repository, {}))
 
 
 def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:

@@ -77,6 +77,7 @@ class References:
     :ivar direct: what `HEAD` and the references in `SPACES` point to, as pairs of a name and an object.
     :ivar indirect: what other work trees' `HEAD` and symbolic references outside of `SPACES` lead to. Such an object is
         there, but not at the tip of anything that is the user's.
+    :ivar head: the commit that is checked out; None if there is none yet.
     :ivar is_whole: whether everything could be read that git might read.
     :ivar versions: the version of each file and folder before it was read.
     :ivar is_stable: whether these versions change with the next change. They may not after a very recent one.
@@ -85,6 +86,7 @@ class References:
     def __init__(self, repository: Repository) -> None:
         self.direct: list[tuple[str, str]] = []
         self.indirect: set[str] = set()
+        self.head: str | None = None
         self.is_whole = True
         self.versions: dict[str, _Version] = {}
         self.is_stable = True
@@ -115,31 +117,30 @@ class References:
     def _add(self, name: str, kind: str, value: str) -> None:
         if kind == "object":
             self.direct.append((name, value))
-        elif not value.startswith(SPACES):
-            self._follow(value)
+        elif kind == "symbolic" and not value.startswith(SPACES):
+            found = self._resolved(value)
+            self.indirect |= {found} if found is not None else set()
 
     def _head(self, file: Path, *, is_own: bool) -> None:
         kind, value = self._read(file)
+        found = value if kind == "object" else self._resolved(value) if kind == "symbolic" else None
+        if is_own:
+            self.head = found
         if kind == "object" and is_own:
             self.direct.append(("HEAD", value))
-        elif kind == "object":
-            self.indirect.add(value)
-        elif kind == "symbolic" and not value.startswith(SPACES):
-            self._follow(value)
+        elif found is not None and (kind == "object" or not value.startswith(SPACES)):
+            self.indirect.add(found)
 
-    def _follow(self, name: str) -> None:
-        """Record what a symbolic reference leads to."""
+    def _resolved(self, name: str) -> str | None:
+        """Return the object that a symbolic reference leads to; None if there is none."""
         for _ in range(_MOST_LINKS):
             if not name.startswith("refs/") or ".." in name:  # git takes no such name
-                return
+                return None
             kind, value = self._read(self._common / name)
-            if kind == "symbolic":
-                name = value
-                continue
-            found = value if kind == "object" else self._packed.get(name)
-            if found is not None:
-                self.indirect.add(found)
-            return
+            if kind != "symbolic":
+                return value if kind == "object" else self._packed.get(name)
+            name = value
+        return None
 
     def _loose(self) -> Iterator[tuple[str, str, str]]:
         """Yield the name of each reference that has a file, and what it contains."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -40,11 +40,14 @@ class Tips:
         reference pointed there earlier.
     :ivar others: objects that other work trees and odd references led to. They are not the user's tips, but the command
         did not create them either.
+    :ivar strange: contents of guarded paths that a command staged or committed; see `tracked.label_of`. They do not
+        become the user's by being in a commit on top of the command's.
     """
 
     repository: Repository
     commits: Mapping[str, str]
     others: frozenset[str] = frozenset()
+    strange: frozenset[str] = frozenset()
 
 
 @frozen
@@ -53,12 +56,14 @@ class _Kept:
 
     :ivar by_commands: the commands' tips.
     :ivar earlier: the user's earlier tips.
+    :ivar strange: see `Tips`.
     :ivar is_whole: whether the record was read completely.
     :ivar is_closed: whether no later tip counts as the user's.
     """
 
     by_commands: AbstractSet[str] = frozenset()
     earlier: AbstractSet[str] = frozenset()
+    strange: frozenset[str] = frozenset()
     is_whole: bool = True
     is_closed: bool = False
 
@@ -82,8 +87,8 @@ def _is_readable(references: References) -> bool:
 class TipStore:
     """Records the tips that commands have created or moved, in files for each repository.
 
-    There is one file for the path of a repository and one for its inode, so that a renamed project keeps its record, and
-    so does one that was restored from a copy.
+    There is one file for the path of a repository and one for its inode. So a renamed project keeps its record, and so
+    does one that was restored from a copy.
 
     :param folder: a folder that commands can neither read nor write. If None, nothing is recorded.
     :param others: returns the user's tips of each repository, keyed by its common directory, as recorded for each
@@ -109,27 +114,29 @@ class TipStore:
         for each in repositories:
             self._before[each] = references_of(each)
         known = self._others()
-        names: set[str] = set()
-        with suppress(FileNotFoundError):
-            names = set() if self._folder is None else {each.name for each in self._folder.iterdir()}
+        names: set[str] | None = None
+        with suppress(OSError):
+            folder = self._folder
+            names = {each.name for each in folder.iterdir()} if folder is not None and folder.exists() else set()
         return tuple(self._own(each, known.get(each.common, ()), names) for each in repositories)
 
-    def _own(self, repository: Repository, known: Sequence[AbstractSet[str]], names: AbstractSet[str]) -> Tips:
+    def _own(self, repository: Repository, known: Sequence[AbstractSet[str]], names: AbstractSet[str] | None) -> Tips:
         """See `of_user`.
 
         :param known: the user's tips, as recorded for each command that is running.
-        :param names: the names of the files with records.
+        :param names: see `_read`.
         """
         references = self._before[repository]
         tips = _by_object(references)
         kept = self._read(repository.common, names)
         others = frozenset(references.indirect - tips.keys())
         if not kept.is_whole:
-            return Tips(repository, {}, others)
+            return Tips(repository, {}, others, kept.strange)
         if kept.is_closed and not known and _is_readable(references):
             unknown = {*tips, *others} - kept.earlier - kept.by_commands
             if not unknown:
-                self._append(repository.common, ["open\n"])
+                with suppress(OSError):
+                    self._append(repository.common, ["open\n"])
                 kept = replace(kept, is_closed=False)
         tips.update(dict.fromkeys(kept.earlier - tips.keys(), ""))
         if kept.is_closed:
@@ -139,7 +146,7 @@ class TipStore:
             for commit, name in tips.items()
             if commit not in kept.by_commands and all(commit in each for each in known)
         }
-        return Tips(repository, own, others)
+        return Tips(repository, own, others, kept.strange)
 
     def after_command(self, before: Tips) -> None:
         """Record the tips that a command added to a repository, and the user's tips that it moved.
@@ -166,6 +173,26 @@ class TipStore:
         if is_closing:
             lines.append("closed\n")
         self._append(common, lines)
+
+    def blame(self, common: Path, contents: Collection[str]) -> None:
+        """Record contents of guarded paths that a command staged or committed.
+
+        :param contents: see `tracked.label_of`.
+        """
+        self._append(common, [f"content {each}\n" for each in sorted(contents)])
+
+    def acquit(self, tips: Tips, is_there: Callable[[str], bool]) -> Tips:
+        """Let contents count as the user's again that the user has put into the work tree.
+
+        :param is_there: returns whether a content is in the work tree. A command could not have put it there.
+        :returns: the new tips. They are the same as before while another command runs in the repository.
+        """
+        if not tips.strange or self._others().get(tips.repository.common):
+            return tips
+        there = frozenset(filter(is_there, tips.strange))
+        with suppress(OSError):
+            self._append(tips.repository.common, [f"accepted {each}\n" for each in sorted(there)])
+        return replace(tips, strange=tips.strange - there)
 
     def accept(self, repository: Repository, *, wholly: bool = False) -> bool:
         """Let the tips that a repository has now, and later ones, count as the user's again if they no longer do.
@@ -210,7 +237,7 @@ class TipStore:
         """
         if self._folder is None or (names is not None and not names):
             return _Kept()
-        found: dict[str, set[str]] = {"command": set(), "user": set()}
+        found: dict[str, set[str]] = {"command": set(), "user": set(), "content": set()}
         is_whole, is_closed = True, False
         for path in self._files(common):
             if names is not None and path.name not in names:
@@ -227,7 +254,9 @@ class TipStore:
             for commit, kind in {commit: kind for kind, _, commit in lines if commit}.items():
                 found.setdefault(kind, set()).add(commit)
             is_closed |= [kind for kind, _, commit in lines if not commit][-1:] == ["closed"]
-        return _Kept(found["command"], found["user"] - found["command"], is_whole, is_closed)
+        return _Kept(
+            found["command"], found["user"] - found["command"], frozenset(found["content"]), is_whole, is_closed
+        )
 
 
 def fetched_from_elsewhere(common: Path) -> tuple[str, ...]:

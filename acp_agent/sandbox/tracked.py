@@ -103,6 +103,27 @@ class Tracked:
             return {below: frozenset(contents) for below, contents in found.items()}
         return {}
 
+    def content(self, whole: Path, below: Part) -> frozenset[Content]:
+        """Return what the commits contain at one path, except for contents that a command has staged or committed.
+
+        :param whole: see `at`.
+        :param below: the parts of the path below `whole`.
+        """
+        found = self.at(whole).get(below, frozenset())
+        strange = self._tips.strange
+        if not found or not strange:
+            return found
+        path = whole.joinpath(*below).relative_to(self._tips.repository.work_tree)
+        return frozenset(each for each in found if label_of(each, path) not in strange)
+
+
+def label_of(content: Content, path: Path) -> str:
+    """Return a text that identifies a content at a path, without blanks.
+
+    :param path: relative to the work tree.
+    """
+    return f"{content.kind}:{content.blob}:{os.fsencode(path).hex()}"
+
 
 class _Objects:
     """Reads objects from one git process, and checks the hash of each."""
@@ -142,9 +163,13 @@ class _Objects:
 
 
 @contextmanager
-def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
-    """Start git for a repository's objects inside the `with` block. It is killed after some seconds.
+def private_repository(common: Path, algorithm: str, settings: str = "") -> Generator[tuple[str, Path, dict[str, str]]]:
+    """Make a git directory that shares only the objects with a repository, and remove it after the `with` block.
 
+    Yields the path of git, the directory, and the environment in which git uses it, without the settings of the user.
+
+    :param algorithm: see `blob_of`.
+    :param settings: further settings of the directory, in git's syntax.
     :raises OSError: if there is no git.
     """
     git = find_program("git")
@@ -154,12 +179,23 @@ def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
         (folder / "HEAD").write_text("ref: refs/heads/none\n")
         (folder / "refs").mkdir()
         version = f"[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = {algorithm}\n"
-        (folder / "config").write_text(version)
+        (folder / "config").write_text(version + settings)
         places = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(common / "objects")}
+        nothing = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
+        yield git, folder, {**own_environment(), **places, **nothing}
+
+
+@contextmanager
+def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
+    """Start git for a repository's objects inside the `with` block. It is killed after some seconds.
+
+    :raises OSError: if there is no git.
+    """
+    with private_repository(common, algorithm) as (git, _, env):
         process = subprocess.Popen(
             (git, "cat-file", "--batch"),
             cwd="/",
-            env={**own_environment(), **places, "GIT_NO_REPLACE_OBJECTS": "1"},
+            env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

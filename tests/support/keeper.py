@@ -18,6 +18,7 @@ class Kept:
 
     :ivar planted: repositories and settings that they created.
     :ivar blocked: a line for each guarded path that was renamed.
+    :ivar unstaged: a text for each guarded path that a command staged and that was taken out of the index.
     :ivar kept: names of guarded paths that git checked out and that stay.
     :ivar lost: names of sockets because of which commands could not create any.
     """
@@ -27,6 +28,7 @@ class Kept:
         self.blocked: list[str] = []
         self.kept: list[str] = []
         self.lost: list[str] = []
+        self.unstaged: list[str] = []
 
     @property
     def done(self) -> list[str]:
@@ -42,6 +44,7 @@ class Kept:
     def keep(self, found: Found) -> None:
         self.planted += found.planted
         self.blocked += found.blocked
+        self.unstaged += found.unstaged
         self.kept += [path.name for path in found.kept]
 
     def names(self, root: Path) -> list[str]:

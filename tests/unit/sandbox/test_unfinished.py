@@ -164,7 +164,13 @@ PARTS = st.lists(NAMES, min_size=1, max_size=2).map(tuple)
 REPOSITORIES = st.builds(Repository, PATHS, PATHS, PATHS)
 COMMITS = st.text("0123456789abcdef")
 TIPS = st.lists(
-    st.builds(Tips, REPOSITORIES, st.dictionaries(COMMITS, NAMES, max_size=3), st.frozensets(COMMITS, max_size=2)),
+    st.builds(
+        Tips,
+        REPOSITORIES,
+        st.dictionaries(COMMITS, NAMES, max_size=3),
+        st.frozensets(COMMITS, max_size=2),
+        st.frozensets(NAMES, max_size=2),
+    ),
     max_size=2,
 ).map(tuple)
 
