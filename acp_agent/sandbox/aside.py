@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
+from acp_agent.sandbox.listing import changing
 from acp_agent.sandbox.written import judging
 
 SUFFIX = ".blocked"
@@ -134,10 +135,7 @@ def move_below(folder: int, name: str, new: str, below: Part) -> None:
 def set_aside(folder: int, name: str) -> str:
     """Rename an entry of an open folder, and return the new name."""
     new = free_name(folder, name)
-    try:
-        os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
-    except PermissionError:  # a command may have made the user's folder read-only
-        os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
+    with changing(folder):
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
     return new
 

@@ -41,7 +41,7 @@ from acp_agent.sandbox.aside import (
     times,
 )
 from acp_agent.sandbox.guarded_paths import guarded_paths
-from acp_agent.sandbox.listing import open_up, parents_of, restoring
+from acp_agent.sandbox.listing import changing, open_up, parents_of, restoring
 from acp_agent.sandbox.tracked import Content, Tracked, blob_of
 from acp_agent.sandbox.written import has_written, is_written, judging
 
@@ -167,13 +167,15 @@ class Sweep:
         """Restore a link that existed before, and rename what is in its place."""
         if not exists(folder, name):
             if self._until is None:
-                os.symlink(target, name, dir_fd=folder)
+                with changing(folder):
+                    os.symlink(target, name, dir_fd=folder)
             return
         found = os.lstat(name, dir_fd=folder)
         is_same = stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == target
         if not is_same and (self._until is None or found.st_ctime_ns <= self._until):
             yield line(path, (*path[:-1], set_aside(folder, name)))
-            os.symlink(target, name, dir_fd=folder)
+            with changing(folder):
+                os.symlink(target, name, dir_fd=folder)
 
     def _new(self, place: Place, path: Part, folder: int, name: str, *, is_first: bool) -> Iterator[str]:
         """Rename a path that has appeared, or only those parts of it that the command wrote."""

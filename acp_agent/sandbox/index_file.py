@@ -23,7 +23,7 @@ from acp_agent.frozen import frozen
 from acp_agent.nofollow import folder_at
 from acp_agent.regular import read_resolved
 from acp_agent.sandbox.config_syntax import settings_in
-from acp_agent.sandbox.listing import entries
+from acp_agent.sandbox.listing import changing, entries
 from acp_agent.sandbox.tracked import private_repository
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -128,7 +128,7 @@ def replace_entries(index: IndexFile, common: Path, changes: Mapping[bytes, Entr
         if entry is not None:
             lines.append(f"{entry.mode} {entry.blob} 0\t".encode() + path + b"\0")
     _, changed = _run(index, common, ("update-index", "-z", "--index-info"), b"".join(lines))
-    with folder_at(index.git) as folder:
+    with folder_at(index.git) as folder, changing(folder):
         lock = _locked(folder)
         try:
             with os.fdopen(lock, "wb") as file:

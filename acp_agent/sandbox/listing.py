@@ -1,7 +1,8 @@
 """Lists folders that commands may write, even if a command has removed the permissions of their owner.
 
 Permissions do not stop the command that removed them: it can restore them later, and programs can enter a folder that
-nobody can list. To the agent, such a folder would look empty. So the agent gives the owner these permissions again.
+nobody can list. To the agent, such a folder would look empty. So the agent lets the owner list and enter the folder again. A read-only
+folder stays read-only: the agent makes it writable only for the moment in which it changes something there.
 
 A folder is opened from the writable folder above it, without following links, and changed by descriptor. Folders
 elsewhere and other users' folders stay as they are.
@@ -21,6 +22,7 @@ from pathlib import Path
 
 _tops: ContextVar[tuple[str, ...]] = ContextVar("_tops", default=())
 """The folders in and below which permissions are restored; absolute and resolved."""
+_NEEDED = stat.S_IRUSR | stat.S_IXUSR
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,12 +40,12 @@ def restoring(tops: Iterable[Path]) -> Generator[None]:
 
 
 def is_open(status: os.stat_result) -> bool:
-    """Return whether the owner of a folder may list, change and enter it. True of anything but a folder."""
-    return not stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IRWXU == stat.S_IRWXU
+    """Return whether the owner of a folder may list and enter it. True of anything but a folder."""
+    return not stat.S_ISDIR(status.st_mode) or status.st_mode & _NEEDED == _NEEDED
 
 
 def open_up(folder: Path | str) -> None:
-    """Let the owner list, change and enter a folder again, and also the folders that lead to it.
+    """Let the owner list and enter a folder again, and also the folders that lead to it.
 
     Does nothing outside of the folders given to `restoring`, and nothing if the folder does not exist or belongs to
     another user.
@@ -62,6 +64,23 @@ def open_up(folder: Path | str) -> None:
     if above:
         with suppress(OSError):
             _open_up_below(min(above, key=len), place)
+
+
+@contextmanager
+def changing(folder: int) -> Generator[None]:
+    """Let the owner change a folder inside the `with` block. Afterwards the folder is as read-only as before.
+
+    :param folder: the descriptor of a folder. Does nothing if the folder belongs to another user.
+    """
+    mode = stat.S_IMODE(os.fstat(folder).st_mode)
+    is_changed = not mode & stat.S_IWUSR and os.fstat(folder).st_uid == os.geteuid()
+    if is_changed:
+        os.fchmod(folder, mode | stat.S_IWUSR)
+    try:
+        yield
+    finally:
+        if is_changed:
+            os.fchmod(folder, mode)
 
 
 def parents_of(folder: Path, paths: Iterable[Path | str]) -> tuple[Path, ...]:

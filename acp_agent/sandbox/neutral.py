@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from acp_agent.sandbox.git_settings import Surroundings, harmless
-from acp_agent.sandbox.listing import open_up
+from acp_agent.sandbox.listing import changing, open_up
 
 _OFF = ".off"
 _MOST_BYTES = 1024 * 1024
@@ -44,7 +44,8 @@ def _opened(git: Path, writable: Sequence[Path]) -> Generator[int]:
         described = Path(f"/proc/self/fd/{folder}")
         real = described.readlink() if described.exists() else git
         if any(real.is_relative_to(each) for each in writable):
-            yield folder
+            with changing(folder):
+                yield folder
         else:
             raise NotADirectoryError(str(real))
     finally:

@@ -27,6 +27,7 @@ from pathlib import Path
 from threading import Lock
 
 from acp_agent.nofollow import change_mode, entries_in, folder_at
+from acp_agent.sandbox.listing import changing
 from acp_agent.sandbox.repositories import TEXTS, Closed
 
 _ENDING_SECONDS = 1.0
@@ -87,14 +88,14 @@ def _make_missing(closed: Closed) -> Iterator[Path]:
 
 
 def _make_folder(path: Path) -> None:
-    with folder_at(path.parent) as folder:
+    with folder_at(path.parent) as folder, changing(folder):
         os.mkdir(path.name, dir_fd=folder)
         change_mode(path.name, _marked, folder)
 
 
 def _make_file(path: Path) -> None:
     # Git also creates `objects/info`, and never removes it.
-    with folder_at(path.parent, make=path.parent.parent.is_dir()) as folder:
+    with folder_at(path.parent, make=path.parent.parent.is_dir()) as folder, changing(folder):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "w") as file:
             file.write(TEXTS.get(path.name, ""))
@@ -196,7 +197,7 @@ def _remove_unused(places: Sequence[Path]) -> bool:
 
 def _remove(path: Path) -> None:
     """Remove a placeholder, or only its mark if something else uses the path now."""
-    with folder_at(path.parent) as folder:
+    with folder_at(path.parent) as folder, changing(folder):
         if not _is_empty(path.name, folder):
             change_mode(path.name, _unmarked, folder)
         elif stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode):

@@ -59,6 +59,9 @@ ATTACKS = {
     "parents of guarded paths": (f"{GUARDED}; chmod 0111 .config .github .repo; chmod 0311 .hg",),
     "the worktrees": ("chmod 0311 .git/worktrees", "echo x > .git/worktrees/tree/config.worktree"),
     "a parent of a repository": ("mkdir p; git init -q p/z; git -C p/z config core.fsmonitor x; chmod 0311 p",),
+    "read-only folders": (
+        f"{EVIL}; chmod 0555 z z/.git; {GUARDED}; chmod 0555 .config .github/hooks .github .hg .repo .",
+    ),
     "a nested repository": ("chmod 0 n/.git", "chmod 0755 n/.git " + HOOK.format("n/.git")),
 }
 AS_BEFORE: list[str] = []
@@ -66,11 +69,11 @@ OBEYED = ("mise.toml", "h.json", "hgrc", "main.py", "post-commit", "config.workt
 
 
 def state(root: Path) -> list[str]:
-    """Return what a command planted in a project, and each folder there without its owner's permissions."""
+    """Return what a command planted in a project, and each folder there that its owner may not list and enter."""
     found: list[str] = []
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
-        if path.is_dir() and not path.is_symlink() and path.stat().st_mode & 0o700 != 0o700:
+        if path.is_dir() and not path.is_symlink() and path.stat().st_mode & 0o500 != 0o500:
             found.append(f"closed: {name}")
         if any(part.endswith((".blocked", ".off")) for part in path.parts):
             continue
@@ -125,6 +128,21 @@ def test_the_user_is_told_what_a_command_made_even_if_its_commits_cannot_be_reco
     (tmp_path / "home" / "tips").write_text("this should be a folder")
     _, _, printed = obey(tmp_path, (f"{EVIL}; git commit -q --allow-empty -m theirs",))
     assert "kept" in printed.splitlines(), printed
+
+
+@needs_bubblewrap
+@pytest.mark.skipif(AS_ROOT and shutil.which("setpriv") is None, reason="root does not obey permissions")
+def test_a_read_only_folder_stays_read_only_and_its_missing_paths_are_covered(tmp_path: Path) -> None:
+    root, home, _ = obey(tmp_path, ("chmod 0555 .git/refs ordinary n sub .",))
+    folders = [root / name for name in (".git/refs", "ordinary", "n", "sub", ".")]
+    words = [*(OBEDIENT if AS_ROOT else ()), sys.executable, "-c", AGENT, str(root), str(home)]
+    lines = ("ls -d .vscode", "chmod u+w .; mkdir .vscode/x || echo covered; mkdir .cursor; chmod u-w .")
+    done = subprocess.run([*words, *lines], capture_output=True, text=True, check=True)
+    assert "covered" in done.stdout
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o555] * 5
+    assert sorted(each.name for each in root.iterdir() if each.name[1:] in ("vscode", "cursor", "cursor.blocked")) == [
+        ".cursor.blocked"
+    ]
 
 
 def test_permissions_are_restored_only_in_the_given_folders_and_through_no_link(tmp_path: Path) -> None:
