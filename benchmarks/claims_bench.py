@@ -16,15 +16,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from acp_agent.compaction.evaluation.recordings import read_recording
+from acp_agent.compaction.evidence import Evidence
 from acp_agent.compaction.state import ConversationState
-from acp_agent.compaction.verify import _Index, index_of  # pyright: ignore[reportPrivateUsage]
+from acp_agent.compaction.verify import index_of
 from acp_agent.compaction.verify import unverified as check
 from acp_agent.conversation.context import Entry
 
 CORPUS = Path(__file__).parent / "claims"
 
 
-_LAST: list[tuple[Sequence[Entry], _Index]] = []
+_LAST: list[tuple[Sequence[Entry], Evidence]] = []
 """The conversation that was asked about last, and its index, which takes longer to make than all that is looked up."""
 
 
@@ -127,11 +128,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.claims_bench", description=main.__doc__)
     parser.add_argument("sessions", type=Path, help="folder with the recorded sessions")
     parser.add_argument("--list", action="store_true", help="list what is marked wrongly and what is not found")
+    parser.add_argument("--files", default="*.json", help="files of the corpus, as in `other_*.json`")
     options = parser.parse_args()
     results: list[Checked] = []
     in_summaries: list[str] = []
-    for path in sorted(CORPUS.glob("*.json")):
+    for path in sorted(CORPUS.glob(options.files)):
         case = json.loads(path.read_text(encoding="utf-8"))
+        if not (options.sessions / case["transcript"]).exists():
+            print(f"{case['transcript']} is not in {options.sessions}; its sentences are left out.")
+            continue
         entries = entries_of(options.sessions, case["transcript"], case["cut"])
         in_summaries += unverified(entries, case["summary"])
         results += checked(case, entries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import date, time
 from itertools import pairwise
 
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.cuts import Cut
+from acp_agent.compaction.evidence import Evidence
 from acp_agent.compaction.frame import frame_summary, missing_sections
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Task
-from acp_agent.compaction.verify import _Index, _mend_request, index_of, mark, unverified, verify
+from acp_agent.compaction.verify import _mend_request, index_of, mark, unverified, verify
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import (
@@ -65,14 +67,14 @@ MESSAGES: tuple[Message, ...] = (
 )
 STATE = ConversationState.of(MESSAGES, window=100_000, system="You are in `prompt_dir`.", cwd="/srv/shop")
 KNOWN = index_of(STATE)
-EMPTY = _Index.of([])
+EMPTY = Evidence.of([])
 
 
-def flagged(summary: str, known: _Index = KNOWN) -> list[str]:
+def flagged(summary: str, known: Evidence = KNOWN) -> list[str]:
     return [piece.text for piece in unverified(summary, known)]
 
 
-def marked(summary: str, known: _Index = EMPTY) -> str:
+def marked(summary: str, known: Evidence = EMPTY) -> str:
     return mark(summary, unverified(summary, known))
 
 
@@ -132,7 +134,7 @@ def test_what_the_conversation_contains_is_not_flagged(honest: str) -> None:
         ('It said "three queries were run".', ["three queries were run"]),
         ("„nur eine einzige Abfrage“, «deux requêtes de trop»", ["nur eine einzige Abfrage", "deux requêtes de trop"]),
         ('"make it slow, see made_up.py"', ["make it slow, see made_up.py"]),
-        ("Ran `grep -rn save src/ghost.py`.", ["src/ghost.py"]),
+        ("Ran `grep -rn save src/ghost.py`.", ["save", "src/ghost.py"]),
         ("```py\nreturn made_up(self)\nplain words here\n```", ["made_up"]),
         ("| a | nope_1 |\n|---|---|\n| b | 4711 |", ["nope_1", "4711"]),
     ],
@@ -161,7 +163,7 @@ private _Frame next; interface Canvas { title: string; toHex(): string }
     ],
 )
 def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
-    assert flagged(honest, _Index.of([CODE])) == []
+    assert flagged(honest, Evidence.of([CODE])) == []
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,70 @@ def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
 )
 @pytest.mark.parametrize("form", ["`{}`", "`{}()`", "`opts['{}']`", "it is {} now", "`x = {}(1)`"])
 def test_a_dotted_name_cannot_be_put_together_with_a_word_of_a_sentence(invented: str, form: str) -> None:
-    assert flagged(form.format(invented), _Index.of([CODE, "opts x"])) == [invented]
+    assert flagged(form.format(invented), Evidence.of([CODE, "opts x"])) == [invented]
+
+
+APART = """\
+$ git log --oneline | head; git stash list; make lint
+The docs of the cache are by Jane Example, support for the api is internal; see jane.doe@shop.example.org and
+https://docs.example.org/orm, db-01.internal:5432, 10.0.0.17; build of Mar 17 2026 at 09:30:15, 2026-01-30T14:23:17Z
+===== 12 passed, 3 skipped in 0.42s ===== and later ===== 1 failed, 14 passed in 0.51s =====
+worker pool, redis queue, deploy key; dry run and read-only; screenList screenReader screenTarget
+"""
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        "`git log --oneline | head`, `git stash list`, `make lint`, `git log`, `git stash` and ``git `log` list``",
+        "`git checkout <branch>`, `make {target}` and `git stash … list`",
+        "docs.example.org, `docs.example.org/orm`, example.org, db-01.internal, shop.example.org",
+        "jane.doe@shop.example.org and <mailto:jane.doe@shop.example.org>",
+        "2026-03-17, 09:30:15, 9:30:15, 2026-01-30, 14:23:17 and 2026-01-30T14:23:17Z",
+        "12 passed, 14 passed, 3 skipped, 1 failed and 14 tests passed",
+        "screenList/screenReader/screenTarget, cache/docs/api",
+        "`read-only`",
+    ],
+)
+def test_what_was_said_together_may_be_said_again(honest: str) -> None:
+    assert flagged(honest, Evidence.of([APART, "checkout"])) == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "pieces"),
+    [
+        ("Ran `git bisect list`, then `make lint everything`.", ["bisect", "everything"]),
+        ("``git `log` frobnicate``", ["frobnicate"]),
+        ("`git push --force` and `git log main..topic`", ["push", "--force", "main..topic"]),
+        (
+            "It is at api.example.org or cache.internal.example.org/orm.",
+            ["api.example.org", "cache.internal.example.org"],
+        ),
+        ("Ask support@example.org or jane@shop.example.org.", ["support@example.org", "jane@shop.example.org"]),
+        ("[mail](mailto:support@example.org)", ["support@example.org"]),
+        ("docs.internal.cloud and redis-queue.internal", ["docs.internal.cloud", "redis-queue.internal"]),
+        ("Since 2026-03-30, at 14:30:15.", ["2026-03-30", "14:30:15"]),
+        ("14 failed, 12 skipped; 3 passed", ["14 failed", "12 skipped", "3 passed"]),
+        ("`redis-cache-key`, `worker-queue`", ["redis-cache-key", "worker-queue"]),
+    ],
+)
+def test_what_was_only_said_apart_is_flagged_where_it_is_one_thing(summary: str, pieces: list[str]) -> None:
+    assert flagged(summary, Evidence.of([APART])) == pieces
+
+
+HOSTS = st.from_regex(r"[a-z]{2,8}(-[a-z]{2,8})?\.[a-z]{3,8}\.(com|org|dev|io|internal)", fullmatch=True)
+
+
+@given(HOSTS, st.dates(), st.times(), st.integers(2, 99_999), st.sampled_from(["{} {} {} {}", "`{}` ({}) {}; **{}**."]))
+def test_hosts_dates_times_and_counts_are_found_as_they_stand_and_flagged_in_pieces(
+    host: str, day: date, clock: time, count: int, form: str
+) -> None:
+    said = (host, f"{day}", f"{clock:%H:%M:%S}", f"{count} passed")
+    summary = form.format(*said)
+    assert flagged(summary, Evidence.of([f"{host}:80 on {day}T{clock:%H:%M:%S}Z: {count} passed"])) == []
+    parts = re.findall(r"\w+", " ".join(said))
+    apart = f"7 passed, {' and '.join([*parts, *(f'0{part}' for part in parts)])}"
+    assert set(said) - set(flagged(summary, Evidence.of([apart]))) <= ({said[3]} if count == 7 else set())
 
 
 def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> None:
@@ -197,7 +262,7 @@ def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> 
     assert flagged(names, index_of(state)) == ["other_name"]
 
 
-def earlier(summary: str) -> _Index:
+def earlier(summary: str) -> Evidence:
     """Return what a later summary may rest on where this one, as its check marked it, is all that is left."""
     parts: tuple[UserPart, ...] = frame_summary(summary, recall=True)
     return index_of(ConversationState((Entry(1, UserMessage("s1", parts), summary=True),), STATE.request, STATE.budget))
@@ -205,7 +270,7 @@ def earlier(summary: str) -> _Index:
 
 def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is() -> None:
     summary = 'lib/odd.py, `old_name`, "three odd words".\n\n```\nghost_1\n```\n\n`kept_name` and lib/even.py'
-    known = _Index.of(["kept_name and lib/even.py"])
+    known = Evidence.of(["kept_name and lib/even.py"])
     odd = ["lib/odd.py", "old_name", "three odd words", "ghost_1"]
     assert flagged(summary, known) == odd
     assert flagged(summary, earlier(marked(summary, known))) == odd
@@ -299,9 +364,9 @@ def test_a_planted_name_is_flagged_wherever_it_stands(words: list[str], at: int)
 )
 def test_a_number_is_found_in_each_notation_and_another_is_flagged(number: int, form: str) -> None:
     said = form.format(number, number)
-    assert flagged(f"It is {said}.", _Index.of([f"x.py, {number}"])) == []
+    assert flagged(f"It is {said}.", Evidence.of([f"x.py, {number}"])) == []
     if "_" not in form:
-        assert flagged(f"It is {said}.", _Index.of([f"x.py, {number * 3 + 1}"]))
+        assert flagged(f"It is {said}.", Evidence.of([f"x.py, {number * 3 + 1}"]))
 
 
 MEND = CompactionPolicy("Summarise.", verify="mend", sections=("Goal", "Files"))
