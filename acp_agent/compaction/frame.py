@@ -25,9 +25,10 @@ from acp_agent.conversation.messages import (
 _HISTORY = (
     "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
     "happened, written by you, not a new request: do not answer it, and do not start again what it says is done. Files "
-    "may have changed since; read one again before you edit it. A number as in [#n] names an entry of the whole "
-    "record{recall}. Go on from where the conversation stands."
+    "may have changed since; read one again before you edit it. {entries}{recall}. "
+    "Go on from where the conversation stands."
 )
+_ENTRIES = "A number as in [#n] names an entry of the whole record"
 _RECALL = (
     ", which the `recall` tool reads word for word; it also finds entries by a question, a name, a path or an error "
     "message. Use it for whatever you need from before and do not see here"
@@ -62,7 +63,7 @@ def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
     """
     if not summary:
         return ()
-    history = _HISTORY.format(recall=_RECALL if recall else "")
+    history = _HISTORY.format(entries=_ENTRIES, recall=_RECALL if recall else "")
     return (Text(f"<conversation_summary>\n{history}\n\n{_escaped(summary)}\n</conversation_summary>"),)
 
 
@@ -83,11 +84,17 @@ def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: boo
     return tuple(changed)
 
 
-def frame_excerpts(inventory: str, excerpts: str, *, recall: bool) -> tuple[Text, ...]:
-    """Frame the inventory and the excerpts."""
+def frame_excerpts(inventory: str, excerpts: str, *, recall: bool, alone: bool = False) -> tuple[Text, ...]:
+    """Frame the inventory and the excerpts.
+
+    :param recall: whether the model has the `recall` tool.
+    :param alone: whether there is no framed summary, which would say what `recall` finds and when to use it.
+    """
     if not inventory and not excerpts:
         return ()
-    introduction = f"{_EXCERPTS}{_RECALLED if recall else ''}"
+    introduction = _EXCERPTS
+    if recall:
+        introduction += f" {_ENTRIES}{_RECALL}." if alone else _RECALLED
     content = _escaped("\n\n".join(filter(None, (inventory, excerpts))))
     return (Text(f"<recorded_excerpts>\n{introduction}\n\n{content}\n</recorded_excerpts>"),)
 

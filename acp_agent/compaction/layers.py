@@ -142,13 +142,14 @@ def fill(
     before = (entry for entry in state.originals if entry.seq <= boundary)
     removed = [entry for entry in before if entry.seq not in kept_seqs and not entry.note]
     summary_parts = body or frame_summary(summary, recall=recall)
+    alone = not any(isinstance(part, Text) for part in summary_parts)
     available = min(size - _tokens_kept(state, cut, body, exempt_seqs), int(replaced * REPLACED_SHARE))
     available -= MESSAGE_TOKENS + _tokens(summary_parts)
     index = index or ExcerptIndex.of(state.originals)
     share = PROSE_WORDS_SHARE if size and index.is_prose else WORDS_SHARE
     wanted = int(size * share)
     quotations, quoted, outdated = _quote(state, removed, wanted, available, min(LEAST_QUOTED, replaced // 4))
-    available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall)))
+    available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall, alone=alone)))
     if available <= 0:
         return Layers((*quoted, *summary_parts))
     inventory = read_inventory(state.originals, state.workspace)
@@ -162,7 +163,7 @@ def fill(
         condensed=[inventory_text, *(part.text for part in summary_parts if isinstance(part, Text))],
         excluded={command for command, seq, _ in inventory.commands if f"[#{seq}] {command}" in inventory_text},
     )
-    return Layers((*quoted, *summary_parts, *frame_excerpts(inventory_text, excerpts, recall=recall)))
+    return Layers((*quoted, *summary_parts, *frame_excerpts(inventory_text, excerpts, recall=recall, alone=alone)))
 
 
 def _tokens_kept(state: ConversationState, cut: Cut, body: tuple[UserPart, ...], exempt: Container[int]) -> int:

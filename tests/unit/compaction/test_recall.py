@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.compactions import asked_last, both_editors, is_summary_request
 from support.editors import Editor
 from support.layers import summarising, whole_text
@@ -88,3 +90,19 @@ async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(tm
                 ("Recall voucher code", "search", "completed"),
                 (f"Recall entry {hit[1]}", "search", "completed"),
             ]
+
+
+@pytest.mark.parametrize("strategy", ["summary", "excerpts"])
+async def test_the_model_is_told_what_recall_finds_and_when_to_use_it_whatever_made_the_new_context(
+    tmp_path: Path, strategy: str
+) -> None:
+    config = {"compaction": {"prepare": False, "strategy": strategy}}
+    async with stage(tmp_path, script=talk("Yes."), config=config, dialect="anthropic") as it:
+        await it.prompt("Which vouchers are there?")
+        await it.prompt("Thanks.")
+        await it.prompt("/compact")
+        await it.prompt("What was the code?")
+        sent = " ".join(whole_text(it.server.calls[-1].body).split())
+        assert ("<conversation_summary>" in sent) == (strategy == "summary")
+        assert sent.count("it also finds entries by a question, a name, a path or an error message") == 1
+        assert sent.count("Use it for whatever you need from before and do not see here") == 1
