@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import _sqlite3
+import ctypes
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeAlias
+
+import pytest
 
 from acp_agent.conversation.events import Event, LoggedEvent, NoteAdded, SessionStarted, UserPrompted
 from acp_agent.conversation.messages import Text
@@ -37,3 +41,31 @@ def notes(*texts: str) -> list[Event]:
 
 def said(text: str) -> Event:
     return UserPrompted("msg", (Text(text),))
+
+
+@contextmanager
+def sqlite_without_fts5() -> Iterator[None]:
+    """Open every connection without FTS5, as if SQLite had been built without it.
+
+    SQLite itself removes the module (https://sqlite.org/c3ref/drop_modules.html). The test is skipped if Python hides
+    SQLite's functions.
+    """
+    library = ctypes.CDLL(_sqlite3.__file__)
+    try:
+        drop, register, cancel = (
+            getattr(library, f"sqlite3_{name}") for name in ("drop_modules", "auto_extension", "cancel_auto_extension")
+        )
+    except AttributeError:
+        pytest.skip("this Python's SQLite cannot be asked to drop a module")
+    drop.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p)]
+    kept = (ctypes.c_char_p * 3)(b"json_each", b"json_tree", None)
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    def open_without(connection: int, *_: int) -> int:
+        return drop(connection, kept)
+
+    register(open_without)
+    try:
+        yield
+    finally:
+        cancel(open_without)

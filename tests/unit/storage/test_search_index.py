@@ -19,7 +19,7 @@ from acp_agent.conversation.events import AssistantAnswered, CallView, Event, No
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
 from acp_agent.storage.database import BUSY_SECONDS
 from acp_agent.storage.store import SessionStore
-from support.stores import START, Open, opened, said, seqs
+from support.stores import START, Open, opened, said, seqs, sqlite_without_fts5
 
 WORDS = [
     "config",
@@ -133,6 +133,57 @@ async def test_appending_touches_no_index(open_store: Open, tmp_path: Path) -> N
         before = file.read_bytes()
         await store.append("s1", 4, [said("another cart")])
         assert file.read_bytes() == before
+        assert await seqs(store, "cart") == [5, 3, 2]
+
+
+async def test_without_fts5_a_search_finds_what_contains_the_query_and_makes_no_index(
+    open_store: Open, tmp_path: Path
+) -> None:
+    talk = [*TALK, said("see src/cart.py"), said("数据库连接"), said("ValueError: bad header"), *_recall("cart")]
+    queries = (
+        "cart",
+        "parse_header",
+        "art",
+        "库连",
+        "ValueError: bad header",
+        '"three configs"',
+        "wrong cart",
+        "->",
+        "zzz",
+    )
+    with sqlite_without_fts5():
+        async with opened(open_store) as store:
+            await store.create("s1", "/shop", [], [START, *talk])
+            [hit] = await store.search("s1", "parse_header", limit=5)
+            assert hit.before is not None
+            assert hit.before.line == "the cart is wrong"
+            without = [sorted(await seqs(store, query)) for query in queries]
+            assert [len(found) for found in without] == [4, 1, 4, 1, 1, 1, 1, 0, 0]
+            await store.append("s1", 9, [said("one more cart")])
+            assert await seqs(store, "one more") == [10]
+        assert indexes(tmp_path) == []
+    async with opened(open_store) as store:
+        # With the index, messages that only resemble the query follow.
+        for query, found in zip(queries, without, strict=True):
+            with_index = [seq for seq in await seqs(store, query) if seq != 10]
+            assert sorted(with_index[: len(found)]) == found, query
+        assert len(indexes(tmp_path)) == 1
+
+
+async def test_an_index_that_an_sqlite_with_fts5_made_is_left_alone_by_one_without(
+    open_store: Open, tmp_path: Path
+) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START, *TALK])
+        assert await seqs(store, "cart") == [3, 2]
+    [file] = indexes(tmp_path)
+    before = file.read_bytes()
+    with sqlite_without_fts5():
+        async with opened(open_store) as store:
+            await store.append("s1", 4, [said("another cart")])
+            assert await seqs(store, "cart") == [5, 3, 2]
+    assert file.read_bytes() == before
+    async with opened(open_store) as store:
         assert await seqs(store, "cart") == [5, 3, 2]
 
 
