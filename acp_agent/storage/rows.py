@@ -92,6 +92,17 @@ def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int])
             yield LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
 
 
+def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str | None:
+    """Return a stored entry in lower case, in which every letter and digit of its texts stands as it is.
+
+    :returns: None if that cannot be said: a text is stored elsewhere, or not all of the entry is ASCII.
+    """
+    for *_, data in connection.execute(_READ_EVENT, (session, seq)).fetchall():
+        if data.isascii() and "\\u" not in data and _REFERENCE not in data:
+            return data.lower()
+    return None
+
+
 def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tuple[Event, int]:
     """Return a logged event with its referenced texts restored, and the number of characters that were read."""
     event, size = decode(kind, data, seq), len(data)

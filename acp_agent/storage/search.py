@@ -17,7 +17,7 @@ from acp_agent.conversation.events import LoggedEvent
 from acp_agent.frozen import frozen
 from acp_agent.storage.database import transaction
 from acp_agent.storage.ranking import Query, Ranking, is_name
-from acp_agent.storage.rows import find, load, read_some
+from acp_agent.storage.rows import find, load, read_some, read_stored
 from acp_agent.storage.search_index import IndexUnusableError, reading
 from acp_agent.storage.texts import (
     SEARCHED_KINDS,
@@ -159,9 +159,16 @@ def _indexed(
             texts[seq] = folded(searchable_text(logged.event))
         return texts[seq]
 
+    def containing_all(seqs: Iterable[int], split: Sequence[str]) -> Iterator[int]:
+        for seq in seqs:
+            stored = read_stored(connection, session, seq)
+            # Most of what is stored need not be decoded to see that it lacks a token.
+            if stored is None or all(token in stored for token in split):
+                yield seq
+
     try:
         with reading(connection, store, session_id) as index:
-            return Ranking(index, text_of, without).best(query, limit)
+            return Ranking(index, text_of, containing_all, without).best(query, limit)
     except IndexUnusableError:
         return None
 

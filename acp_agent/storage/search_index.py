@@ -182,14 +182,18 @@ class SearchIndex:
         return self._matching(f'"{piece}"*' if is_unspaced(piece) and len(piece) == 1 else f'"{piece}"')
 
     def having_part(self, part: str) -> frozenset[int] | None:
-        """Return the numbers of all messages that may have a word containing `part`; None if there are too many such
+        """Return the numbers of the messages with an indexed word that contains `part`; None if there are too many such
         words to look up."""
         query = "SELECT word FROM words WHERE instr(word, ?) LIMIT ?"
         rows = self._index.execute(query, (part, _MOST_WORDS))
         words = [word for (word,) in rows]
         if len(words) == _MOST_WORDS:
             return None
-        return self._matching(" OR ".join(f'"{word}"' for word in (*words, CUT_WORD)))
+        return self._matching(" OR ".join(f'"{word}"' for word in words)) if words else frozenset()
+
+    def cut(self) -> frozenset[int]:
+        """Return the numbers of the messages with a word that is too long to be indexed whole."""
+        return self._matching(f'"{CUT_WORD}"')
 
     def _matching(self, expression: str) -> frozenset[int]:
         rows = self._index.execute("SELECT rowid FROM postings WHERE postings MATCH ?", (expression,))
