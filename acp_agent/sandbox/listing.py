@@ -1,8 +1,9 @@
 """Lists folders that commands may write, even if a command has removed the permissions of their owner.
 
 Permissions do not stop the command that removed them: it can restore them later, and programs can enter a folder that
-nobody can list. To the agent, such a folder would look empty. So the agent lets the owner list and enter the folder again. A read-only
-folder stays read-only: the agent makes it writable only for the moment in which it changes something there.
+nobody can list. To the agent, such a folder would look empty. So the agent lets the owner list and enter the folder
+again. A read-only folder stays read-only: the agent makes it writable only for the moment in which it changes something
+there.
 
 A folder is opened from the writable folder above it, without following links, and changed by descriptor. Folders
 elsewhere and other users' folders stay as they are.

@@ -150,6 +150,10 @@ class SessionLog:
         visible = {entry.seq for entry in self.context.entries if not entry.shortened}
         return await self.store.search(self.session_id, query, limit=limit, without=visible)
 
+    async def prepare_search(self) -> None:
+        """Index what a search would have to index first."""
+        await self.store.prepare_search(self.session_id)
+
     async def read_blob(self, sha256: str) -> bytes | None:
         """Return the stored bytes with this digest; None if they are gone."""
         return (await self.store.blobs(self.session_id, (sha256,))).get(sha256)

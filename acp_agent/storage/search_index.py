@@ -1,8 +1,9 @@
 """The search index of a session: an FTS5 table in a small database file of its own, next to the store.
 
-The index is a cache. The first search of a session creates it, and each later search updates it to the log's head. It
-is not part of the store. So it never delays an append, earlier versions of the agent can still open the store, and a
-damaged index can be deleted and rebuilt without any risk to the log.
+The index is a cache. It is extended to the log's head before each search, and between the turns of a session that was
+compacted, so that a search finds little left to index. It is not part of the store. So it never delays an append,
+earlier versions of the agent can still open the store, and a damaged index can be deleted and rebuilt without any risk
+to the log.
 
 The index only records which words each message contains. FTS5 stores neither texts (`content=''`) nor word positions
 (`detail=none`) nor sizes (`columnsize=0`), so the index takes about a fifth of the space of the texts
@@ -95,11 +96,12 @@ class _Batch:
     more: bool
 
 
-def extend(connection: sqlite3.Connection, store: Path, session_id: str) -> bool:
+def extend(connection: sqlite3.Connection, store: Path, session_id: str, characters: int = _BATCH_CHARACTERS) -> bool:
     """Index the next batch of a session's messages.
 
     :param connection: the store's connection.
     :param store: path of the store's file.
+    :param characters: the batch ends after the message with which it reaches this length.
     :returns: whether there is more to index. False also if there can be no index, for example without FTS5, on a full
         disk or while the index is locked.
     :raises SessionNotFoundError: if there is no such session.
@@ -114,7 +116,7 @@ def extend(connection: sqlite3.Connection, store: Path, session_id: str) -> bool
         with _opened(file, "rw") as index:
             _prepare(index)
             before = _covered(index)
-            batch = _next_batch(connection, session_id, before)
+            batch = _next_batch(connection, session_id, before, characters)
             if batch is None:
                 return False
             _write(index, before, batch)
@@ -295,7 +297,9 @@ def _digest(connection: sqlite3.Connection, session: int, seq: int) -> str:
     return "" if row is None else hashlib.sha256(f"{row[0]} {row[1]}".encode()).hexdigest()
 
 
-def _next_batch(connection: sqlite3.Connection, session_id: str, before: _Covered | None) -> _Batch | None:
+def _next_batch(
+    connection: sqlite3.Connection, session_id: str, before: _Covered | None, characters: int
+) -> _Batch | None:
     """Read the next messages that are not indexed yet; None if there are none."""
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
@@ -304,12 +308,14 @@ def _next_batch(connection: sqlite3.Connection, session_id: str, before: _Covere
         after = before.seq if before else 0
         if after >= head:
             return None
-        messages, upto = _unindexed(connection, session, after, head)
+        messages, upto = _unindexed(connection, session, after, head, characters)
         covered = _Covered(session_id, upto, _digest(connection, session, upto))
     return _Batch(tuple(messages), covered, more=upto < head)
 
 
-def _unindexed(connection: sqlite3.Connection, session: int, after: int, head: int) -> tuple[list[_Message], int]:
+def _unindexed(
+    connection: sqlite3.Connection, session: int, after: int, head: int, characters: int
+) -> tuple[list[_Message], int]:
     """Return the next messages, and the sequence number up to which the log was read."""
     echoes = RecallEchoes()
     for answer in connection.execute(_LAST_ANSWER, (session, after)).fetchall():
@@ -324,7 +330,7 @@ def _unindexed(connection: sqlite3.Connection, session: int, after: int, head: i
                 messages.append(_Message(seq, len(text), tuple(index_words(folded(text)))))
             count += 1
             size += length
-            if size >= _BATCH_CHARACTERS or count == _BATCH_EVENTS:
+            if size >= characters or count == _BATCH_EVENTS:
                 return messages, seq
     return messages, head
 

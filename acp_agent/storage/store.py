@@ -58,6 +58,7 @@ LAST_SECONDS = 1.0
 _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
+_PREPARED_CHARACTERS = 1 << 16  # indexed in about ten milliseconds, for which a prompt may have to wait
 
 _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
 
@@ -176,6 +177,17 @@ class SessionStore:
         while await self._run(extend, self._path, session_id):
             continue
         return await self._run(search, session_id, query, limit, self._path, without)
+
+    async def prepare_search(self, session_id: str) -> None:
+        """Index the messages that are not indexed yet, in batches so small that others hardly wait.
+
+        It may be cancelled after any batch; the next call, or the next search, goes on from there.
+
+        :raises SessionNotFoundError: if there is no such session.
+        """
+        if not self.is_read_only:
+            while await self._run(extend, self._path, session_id, _PREPARED_CHARACTERS):
+                continue
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
         """Return the entries with these sequence numbers, in order and without duplicates. Unknown numbers are ignored.

@@ -10,6 +10,7 @@ from acp_agent.session.compact.idle import IdleSummaries
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
+from acp_agent.session.compact.recall_index import RecallIndex
 from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.hook_services import HookServices
 from acp_agent.session.project.hooks import SessionHooks
@@ -58,6 +59,8 @@ def build_parts(session: SessionParts) -> TurnParts:
         "undo": files.undo,
         "unpin": context.unpin,
     }
+    recall = RecallIndex(log, session.tasks)
+    recall.begin_pause()  # the session may have been compacted before it was opened
     return TurnParts(
         client=client,
         log=log,
@@ -76,4 +79,5 @@ def build_parts(session: SessionParts) -> TurnParts:
         calls=ToolCalls(session.toolbox, permissions, hooks, record, show),
         compaction=compaction,
         idle=idle,
+        recall=recall,
     )

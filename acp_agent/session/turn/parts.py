@@ -9,6 +9,7 @@ from acp_agent.frozen import frozen
 from acp_agent.session.client import SessionClient
 from acp_agent.session.compact.control import SessionCompaction
 from acp_agent.session.compact.idle import IdleSummaries
+from acp_agent.session.compact.recall_index import RecallIndex
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
@@ -52,3 +53,4 @@ class TurnParts:
     calls: ToolCalls
     compaction: SessionCompaction
     idle: IdleSummaries
+    recall: RecallIndex

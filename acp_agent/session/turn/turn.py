@@ -69,6 +69,7 @@ class Turn:
         """
         parts = self._parts
         parts.idle.end_pause()
+        parts.recall.end_pause()
         try:
             async with parts.record.closed_on_failure():
                 stop = await self._respond()
@@ -80,6 +81,7 @@ class Turn:
             raise
         finally:
             parts.idle.begin_pause()
+            parts.recall.begin_pause()
 
     async def _respond(self) -> StopReason:
         """Prepare the session for the prompt, and answer it."""

@@ -75,19 +75,21 @@ _STEP = _PIECE.map(lambda text: [said(text)]) | _PIECE.map(_recall) | st.just([N
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.tuples(_STEP, st.booleans()), max_size=8))
+@given(steps=st.lists(st.tuples(_STEP, st.sampled_from(["", "search", "prepare"])), max_size=8))
 async def test_an_index_that_grew_with_the_log_equals_one_made_anew(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[list[Event], bool]]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[list[Event], str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("store")
     async with opened(lambda: SessionStore.open(folder / "sessions.db")) as store:
         await store.create("s1", "/shop", [], [START])
         head = 1
-        for events, is_searched in steps:
+        for events, then in steps:
             await store.append("s1", head, events)
             head += len(events)
-            if is_searched:
+            if then == "search":
                 await store.search("s1", "config", limit=1)
+            elif then == "prepare":
+                await store.prepare_search("s1")
         await store.search("s1", "anything", limit=1)
         [file] = indexes(folder)
         grown = contents(file)

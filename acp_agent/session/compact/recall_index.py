@@ -1,0 +1,49 @@
+"""`RecallIndex`: keeps the index behind the `recall` tool up to date while no turn is running.
+
+Only sessions that were compacted need it, since in others the model sees everything. Indexing 17 MB takes some seconds,
+for which the model's first search would otherwise have to wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.errors import AgentError
+from acp_agent.session.log import SessionLog
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class RecallIndex:
+    """Extends the index of one session's messages in the pauses between its turns."""
+
+    _session: SessionLog
+    _tasks: TaskGroup
+    _pause: anyio.CancelScope | None = None
+
+    def begin_pause(self) -> None:
+        """Note that no turn is running, and index what the model no longer sees."""
+        self.end_pause()
+        if self._session.context.swaps:
+            self._pause = anyio.CancelScope()
+            self._tasks.start_soon(self._extend, self._pause)
+
+    def end_pause(self) -> None:
+        """Note that a prompt arrived, and stop after the batch that is being indexed."""
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+
+    async def _extend(self, pause: anyio.CancelScope) -> None:
+        try:
+            with pause:
+                await self._session.prepare_search()
+        except AgentError as error:
+            _log.info("the messages were not indexed in a pause: %s", error)
+        except Exception:
+            _log.exception("indexing the messages in a pause failed inside the agent")
