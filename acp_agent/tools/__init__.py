@@ -1,5 +1,5 @@
-"""The tools of the model: read, search, edit, run, plan.
+"""The model's tools: read, search, edit, run and plan.
 
-They access files and commands through the interfaces of `environment`, so that an editor's unsaved buffers and
-terminals take the place of the disk and local processes where the editor offers them.
+They access files and commands through the interfaces of `environment`. If the editor offers its unsaved buffers and
+terminals, they replace the disk and local processes.
 """

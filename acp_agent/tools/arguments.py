@@ -1,4 +1,4 @@
-"""Built-in tools and their arguments: one pydantic model, from which JSON Schema and the words for wrong calls come."""
+"""Built-in tools. One pydantic model of the arguments provides the JSON Schema and the errors for invalid calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from acp_agent.tools.tool import PreparedCall
 
 _MOST_COMPLAINTS = 5
 _ENCODED = ("list_type", "tuple_type", "dict_type", "model_type")
-"""Pydantic's errors for a text in the place of a list or an object."""
+"""Pydantic's errors for a string in place of a list or an object."""
 _NOT_SENT = (
     "title",
     "default",
@@ -36,9 +36,8 @@ _NOT_SENT = (
     "maximum",
     "exclusiveMinimum",
 )
-"""Keywords that a model does not need in order to make a call. What they demand is checked when the call is read, and
-the complaint names the limit. OpenAI and Anthropic want `additionalProperties` only in strict mode, which no adapter
-asks for."""
+"""Keywords that a model does not need to make a call. The constraints are checked when the call is read, and the error
+names the limit. OpenAI and Anthropic require `additionalProperties` only in strict mode, which no adapter uses."""
 
 
 class Arguments(BaseModel):
@@ -48,10 +47,10 @@ class Arguments(BaseModel):
 
     @classmethod
     def read(cls, tool: str, arguments: JsonObject) -> Self:
-        """Check what a model sent.
+        """Validate the arguments that a model sent.
 
-        :param tool: name for the message.
-        :raises ToolError: names every argument that is missing, unknown or of the wrong kind.
+        :param tool: name of the tool for the message.
+        :raises ToolError: if an argument is missing, unknown or has the wrong type; the message names each of them.
         """
         try:
             json.dumps(arguments, ensure_ascii=False).encode()
@@ -74,8 +73,8 @@ A = TypeVar("A", bound=Arguments)
 class BuiltIn(Generic[A]):
     """A built-in `Tool`.
 
-    :ivar check: see `Tool.prepare`; its arguments have been validated by the model.
-    :ivar title: returns that of a call, from arguments that may be unsound; for the announcement.
+    :ivar check: like `Tool.prepare`, but its arguments have already been validated.
+    :ivar title: returns the title for announcing a call; its arguments may be invalid.
     """
 
     name: str
@@ -91,26 +90,26 @@ class BuiltIn(Generic[A]):
         return _schema_of(self.arguments)
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Return title and kind for the announcement; see `Tool.preview`."""
+        """Return the title and kind for announcing a call; see `Tool.preview`."""
         return CallView(self.title(arguments), self.kind)
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the arguments, and what they are about; see `Tool.prepare`."""
+        """Validate the arguments and check what they refer to; see `Tool.prepare`."""
         return await self.check(self.arguments.read(self.name, arguments), environment)
 
 
 @functools.cache
 def _schema_of(model: type[Arguments]) -> JsonObject:
-    """Return the model's JSON Schema in its shortest form, without references and without `_NOT_SENT`.
+    """Return the model's JSON Schema in its shortest form, without references and the keywords in `_NOT_SENT`.
 
-    It is sent with every request, and must stay the same byte for byte so that a provider's cache holds.
+    Every request includes it. It must stay the same byte for byte, or the provider's prompt cache misses.
     """
     schema = cast("JsonObject", model.model_json_schema())
     return cast("JsonObject", _short(schema, cast("JsonObject", schema.pop("$defs", {}))))
 
 
 def titled(verb: str, name: str = "path") -> Callable[[JsonObject], str]:
-    """Return what makes the title of a call: a verb, and a text argument where there is one of this name."""
+    """Return a function that makes a call's title from a verb and the string argument `name`, if the call has it."""
     return lambda arguments: title_line(f"{verb} {get_text(arguments, name)}".rstrip())
 
 
@@ -123,7 +122,7 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         return _short(definitions[reference.rpartition("/")[2]], definitions)
     short: JsonObject = {}
     for key, value in schema.items():
-        if key == "properties" and isinstance(value, dict):  # its keys are names of arguments
+        if key == "properties" and isinstance(value, dict):  # its keys are argument names, not keywords
             short[key] = {name: _short(inner, definitions) for name, inner in value.items()}
         elif key not in _NOT_SENT:
             short[key] = _short(value, definitions)
@@ -131,9 +130,9 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
 
 
 def _decoded(arguments: JsonObject, found: Sequence[ErrorDetails]) -> JsonValue:
-    """Return the arguments with lists and objects in place of the texts that some models write them as.
+    """Return the arguments after decoding lists and objects that a model sent as JSON strings.
 
-    :param found: what is wrong with the arguments.
+    :param found: the validation errors of the arguments.
     """
     decoded: JsonValue = arguments
     for detail in found:

@@ -1,6 +1,6 @@
-"""The `ask_user` tool: questions that only the user can answer, in the middle of a turn.
+"""The `ask_user` tool: asks the user questions in the middle of a turn.
 
-Where the user can be shown a form, all questions come in one; elsewhere each is a choice of its own.
+If the editor can show forms, all questions go into one form. Otherwise each question is a separate choice.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Question(Arguments):
 
     @property
     def wants_secret(self) -> bool:
-        """Return whether the user could type a secret as the answer, because that is what is asked for."""
+        """Return whether the question asks for a secret that the user could type as the answer."""
         said = (self.question, *(f"{each.label} {each.description}" for each in self.options))
         return (not self.options or self.own_words) and any(map(asks_for_secret, said))
 
@@ -89,7 +89,7 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
     async def run(report: Report) -> CallResult:
         from acp_agent.secrets.text import mask  # its patterns take milliseconds to compile
 
-        # What was typed goes to a model and into the log.
+        # The answer goes to a model and into the log.
         answer = mask(await _answer(questions, asked.questions, call), secrets_of(os.environ))
         return CallResult((Text(answer),), view)
 
@@ -97,7 +97,7 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
 
 
 async def _answer(questions: Questions, asked: Sequence[_Question], call: ToolCall) -> str:
-    """Ask, and return the answers for the model."""
+    """Ask the questions and return the answers as a text for the model."""
     if questions.asks == "forms":
         answer = await questions.fill(_form(asked), call.id)
         if isinstance(answer, str):

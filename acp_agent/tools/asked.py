@@ -1,7 +1,7 @@
-"""What the user is shown of a call that waits for permission: a title, and facts that are never cut.
+"""What a permission request shows about a call: a title, and facts that are never truncated.
 
-Some editors show the title alone (CodeCompanion), some render it as Markdown (Zed), and many cut it. So the place comes
-first in it, and both ends of what is long are kept; the facts have everything, each character of it visible.
+Some editors show only the title (CodeCompanion), some render it as Markdown (Zed), and many truncate it. So the title
+starts with the path and keeps both ends of a long text. The facts contain the full text, with every character visible.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from acp_agent.tools.tool import Fact, PreparedCall
 from acp_agent.visible import code_point, hidden_in, visible
 
 MOST_SHOWN = 1_000_000
-"""Characters of all arguments of one call that an editor takes in a question."""
+"""Maximum number of characters of arguments in one question, which editors can still show."""
 _INLINE = 200
-"""Characters of a text that stands behind its label."""
+"""Maximum length, in characters, of a text that is shown on the line of its label."""
 _END = 80
-"""Characters of a long text's end that are shown in front of it."""
+"""How many characters from the end of a long text are quoted before the text."""
 _LONG_LINES = 10
 _MARKUP = frozenset("`*[]<>\\&~|$")
 _PADDING = (" " * 20, "\t" * 5, "\n" * 4)
-"""Blanks that push the rest of a text out of sight."""
+"""White space long enough to push the rest of a text out of sight."""
 _IN_THE_DIFF = frozenset({"path", "content", "edits"})
-"""Arguments of `write` and `edit`, which the change shows."""
+"""Arguments of `write` and `edit` that the diff already shows."""
 
 
 @frozen
 class Question:
     """What a permission request shows.
 
-    :ivar title: one line: the place first, both ends of what is long.
-    :ivar facts: in the order of their weight; each character of their texts shows.
+    :ivar title: one line that starts with the path and keeps both ends of a long text.
+    :ivar facts: the most important first, with every character visible.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Question:
 
     @property
     def markdown(self) -> str:
-        """Return the facts as Markdown, in which no text can be taken for anything but a text."""
+        """Return the facts as Markdown, escaped so that no text is rendered as markup."""
         blocks: list[str] = []
         for fact in self.facts:
             if _is_short(fact.text):
@@ -58,7 +58,7 @@ class Question:
 
     @property
     def lines(self) -> Iterator[str]:
-        """Yield the facts as lines for a terminal, without what the title says in full."""
+        """Yield the facts as lines for a terminal, without a fact that repeats the title."""
         for fact in self.facts:
             note = f" ({fact.note})" if fact.note else ""
             if fact.text == self.title:
@@ -72,10 +72,10 @@ class Question:
 
 
 def question_of(prepared: PreparedCall, arguments: JsonObject, covers: str = "") -> Question:
-    """Return what is shown of a call.
+    """Return the question to show for a call.
 
-    :param arguments: of the call, as the model wrote them.
-    :param covers: what an "always allow" covers; empty where the name of the option says so itself.
+    :param arguments: the call's arguments, as the model wrote them.
+    :param covers: what "always allow" covers; empty if the option's name already says so.
     """
     facts = [*prepared.facts] or [*_places(prepared), *_arguments(arguments)]
     facts += (fact for diff in prepared.view.diffs for fact in _about(diff, arguments))
@@ -86,9 +86,9 @@ def question_of(prepared: PreparedCall, arguments: JsonObject, covers: str = "")
 
 
 def arguments_fact(arguments: JsonObject) -> Fact:
-    """Return all arguments of a call as JSON, the short ones first: a long one pushes none of the others out of sight.
+    """Return all arguments of a call as JSON, the shortest first, so that a long one cannot hide the others.
 
-    A line end within a text is written as `\\n` there, so that no text can pass for another argument.
+    A line end within a string is written as `\\n`, so that no string can imitate another argument.
     """
     members = sorted(arguments.items(), key=lambda member: _length(member[1]))
     text = json.dumps(dict(members), ensure_ascii=False, indent=2)
@@ -96,7 +96,7 @@ def arguments_fact(arguments: JsonObject) -> Fact:
 
 
 def code_span(text: str) -> str:
-    """Return a text of one line as Markdown code, which nothing in it can end (CommonMark, 6.1)."""
+    """Return a text of one line as a Markdown code span that nothing in the text can close (CommonMark, 6.1)."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     blank = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) or not text else ""
@@ -104,13 +104,13 @@ def code_span(text: str) -> str:
 
 
 def in_title(text: str, limit: int) -> str:
-    """Return a text for a part of a title: on one line, and as code if Markdown would hide or change a part of it."""
+    """Return a text for use in a title: on one line, and as a code span if Markdown would hide or change any of it."""
     line = title_line(text, limit)
     return code_span(line) if "__" in line or not _MARKUP.isdisjoint(line) else line
 
 
 def _shown(fact: Fact) -> Fact:
-    """Return a fact all of whose characters show, with the end of a text that may be out of sight in its note."""
+    """Return the fact with every character visible. The note quotes the end of a text that may be out of sight."""
     text = visible(fact.text)
     if len(text) > MOST_SHOWN:
         half = MOST_SHOWN // 2
@@ -120,7 +120,7 @@ def _shown(fact: Fact) -> Fact:
 
 
 def _measure(text: str) -> str:
-    """Return how long a text is and how it ends, if its end may be out of sight; otherwise an empty string."""
+    """Return a text's length and its last characters if its end may be out of sight, otherwise an empty string."""
     is_padded = any(blanks in text for blanks in _PADDING)
     lines = text.count("\n") + 1
     if _is_short(text) and not is_padded:
@@ -137,7 +137,7 @@ def _is_short(text: str) -> bool:
 
 
 def _places(prepared: PreparedCall) -> Iterator[Fact]:
-    """Yield where a call works, and where links lead from there."""
+    """Yield the paths that a call uses, and the targets of symbolic links in them."""
     named = [place.path for place in prepared.view.locations]
     for path in named:
         yield Fact("Path", path)
@@ -158,7 +158,7 @@ def _arguments(arguments: JsonObject) -> Iterator[Fact]:
 
 
 def _about(diff: Diff, arguments: JsonObject) -> Iterator[Fact]:
-    """Yield what the change of a file does not show: characters without a shape, and what is left out of it."""
+    """Yield what the diff of a file does not show: invisible characters, and text that the diff omits."""
     new = Counter(hidden_in(diff.new_text)) - Counter(hidden_in(diff.old_text or ""))
     new.pop("\r", None)
     if new:

@@ -1,4 +1,4 @@
-"""The table of the built-in tools, which are imported with it."""
+"""The table of built-in tools. Importing this module imports all of them."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ from acp_agent.tools.tool import Tool
 __all__ = ["ASK_USER", "TOOLS"]
 
 TOOLS: tuple[Tool, ...] = (READ, WRITE, EDIT, LIST, GLOB, GREP, SHELL, PLAN, RECALL)
-"""Their order is part of what providers cache, so a new one goes to the end."""
+"""Providers cache the tools in this order, so add a new tool at the end."""

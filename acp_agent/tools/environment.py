@@ -1,6 +1,6 @@
 """The environment of a tool call: the session's directories, and interfaces to files, commands and the session's log.
 
-`server` implements files and commands over ACP; `files/local.py` and `shell/run.py` use this machine's.
+`server` implements files and commands over ACP; `files/local.py` and `shell/run.py` implement them on this machine.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 class FileAccess(Protocol):
-    """Text files, as the editor or the disk has them. Paths are absolute."""
+    """Reads and writes text files, in the editor or on disk. Paths are absolute."""
 
     async def read_text(self, path: Path, real: Path | None = None) -> str:
         """Return the whole text of a file.
 
-        :param real: where the path leads, as it was decided on; on the disk this very place is read, and a link that
-            has appeared on the way is refused. None resolves the path.
-        :raises FileNotFoundError: there is none.
-        :raises ToolError: it cannot be read as text (a directory, a binary file, no permission); says so.
+        :param real: the resolved path that was permitted. On disk exactly this file is read, and a symbolic link that
+            has appeared in the path since is refused. None resolves the path now.
+        :raises FileNotFoundError: if the file does not exist.
+        :raises ToolError: if it cannot be read as text (a directory, a binary file, no permission), with the reason.
         """
         ...
 
     async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
-        """Replace or create the file, making its directories; atomic where the disk is ours.
+        """Replace or create the file and its directories. On the local disk, the write is atomic.
 
         :param real: see `read_text`.
-        :param outside: whether it lies outside the session's directories, where an editor may be unable to write.
-        :raises ToolError: it cannot be written; says why.
+        :param outside: whether the file is outside the session's directories, where an editor may be unable to write.
+        :raises ToolError: if the file cannot be written, with the reason.
         """
         ...
 
@@ -48,11 +48,12 @@ class FileAccess(Protocol):
 class CommandResult:
     """How a shell command ended.
 
-    :ivar stdout: what it printed, cut in the middle where too long.
-    :ivar exit_code: None where a signal or a time-out ended it.
-    :ivar signal: name of that signal; None as well as the exit code where an editor said neither.
-    :ivar ended_by_user: the user ended it, and nothing but it.
-    :ivar merged: `stdout` holds both streams in the order of printing, as an editor's terminal does; `stderr` is empty.
+    :ivar stdout: its output, cut in the middle if too long.
+    :ivar exit_code: None if a signal or the timeout ended it.
+    :ivar signal: name of that signal. Both this and the exit code are None if an editor reported neither.
+    :ivar ended_by_user: whether the user ended this command only, and not the turn.
+    :ivar merged: whether `stdout` holds both streams in the order of printing, as an editor's terminal does. `stderr`
+        is then empty.
     """
 
     stdout: str
@@ -73,7 +74,7 @@ class TerminalStarted:
 
 @frozen
 class OutputArrived:
-    """More output of a command that runs without a terminal, as it was printed."""
+    """New output of a command that runs without a terminal, as it was printed."""
 
     text: str
 
@@ -83,7 +84,7 @@ Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 
 class CommandRunner(Protocol):
-    """Shell commands, in the editor's terminal or as a local process group."""
+    """Runs shell commands, in the editor's terminal or as a local process group."""
 
     async def run(
         self,
@@ -96,29 +97,29 @@ class CommandRunner(Protocol):
         exclude: Collection[str] = (),
         try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command to its end. A cancel kills its whole process group.
+        """Run one command until it exits. Cancellation kills its whole process group.
 
         :param argv: the program and its arguments.
-        :param timeout: seconds after which it is killed.
-        :param shown: the command line for people.
-        :param exclude: names of environment variables that it does not inherit.
-        :param try_out: a program and its arguments that succeeds where the command's sandbox works; empty where it has
-            none. The command has to run on the agent's own machine.
-        :param report: called with the terminal if the editor shows one, else with new output as it comes.
-        :raises ToolError: it could not be started.
+        :param timeout: seconds after which the command is killed.
+        :param shown: the command line to show to people.
+        :param exclude: names of environment variables that the command does not inherit.
+        :param try_out: a program and its arguments that exits with 0 if the command's sandbox works; empty without a
+            sandbox. A sandboxed command must run on the agent's own machine.
+        :param report: called with the terminal if the editor shows one, otherwise with new output as it arrives.
+        :raises ToolError: if the command could not be started.
         """
         ...
 
 
 class Archive(Protocol):
-    """The session's log, which keeps what compactions took out of the context."""
+    """The session's log, which keeps everything that compactions removed from the context."""
 
     async def search(self, query: str, limit: int) -> Sequence[Found]:
-        """Return the messages that hold the words of the query and that the model does not see now, best first."""
+        """Return messages outside the current context that contain the words of the query, best match first."""
         ...
 
     async def read(self, seqs: Sequence[int]) -> Sequence[LoggedEvent]:
-        """Return the entries with these numbers, without those that do not exist."""
+        """Return the entries with these numbers, skipping numbers that do not exist."""
         ...
 
 
@@ -127,19 +128,20 @@ class Environment:
     """What a call may use.
 
     :ivar cwd: the session's working directory; relative paths start here.
-    :ivar roots: `cwd` and the additional directories; work outside of them asks for permission.
-    :ivar real_roots: where they led when the session was opened; empty where that was not noted. A link in their place
-        since then leads outside.
-    :ivar limits: what tools do not read, or only after asking.
+    :ivar roots: `cwd` and the additional directories. Access outside them needs permission.
+    :ivar real_roots: `roots`, resolved when the session was opened; empty if they were not recorded. If a root has been
+        replaced by a symbolic link since, the link's target counts as outside.
+    :ivar limits: files that tools do not read, or read only with permission.
     :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
-    :ivar shell_timeout: seconds, where the call names none.
-    :ivar archive: None where no log is kept.
-    :ivar questions: how the user can be asked; None where there is no way to.
-    :ivar call_id: of the call that this is for; empty where it is for none.
-    :ivar private: the agent's own home, which is outside whatever root it lies in, and whose keys no tool reads.
-    :ivar key_variables: names of the environment variables with keys of providers, which no command inherits.
-    :ivar sandbox: of commands; None where they run without one because the user says so.
-    :ivar trace: W3C trace context that the prompt came with, for servers that a tool calls.
+    :ivar shell_timeout: default timeout of shell commands, in seconds.
+    :ivar archive: None if no log is kept.
+    :ivar questions: asks the user; None if there is no way to ask.
+    :ivar call_id: ID of the tool call that uses this environment; empty if there is none.
+    :ivar private: the agent's own home directory. It counts as outside even if a root contains it, and no tool reads
+        the keys in it.
+    :ivar key_variables: names of the environment variables with provider keys, which no command inherits.
+    :ivar sandbox: the sandbox for commands; None if the user has turned it off.
+    :ivar trace: the prompt's W3C trace context, passed on to servers that a tool calls.
     """
 
     cwd: Path

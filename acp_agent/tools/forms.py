@@ -1,7 +1,7 @@
-"""Questions to the user as plain data: forms with fields, addresses to visit, and the answers to them.
+"""Questions to the user as plain data: forms with fields, links to visit, and the answers to them.
 
-A form is as flat as ACP and MCP have it: texts, numbers, yes or no, and choices. The `ask_user` tool, recipes and MCP
-servers all ask by it.
+A form is flat, as in ACP and MCP: its fields are texts, numbers, booleans and choices. The `ask_user` tool, recipes and
+MCP servers all use it.
 
 ACP, "Elicitation".
 """
@@ -19,7 +19,7 @@ from acp_agent.tools.text import one_line
 
 FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 Asks: TypeAlias = Literal["forms", "choices", "nothing"]
-"""What questions the user can be asked: whole forms, one choice at a time, or none."""
+"""The kind of questions that the user can be asked: whole forms, one choice at a time, or none."""
 _TYPES: Mapping[FieldKind, Any] = {"text": str, "number": float, "integer": int, "boolean": bool}
 LIMITS = {
     "minimum": "ge",
@@ -29,14 +29,14 @@ LIMITS = {
     "minItems": "min_length",
     "maxItems": "max_length",
 }
-"""JSON Schema's keywords, and what pydantic calls them."""
+"""Maps JSON Schema's keywords to pydantic's names for them."""
 
 
 @frozen
 class Choice:
     """An answer that a field offers.
 
-    :ivar value: what the answer is where it is chosen.
+    :ivar value: the answer if the user chooses this.
     """
 
     value: str
@@ -46,11 +46,11 @@ class Choice:
 
 @frozen
 class FormField:
-    """One thing that is asked.
+    """One question of a form.
 
-    :ivar choices: of a `choice` or `choices`.
+    :ivar choices: what the user can choose from, if the kind is `choice` or `choices`.
     :ivar limits: further JSON Schema keywords of its kind, such as `minLength`.
-    :ivar instead_of: name of the choice that this text is another answer to; empty where it is a question of its own.
+    :ivar instead_of: name of the choice field that this text field is an alternative to; empty for a separate question.
     """
 
     name: str
@@ -66,9 +66,9 @@ class FormField:
 
 @frozen
 class Form:
-    """Fields that are filled in together, none of them for a secret: that is what an address is for.
+    """Fields that the user fills in together. A form must not ask for a secret; use a `Link` for that.
 
-    :ivar message: tells the user what is wanted, and why.
+    :ivar message: tells the user what is asked and why.
     """
 
     message: str
@@ -76,18 +76,18 @@ class Form:
 
 
 Refusal: TypeAlias = Literal["decline", "cancel"]
-"""`decline`: the user does not want to answer. `cancel`: they closed the form."""
+"""`decline`: the user refused to answer. `cancel`: the user closed the form."""
 FormAnswer: TypeAlias = Mapping[str, JsonValue] | Refusal
-"""The values by the names of the fields, without those that were left empty; or that there are none."""
+"""The values by field name, without fields that were left empty, or the refusal."""
 LinkAnswer: TypeAlias = Literal["accept"] | Refusal
-"""`accept`: the user is on the way to the address, no more."""
+"""`accept`: the user agreed to visit the address. It does not mean that they are done there."""
 
 
 @frozen
 class Link:
     """An address that the user is asked to visit.
 
-    :ivar id: another one than those of all that are open.
+    :ivar id: unique among all open links.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Link:
 
 
 class Questions(Protocol):
-    """Asks the user. A question is taken down when its asker is cancelled."""
+    """Asks the user questions. If the caller is cancelled, its question is withdrawn."""
 
     @property
     def asks(self) -> Asks:
@@ -111,38 +111,38 @@ class Questions(Protocol):
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
         """Ask the user to fill in a form.
 
-        :param call_id: the call in which it is asked.
-        :raises ToolError: it could not be asked, or the answer does not fit.
+        :param call_id: ID of the tool call that asks.
+        :raises ToolError: if the question could not be asked, or the answer does not fit the form.
         """
         ...
 
     async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
-        """Ask the user to choose one of several, in a call that is pending.
+        """Ask the user to choose one of several options, for a pending tool call.
 
-        :returns: None where the user chose none.
-        :raises ToolError: it could not be asked.
+        :returns: None if the user chose nothing.
+        :raises ToolError: if the question could not be asked.
         """
         ...
 
     async def visit(self, link: Link, call_id: str | None = None) -> LinkAnswer:
         """Ask the user to visit an address.
 
-        :raises ToolError: it could not be asked.
+        :raises ToolError: if the question could not be asked.
         """
         ...
 
     async def visited(self, link_id: str) -> None:
-        """Tell that the user has done at an address what they were sent there for."""
+        """Tell the editor that the user has finished at the address of a link."""
         ...
 
 
 def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """Return an answer as it came, checked against its form.
+    """Check an answer against its form and return its values.
 
-    An empty text is no answer, and what was not asked is left out. A field that the answer does not mention has its
-    default: editors may leave out what the user has not touched.
+    An empty text is not an answer, and values of unknown fields are dropped. A field that is missing from the answer
+    gets its default, since editors may leave out fields that the user has not touched.
 
-    :raises ToolError: it does not fit; says which fields.
+    :raises ToolError: if the answer does not fit; the message names the fields.
     """
     values: dict[str, JsonValue] = {}
     faults: list[str] = []
@@ -164,14 +164,14 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonVal
 
 
 def field_value(asked: FormField, given: JsonValue) -> JsonValue:
-    """Return an answer to a field.
+    """Check the answer to a field and return it.
 
-    :raises InvalidParamsError: it does not fit.
+    :raises InvalidParamsError: if the answer does not fit the field.
     """
-    from pydantic import Field, TypeAdapter, ValidationError  # when a question is answered: it delays a new session
+    from pydantic import Field, TypeAdapter, ValidationError  # imported late, since it would delay a new session
 
     if asked.kind == "integer" and isinstance(given, float) and given.is_integer():
-        given = int(given)  # as clients write it that have numbers of one kind
+        given = int(given)  # clients with a single number type write integers as floats
     kind: Any = _TYPES.get(asked.kind)
     if asked.choices:
         kind = Literal[tuple(choice.value for choice in asked.choices)]

@@ -1,8 +1,8 @@
-"""Paths as a model writes them: made absolute, judged against the session's directories, and shown.
+"""Paths from a model: makes them absolute, checks them against the session's directories, and formats them.
 
-A path keeps its symbolic links, since the editor knows its files by the names that the user opened. Links are followed
-once, to decide whether a path leads outside; what is read or written then is the place that was decided on, and a link
-that has appeared on the way is refused (see `acp_agent.nofollow`).
+A path keeps its symbolic links, since the editor knows its files by the names that the user opened. Links are resolved
+once, to decide whether a path leads outside. The resolved path is then read or written, and a link that has appeared in
+it since is refused (see `acp_agent.nofollow`).
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ _MOST_TOLD = 3
 
 @frozen
 class Target:
-    """A path that a call is about, as it was judged when the call was prepared.
+    """The path of a call, as it was checked when the call was prepared.
 
-    :ivar real: where it led then, with all links followed. This is what the user is asked about, and what is used.
-    :ivar label: the path for people and models.
-    :ivar outside: whether it needs permission in every mode: it leads outside of the session's directories, to keys of
-        other programs or, for an edit, into a guarded folder, whose files run or configure something.
+    :ivar real: the path with all links resolved at that time. Permission is for this path, and only this path is used.
+    :ivar label: the path to show to people and models.
+    :ivar outside: the resolved path if it needs permission in every mode, otherwise empty. It needs permission outside
+        the session's directories, for keys of other programs and, for an edit, in a guarded folder, whose files run or
+        configure something.
     :ivar edited: whether the call edits.
-    :ivar note: a note for the model if a different name was used than the one it wrote; otherwise empty.
+    :ivar note: tells the model that a different name was used than the one it wrote; otherwise empty.
     """
 
     path: Path
@@ -61,10 +62,10 @@ class Target:
 
     @classmethod
     def of(cls, written: str, environment: Environment, *, edited: bool = False, exactly: bool = False) -> Target:
-        """Judge a path as a model wrote it. If it does not exist, use the only path that looks like it.
+        """Check a path that a model wrote. If it does not exist, use the only path that looks like it.
 
         :param exactly: whether to use the last name exactly as it was written.
-        :raises ToolError: it cannot be a path, or the settings close it to tools.
+        :raises ToolError: if it is not a valid path, or the settings forbid tools to access it.
         """
         path = absolute(written, environment.cwd)
         if edited:
@@ -84,12 +85,12 @@ class Target:
 
     @property
     def links(self) -> str:
-        """Return the targets of symbolic links to the outside, for the permission question; empty without any."""
+        """Return the targets of symbolic links that lead outside, as text for a title; empty if there are none."""
         return "".join(f" (leads to {printable(str(place))})" for place in self.outside if place != self.path)
 
     @property
     def closed(self) -> frozenset[Path]:
-        """Return the resolved paths that a search of this folder leaves out: the agent's home, and what is closed."""
+        """Return the resolved paths that a search of this folder skips: the agent's home and forbidden paths."""
         closed = {*self.environment.limits.below(self.real)}
         private = self.environment.private
         if private is not None and self.real in (home := resolved(private)).parents:
@@ -97,15 +98,15 @@ class Target:
         return frozenset(closed)
 
     def real_of(self, path: Path) -> Path:
-        """Return the resolved path of something in this folder, which no link on the way leads to.
+        """Return the resolved path of a file in this folder that is not below a symbolic link.
 
-        :param path: begins with `path` of this.
+        :param path: a path that begins with this target's `path`.
         """
         return self.real / path.relative_to(self.path)
 
     @property
     def where(self) -> str:
-        """Return the place for the end of a title; empty for the working directory."""
+        """Return the folder as the end of a title; empty for the working directory."""
         return "" if self.path == self.environment.cwd else f" in {self.label}"
 
     def missing(self, advice: str) -> ToolError:
@@ -118,9 +119,9 @@ class Target:
         return ToolError(f"{self.label} does not exist. {f'There is {names}. ' if names else ''}{advice}")
 
     def check(self) -> None:
-        """Refuse to go on where the path leads elsewhere than when it was decided on.
+        """Check that the path still leads to the place that was permitted.
 
-        :raises ToolError: it does.
+        :raises ToolError: if it leads somewhere else.
         """
         if resolved(self.path) != self.real:
             raise moved(self.label)
@@ -128,7 +129,7 @@ class Target:
     def call(
         self, subject: str, view: CallView, run: Callable[[], Awaitable[CallResult]], asked_title: str = ""
     ) -> PreparedCall:
-        """Return a call that runs where the path still leads to the same place.
+        """Return a call that runs only if the path still leads to the same place.
 
         :param asked_title: see `PreparedCall`.
         """
@@ -142,12 +143,12 @@ class Target:
         return PreparedCall(view, access, checked, asked_title=asked_title)
 
     def asked(self, verb: str, sought: str = "") -> str:
-        """Return the title of a question about the path: the path first, and where links lead from there.
+        """Return the title of a permission request for the path: a verb, the path, and the targets of its links.
 
         :param verb: the first word of the title.
-        :param sought: a pattern that is looked for there.
+        :param sought: the pattern to search for, if any.
         """
-        # A path that leads elsewhere is less than the place that it leads to.
+        # If the path has links, their target is more important than the path, so the path gets less space.
         place = in_title(raw_name(self.path, self.environment.cwd), 60 if self.links else 120)
         leads = "".join(f" (leads to {in_title(str(real), 300)})" for real in self.outside if real != self.path)
         return f"{verb} {place}{leads}{f' for {in_title(sought, 60)}' if sought else ''}"
@@ -155,9 +156,9 @@ class Target:
     def search(
         self, subject: str, words: str, kind: ToolKind, find: Callable[[], str], sought: str = ""
     ) -> PreparedCall:
-        """Return a call that looks for something there, in a worker thread.
+        """Return a call that searches this path in a worker thread.
 
-        :param sought: a pattern that it looks for.
+        :param sought: the pattern to search for, if any.
         """
         view = CallView(title_line(words) + self.links, kind, (Location(str(self.path)),))
         asked = self.asked("Search" if sought else "List", sought)
@@ -179,7 +180,7 @@ def _refuse_in_missing(path: Path, environment: Environment) -> None:
 
 
 def moved(label: str) -> ToolError:
-    """Return the error for a path that a link leads elsewhere by now.
+    """Return the error for a path that now leads somewhere else because of a symbolic link.
 
     :param label: the path as shown.
     """
@@ -198,9 +199,10 @@ def missing_directory(root: Path) -> str:
 
 
 def absolute(path: str, cwd: Path) -> Path:
-    """Return the absolute path of what a model wrote: relative to `cwd`, absolute, `~`, or a `file://` URI.
+    """Return the absolute path for a text from a model: a path relative to `cwd`, absolute or with `~`, or a `file://`
+    URI.
 
-    :raises ToolError: it cannot be a path.
+    :raises ToolError: if it is not a valid path.
     """
     scheme = scheme_of(path)
     is_address = path[len(scheme) :].startswith(":/")
@@ -223,12 +225,12 @@ def absolute(path: str, cwd: Path) -> Path:
 
 
 def outside(path: Path, roots: Sequence[Path], private: Path | None = None) -> tuple[Path, ...]:
-    """Return where a path leads with all symbolic links followed, where that lies in none of the roots; else nothing.
+    """Return the resolved path if it is outside all roots, otherwise nothing.
 
-    A path need not exist: then its nearest existing parent decides. A path whose links cannot be followed (a loop) is
-    taken at its word.
+    If the path does not exist, its nearest existing parent decides. If its links cannot be resolved because of a loop,
+    the path is used as it is.
 
-    :param private: a folder that is outside, whatever root it lies in: the agent's own home.
+    :param private: the agent's own home, which counts as outside even if a root contains it.
     """
     real = resolved(path)
     inside = any(real.is_relative_to(resolved(root)) for root in roots)
@@ -236,11 +238,11 @@ def outside(path: Path, roots: Sequence[Path], private: Path | None = None) -> t
 
 
 def refuse_keys(path: Path, private: Path | None, label: str) -> None:
-    """Refuse the file that holds the providers' keys, in every mode: what a tool reads goes to a model.
+    """Refuse the file with the providers' keys, in every mode, because a model sees everything that a tool reads.
 
     :param private: the agent's own home.
     :param label: the path as shown.
-    :raises ToolError: it is that file.
+    :raises ToolError: if the path is that file.
     """
     if private is None:
         return
@@ -254,34 +256,34 @@ def refuse_keys(path: Path, private: Path | None, label: str) -> None:
 
 
 def shown(path: Path, cwd: Path) -> str:
-    """Return the path for people and models: relative to `cwd` where it lies within, on one line."""
+    """Return the path to show to people and models: on one line, and relative to `cwd` if it is below it."""
     return printable(raw_name(path, cwd))
 
 
 def raw_name(path: Path, cwd: Path) -> str:
-    """Return the path relative to `cwd` where it lies within, as it is."""
+    """Return the path, relative to `cwd` if it is below it, without escaping."""
     if path == cwd:
         return "."
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
 def printable(name: str) -> str:
-    """Return a file name on one line, with U+FFFD in place of what no text can hold."""
+    """Return a file name on one line, with U+FFFD in place of characters that cannot be shown."""
     return one_line(name, _LONGEST)
 
 
 def refuse_special(real: Path, label: str) -> None:
-    """Refuse what is neither a file nor absent: reading a pipe or a device could wait for ever.
+    """Refuse a path that exists but is not a regular file: reading a pipe or a device could block forever.
 
     :param real: absolute and resolved.
     :param label: the path as shown.
-    :raises ToolError: says what it is.
+    :raises ToolError: if it is a directory, device, pipe or socket; the message says so.
     """
     try:
         mode = status_of(real).st_mode
     except OSError:
         return
-    if stat.S_ISLNK(mode):  # whoever opens it says why it cannot be
+    if stat.S_ISLNK(mode):  # opening it fails later with a clear error
         return
     if stat.S_ISDIR(mode):
         raise ToolError(f"{label} is a directory. Use `list` to see what is in it.")
@@ -297,7 +299,7 @@ def because(error: OSError) -> str:
 
 
 def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:
-    """Return the resolved path where it needs permission in every mode; see `Target.outside`."""
+    """Return the resolved path if it needs permission in every mode, otherwise nothing; see `Target.outside`."""
     private = environment.private
     is_inside = environment.is_inside(real)
     is_private = private is not None and real.is_relative_to(resolved(private))
@@ -306,7 +308,7 @@ def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, .
 
 
 def _steers_something(real: Path, environment: Environment) -> bool:
-    """Return whether other programs run or obey a file by themselves."""
+    """Return whether other programs run the file or read it as configuration without being asked to."""
     roots = environment.real_roots or tuple(resolved(root) for root in environment.roots)
     return is_guarded(real) or is_installed(real) or is_run_by_git(real, roots)
 

@@ -1,4 +1,4 @@
-"""The `plan` tool: what the agent means to do, for the user to see."""
+"""The `plan` tool: shows the user what the agent intends to do."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from acp_agent.tools.tool import Tool
 
 @cache
 def built_in_tools(asks: Asks = "nothing") -> Mapping[str, Tool]:
-    """Return the built-in tools by name; the one that asks the user stands behind the others.
+    """Return the built-in tools by name. The tool that asks the user comes last.
 
-    They are imported with the first call: a new session needs none before its first prompt.
+    The first call imports them: a new session needs none before its first prompt.
 
-    :param asks: what questions the user can be asked.
+    :param asks: the kind of questions that the user can be asked.
     """
     from acp_agent.tools.built_in import ASK_USER, TOOLS
 

@@ -1,4 +1,4 @@
-"""Text on its way to the model or the editor: made printable, cut to a bound, identified by its digest."""
+"""Text for the model or the editor: makes it printable, cuts it to a limit and computes its digest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from acp_agent.errors import ToolError
 from acp_agent.visible import unseen, visible
 
 MAX_LINES = 2000
-"""Lines of a file or of an entry that are read at once; with at most `MAX_CHARACTERS` of lines of `MAX_LINE`."""
+"""Maximum number of lines of a file or a log entry to read at once. `MAX_CHARACTERS` limits them all together, and
+`MAX_LINE` limits each line."""
 MAX_CHARACTERS = 50_000
 MAX_LINE = 2000
 REPLACED = "\ufffd"
-"""Stands on one line for a character that does not show."""
+"""Replaces an invisible character on a line."""
 _MOST_REPLACED = 3
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
@@ -22,38 +23,39 @@ _NO_NEWLINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x85": "\\x
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a text in UTF-8, in hexadecimal, which identifies a version of a file."""
+    """Return the hexadecimal SHA-256 of a text in UTF-8, which identifies a version of a file."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def clean(text: str) -> str:
-    """Replace what no model and no database takes: control characters except tab and line ends, lone surrogates."""
+    """Replace characters that models and databases reject: control characters except tab and line ends, and lone
+    surrogates."""
     return _CONTROL.sub("\ufffd", text)
 
 
 def without_escapes(text: str) -> str:
-    """Drop the escape sequences with which programs colour their output."""
+    """Remove escape sequences, with which programs colour their output."""
     return _ESCAPE_SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def one_line(text: str, limit: int = 120) -> str:
     """Return a text on one line of at most `limit` characters, for titles and names.
 
-    It has no marks that hide a part of it or change its order.
+    Characters that would hide a part of it or change its order are replaced.
     """
-    plain = text.isascii() and text.isprintable()  # as nearly all are
-    # Written backwards or not at all, a line says something else than it is.
+    plain = text.isascii() and text.isprintable()  # as almost all texts are
+    # Direction marks and invisible characters could make a line say something different.
     line = text if plain else unseen().sub(REPLACED, clean(text.translate(_NO_NEWLINE)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def title_line(text: str, limit: int = 120) -> str:
-    """Return a text on one line of which every character shows, for the title of a call that the user may be asked
-    about: both its ends are kept, since the end of a command decides as much as its beginning.
+    """Return a text on one line with every character visible, for the title of a call that may need permission. Both
+    ends are kept, since the end of a command matters as much as its beginning.
 
-    :param limit: characters of the line, at least 20.
+    :param limit: maximum length of the line in characters, at least 20.
     """
     line = visible(text.translate(_WRITTEN_OUT), _replaced)
     if len(line) <= limit:
@@ -67,22 +69,22 @@ def _replaced(run: str) -> str:
 
 
 def whole_lines(text: str) -> list[str]:
-    """Return the lines with their ends, which are LF alone, as for git.
+    """Return the lines with their ends. Only LF ends a line, as in git.
 
-    `splitlines` also ends one at each CR of a progress bar.
+    `splitlines` would also end a line at each CR of a progress bar.
     """
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
 def common_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many lines, or characters of two texts, are the same from the beginning on."""
+    """Return the length of the common prefix of two texts or two lists of lines."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (each, its) in enumerate(pairs) if each != its), min(len(one), len(other)))
 
 
 def cut_line(line: str, limit: int) -> str:
-    """Return a line; of one that is longer than `limit` characters, its beginning with a mark."""
+    """Return a line, cut to `limit` characters with a mark at the end if it is longer."""
     if len(line) <= limit:
         return line
     mark = f"… [{len(line)} characters]"
@@ -90,7 +92,7 @@ def cut_line(line: str, limit: int) -> str:
 
 
 def fitting(lines: Iterable[str], limit: int) -> list[str]:
-    """Return the first of the lines that fit into `limit` characters, line ends included."""
+    """Return as many of the first lines as fit into `limit` characters, including line ends."""
     kept: list[str] = []
     for line in lines:
         limit -= len(line) + 1
@@ -101,11 +103,11 @@ def fitting(lines: Iterable[str], limit: int) -> list[str]:
 
 
 def page_of(lines: Sequence[str], offset: int, limit: int, label: str) -> Sequence[str]:
-    """Return the lines that are read at once.
+    """Return one page of lines.
 
     :param offset: first line, from 1.
-    :param limit: lines at most; `MAX_LINES` counts as well.
-    :raises ToolError: there is no such line.
+    :param limit: maximum number of lines; `MAX_LINES` also applies.
+    :raises ToolError: if there is no line `offset`.
     """
     if offset > len(lines):
         raise ToolError(f"{label} has only {counted(len(lines), 'line')}; there is no line {offset}.")
@@ -113,7 +115,7 @@ def page_of(lines: Sequence[str], offset: int, limit: int, label: str) -> Sequen
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Return a text; of one that is longer than `limit` characters, its head and tail and how much is missing.
+    """Return a text. If it is longer than `limit` characters, return its beginning, how much is missing, and its end.
 
     :returns: at most `limit` characters.
     """
@@ -123,9 +125,9 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 class HeadAndTail:
-    """Collects a text that arrives in pieces, and keeps as much of it as `cut_middle` shows.
+    """Collects a text that arrives in pieces, and keeps only as much as `cut_middle` returns.
 
-    :param limit: characters of the result.
+    :param limit: maximum length of the result in characters.
     """
 
     def __init__(self, limit: int) -> None:
@@ -148,7 +150,7 @@ class HeadAndTail:
         """Return the result of `cut_middle` for the whole text."""
         if self.length <= self._limit:
             return self._head
-        # The count in the mark changes the mark's length; the widest one is reserved.
+        # The mark's length depends on the count in it, so reserve space for the longest mark.
         room = max(0, self._limit - len(_cut_mark(self.length)))
         last = room - room // 2
         text = self._head[: room // 2] + _cut_mark(self.length - room) + self._tail[len(self._tail) - last :]

@@ -1,4 +1,4 @@
-"""The `Tool` Protocol: a call is prepared (nothing happens yet), allowed, then run."""
+"""The `Tool` protocol: a call is prepared, which changes nothing, then allowed, then run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Effect: TypeAlias = Literal["none", "read", "edit", "execute"]
 
 @frozen
 class Access:
-    """What a call would touch, for the decision on it.
+    """What a call would access, for deciding whether it is allowed.
 
-    :ivar effect: `none` touches nothing outside the conversation (the plan).
-    :ivar outside: resolved paths that the mode says nothing about: outside of the roots, or, for an edit, in a
-        guarded folder (see `paths.Target`).
-    :ivar subject: what an "always allow" covers, such as `edit`, `grep` or `shell: git log`; short, for the option's
-        name.
+    :ivar effect: `none` changes nothing outside the conversation, like the plan.
+    :ivar outside: resolved paths that the mode does not cover: outside the roots or, for an edit, in a guarded folder
+        (see `paths.Target`).
+    :ivar subject: what "always allow" covers, such as `edit`, `grep` or `shell: git log`; short enough for the name of
+        the option.
     :ivar sandboxed: whether it runs in the sandbox.
     :ivar by_recipe: whether the running recipe's `allowed_commands` allow it.
-    :ivar words: the command's words where an "always allow" may cover all commands that begin as it does; else empty.
-    :ivar demand: why the user is to be asked whatever was allowed before; empty where there is no reason.
-    :ivar fault: why a command runs without the sandbox that the user wants; empty otherwise.
+    :ivar words: the command's words if "always allow" may cover all commands that begin with them; otherwise empty.
+    :ivar demand: why the user must be asked even if the call was allowed before; empty if there is no reason.
+    :ivar fault: why a command runs without the sandbox that the user wants; otherwise empty.
     """
 
     effect: Effect
@@ -42,10 +42,10 @@ class Access:
 
 @frozen
 class Fact:
-    """Something that a permission request tells about a call, besides its title.
+    """A detail that a permission request shows about a call, besides its title.
 
-    :ivar text: shown whole.
-    :ivar note: about the text, in a few words; empty to have its length told where it is long.
+    :ivar text: always shown in full.
+    :ivar note: a short note about the text. If it is empty, the length of a long text is shown.
     """
 
     label: str
@@ -58,11 +58,11 @@ class CallResult:
     """How a call ended.
 
     :ivar parts: what the model reads.
-    :ivar view: what the editor shows; its diffs come first there.
+    :ivar view: what the editor shows, diffs first.
     :ivar files: file versions that the model has now seen.
     :ivar before: the versions that changed files had before, in the order of the view's diffs.
-    :ivar plan: the new plan, where the call set one.
-    :ivar again: the call as it could run outside of the sandbox or with the network, where it failed for want of it.
+    :ivar plan: the new plan if the call set one.
+    :ivar again: if the call failed for lack of it, the same call outside the sandbox or with network access.
     """
 
     parts: tuple[ResultPart, ...]
@@ -76,14 +76,14 @@ class CallResult:
 
 @frozen
 class PreparedCall:
-    """A call whose arguments are sound and whose effect is known.
+    """A call with valid arguments and a known effect.
 
     :ivar view: title, kind, locations and the diff it would make, for the announcement and the permission request.
-    :ivar run: does it. A `ToolError` from it goes back to the model.
-    :ivar asks: it asks the user, and does nothing else: it stays pending meanwhile, since some editors take a question
-        down when its call runs.
-    :ivar asked_title: the title of a permission request; empty for that of the view.
-    :ivar facts: what a permission request tells; empty for the places of the view and all arguments.
+    :ivar run: runs the call. A `ToolError` from it goes back to the model.
+    :ivar asks: whether the call only asks the user. It stays pending meanwhile, since some editors remove a question
+        when its call starts to run.
+    :ivar asked_title: the title of the permission request; empty to use the view's title.
+    :ivar facts: the details of the permission request; empty for the locations of the view and all arguments.
     """
 
     view: CallView
@@ -113,12 +113,12 @@ class Tool(Protocol):
         ...
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Return title and kind for arguments that may be invalid or incomplete, without side effects or errors."""
+        """Return title and kind without side effects or errors. The arguments may be invalid or incomplete."""
         ...
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
         """Check the arguments against the schema and the files, without changing anything.
 
-        :raises ToolError: what is wrong with the call, for the model to read.
+        :raises ToolError: if the call is invalid; the model reads the message.
         """
         ...

@@ -1,1 +1,1 @@
-"""Files: `read`, `write` and `edit`, what a change needs, and the disk."""
+"""Files: the `read`, `write` and `edit` tools, the checks before a change, and access to the disk."""

@@ -1,6 +1,6 @@
-"""A change of one file by the model: the check that the model has seen the current text, and the diff.
+"""A change to one file: checks that the model has seen the current text, and makes the diff.
 
-Shared by `write` and `edit`. A change is checked when it is prepared, and again when the user has decided.
+Shared by `write` and `edit`. A change is checked when it is prepared and again after the user has allowed it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FROM_EDITOR = (
     "text, which a `shell` command can show.)"
 )
 DIFF_LIMIT = 64 * 1024
-"""Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
+"""Maximum number of characters on each side of a diff. Beyond it, the diff holds only the changed part, cut to this."""
 _DIFF_CONTEXT = 20
 
 
 class DiskText(str):
-    """A file's text from the disk, where the editor did not give its own.
+    """A file's text from the disk, because the editor did not provide its own.
 
-    :ivar reason: why it did not, as the end of a sentence.
+    :ivar reason: why the editor did not provide it, as the end of a sentence.
     """
 
     __slots__ = ("reason",)
@@ -45,17 +45,17 @@ class DiskText(str):
 
 
 class DivergedText(str):
-    """A file's unsaved text in the editor, while the file on the disk has been changed to a different text."""
+    """A file's unsaved text in the editor, if the file on the disk has been changed to a different text."""
 
     __slots__ = ()
 
 
 async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awaitable[PreparedCall]]) -> PreparedCall:
-    """Return the call that `prepare` makes. Outside of the session's directories the model learns what is wrong with
-    the file, and whether there is one, when the user has allowed the call, and not before.
+    """Return the call that `prepare` makes. For a file outside the session's directories, the model learns whether the
+    file exists and what is wrong with it only after the user has allowed the call.
 
-    :param verb: the first word of its title.
-    :raises ToolError: what is wrong with the call.
+    :param verb: the first word of the call's title.
+    :raises ToolError: if the call is invalid.
     """
     refuse_keys(target.real, target.environment.private, target.label)
     try:
@@ -73,11 +73,11 @@ async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awai
 
 
 def prepared_change(target: Target, before: str | None, after: str, verb: str, done: str) -> PreparedCall:
-    """Return the call that writes a file's new text, unless the file has changed until then.
+    """Return the call that writes a file's new text, unless the file changes before the call runs.
 
-    :param before: None where the file does not exist yet.
-    :param verb: the first word of its title.
-    :param done: the result for the model once it is written.
+    :param before: None if the file does not exist yet.
+    :param verb: the first word of the call's title.
+    :param done: the result for the model after the file is written.
     """
     path, name = target.path, str(target.path)
     diff = _diff_of(name, None if before is None else str(before), after)
@@ -91,7 +91,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
                 "Read it again first, then repeat the change."
             )
         if after != before:
-            target.check()  # once more, since reading may have taken the editor a while
+            target.check()  # again, since the editor may have taken a while to read the file
             environment = target.environment
             away = not environment.is_inside(target.real)
             await environment.files.write_text(path, after, outside=away, real=target.real)
@@ -103,9 +103,9 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
 
 
 async def current_text(target: Target) -> str | None:
-    """Return the file as the editor or the disk has it; None where there is none.
+    """Return the file's text from the editor or the disk, or None if the file does not exist.
 
-    :raises ToolError: it is a directory, a device, or no text; or it holds the user's keys.
+    :raises ToolError: if it is a directory, a device or not text, or if it holds the user's keys.
     """
     refuse_keys(target.real, target.environment.private, target.label)
     refuse_special(target.real, target.label)
@@ -113,7 +113,7 @@ async def current_text(target: Target) -> str | None:
         text = await target.environment.files.read_text(target.path, target.real)
     except FileNotFoundError:
         return None
-    # Some editors answer with an empty text for a file that is not there.
+    # Some editors return an empty text for a file that does not exist.
     return None if not text and not await anyio.to_thread.run_sync(_is_there, target.real) else text
 
 
@@ -126,9 +126,10 @@ def _is_there(real: Path) -> bool:
 
 
 async def text_to_change(target: Target) -> str | None:
-    """Return the text of a file that is to be changed, which must include what is unsaved in the editor.
+    """Return the text of a file that is about to be changed, including unsaved changes in the editor.
 
-    :raises ToolError: see `current_text`; or the editor did not give its text of a file of the project.
+    :raises ToolError: see `current_text`; also if the editor did not provide its text of a file of the project, or if
+        the file has changed both in the editor and on the disk.
     """
     text = await current_text(target)
     if isinstance(text, DiskText) and target.environment.is_inside(target.real):
@@ -147,9 +148,10 @@ async def text_to_change(target: Target) -> str | None:
 
 
 async def seen_text(target: Target) -> str | None:
-    """Return the text of a file that is to be changed, as the model has seen it; None where there is no file.
+    """Return the text of a file that is about to be changed, or None if the file does not exist.
 
-    :raises ToolError: see `text_to_change`; or it was never read since the context began, or has changed since.
+    :raises ToolError: see `text_to_change`; also if the model has not read the file in this context, or if the file has
+        changed since then.
     """
     text, label = await text_to_change(target), target.label
     seen = target.environment.seen.get(str(target.path))
@@ -172,8 +174,8 @@ def first_changed_line(before: str, after: str) -> int:
 def _diff_of(path: str, before: str | None, after: str) -> Diff:
     """Return the change as an editor shows it.
 
-    A large file is reduced to the lines from the first change to the last with a few around them, and that again to
-    its beginning where it is still large: an update must stay far below what an editor takes in one line.
+    A large file is reduced to the lines from the first change to the last, with a few lines of context. If that is
+    still too large, only its beginning is kept: an update must stay far below the longest line that an editor accepts.
 
     :param path: absolute.
     """

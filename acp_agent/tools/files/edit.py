@@ -1,4 +1,4 @@
-"""The `edit` tool: exact replacement in a file that was read, several edits in order, all of them or none."""
+"""The `edit` tool: replaces exact text in a file that the model has read. Edits apply in order, all or none."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def _change(asked: _Edit, target: Target) -> PreparedCall:
 
 
 def _apply(text: str, replacements: Sequence[_Replacement]) -> tuple[str, list[str]]:
-    """Apply the edits in order, each to the result of the one before.
+    """Apply the edits in order, each to the result of the previous one.
 
-    :returns: the new text, and what the model should know about it.
-    :raises ToolError: one of them cannot be applied; says which and why, and what to do.
+    :returns: the new text, and notes about it for the model.
+    :raises ToolError: if an edit cannot be applied; the message names the edit, the reason and what to do.
     """
     editing = Editing(text)
     for index, each in enumerate(replacements):

@@ -1,7 +1,7 @@
-"""Files on this machine's disk, for clients without file access of their own.
+"""Files on this machine's disk, for clients that do not offer file access.
 
-A file is read whole and replaced atomically. Text is UTF-8; line ends and a byte order mark are kept as they are, since
-the text is all that an edit has to put back.
+A file is read whole and replaced atomically. Text is UTF-8. Line ends and a byte order mark are part of the text, so
+that an edit writes them back unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from acp_agent.sandbox.written import writing
 from acp_agent.tools.paths import because, moved, printable, refuse_special
 
 MAX_BYTES = 10 * 1024 * 1024
-"""The largest file that is read or written whole."""
+"""Maximum size of a file to read or write, in bytes."""
 
 
 class LocalFiles:
@@ -32,10 +32,10 @@ class LocalFiles:
         return await anyio.to_thread.run_sync(_read, path, real)
 
     async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
-        """Replace or create the file at once; see `FileAccess.write_text`.
+        """Replace or create the file atomically; see `FileAccess.write_text`.
 
-        A symbolic link stays and its target is replaced. An existing file keeps its permissions. A cancel waits for
-        the write to end, so that it is known whether it happened.
+        A symbolic link is kept and its target is replaced. An existing file keeps its permissions. Cancellation waits
+        for the write to end, so that the caller knows whether the file was written.
         """
         del outside
         await anyio.to_thread.run_sync(_write, path, text, real)
@@ -101,9 +101,9 @@ def _replace(folder: int, name: str, data: bytes) -> None:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
         mode = stat.S_IMODE(found)
         if not os.access(name, os.W_OK, dir_fd=folder):
-            # Replacing it would only need the directory's permission: what its owner made read-only stays so.
+            # Replacing it would only need write permission on the directory, so refuse a read-only file here.
             raise PermissionError(errno.EACCES, "the file is read-only")
-    with atomic_write(Path(name), 0o666, folder) as file:  # as any new file, so that the umask counts
+    with atomic_write(Path(name), 0o666, folder) as file:  # the usual mode, so that the umask applies
         if mode is not None:
             os.fchmod(file.fileno(), mode)
         file.write(data)

@@ -37,7 +37,7 @@ from acp_agent.tools.text import (
 from acp_agent.tools.tool import CallResult, PreparedCall
 
 MAX_IMAGE_BYTES = 20_000_000
-"""Bytes of an image file, which is scaled down to what a provider takes."""
+"""Maximum size of an image file, in bytes. Images are later scaled down to what the provider accepts."""
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
@@ -74,11 +74,11 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
 
 
 def numbered(text: str, offset: int, limit: int, label: str) -> str:
-    """Return lines of a text with their numbers, cut to bounds, with a last line that says what is missing.
+    """Return lines of a text with their numbers, within the limits, and a last line that says what was left out.
 
     :param offset: first line, from 1.
-    :param limit: lines at most; `MAX_LINES` counts as well.
-    :raises ToolError: the text has no such line.
+    :param limit: maximum number of lines; `MAX_LINES` also applies.
+    :raises ToolError: if the text has no line `offset`.
     """
     text = text.removeprefix("\ufeff")
     if not text:
@@ -101,10 +101,10 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
 
 
 def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
-    """Return the file on the disk as an image, where it is one by its name and its first bytes.
+    """Return the file on the disk as an image, or None if its name or its first bytes are not those of an image.
 
     :param real: see `FileAccess.read_text`.
-    :raises ToolError: it cannot be read, or is too large.
+    :raises ToolError: if the file cannot be read or is too large.
     """
     if path.suffix.lower() not in _IMAGE_SUFFIXES:
         return None
@@ -128,8 +128,8 @@ def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())
 
 
-# Lines are numbered: models then name places rightly and read on at the right line. The number is kept apart from
-# the line by a tab, and `edit` notices where a model copied it.
+# Line numbers help models to name places correctly and to read on at the right line. A tab separates the number from
+# the line, and `edit` notices if a model copied the number.
 READ = BuiltIn(
     "read",
     f"Read a text file with line numbers, or an image (png, jpg, gif, webp). At most {MAX_LINES} lines or "

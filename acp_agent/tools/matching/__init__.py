@@ -1,1 +1,1 @@
-"""Matching what a model writes with what is there: control characters, line ends, characters that look alike."""
+"""Matches text from a model to existing text despite control characters, line ends and lookalike characters."""

@@ -18,14 +18,14 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 
 REPLACEMENT = "\ufffd"
-"""Stood for every control character in results of earlier versions. Decoders also put it in place of invalid bytes."""
+"""Replaced every control character in results of earlier versions. Decoders also write it for invalid bytes."""
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """Characters that are never shown unchanged: no model, terminal or database accepts all of them."""
 _PICTURE_OF = {**{chr(number): chr(0x2400 + number) for number in range(0x20)}, "\x7f": "\u2421"}
 PICTURES = "".join(_PICTURE_OF.values())
 """Unicode's pictures of control characters."""
 _SPARE = (range(0x2500, 0x2900), range(0xE000, 0xF900), range(0x10000, 0x110000))
-"""Characters that stand for a control character if its picture is taken; box drawings and the like come first."""
+"""Characters that can replace a control character if its picture is taken, box drawings and similar symbols first."""
 
 
 @frozen
@@ -76,7 +76,7 @@ class Notation:
 def pictures_told(before: str, after: str) -> str:
     """Return a sentence about pictures that a new text adds to a file, or an empty string if there are none.
 
-    They stand for nothing there, but a model that has read another file may mean the control characters.
+    Such a picture is an ordinary character there, but a model that has read another file may mean a control character.
     """
     new = sorted(set(PICTURES) & set(after) - set(before))
     if not new:

@@ -1,7 +1,7 @@
 """Line ends: splits a text into its lines, joined by LF, and the original end of each line.
 
-A model writes LF, whatever a file has. So texts are compared by their lines. A changed line takes the end of the line
-that it replaces, and a new line takes the end of its neighbour.
+A model writes LF, regardless of the file's line ends, so texts are compared by their lines. A changed line gets the end
+of the line that it replaces, and a new line gets the end of its neighbour.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def fitted(new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str) 
             at = max(min(index, last), start - 1, 0)
         was_written = old.ends[at] if at < len(old.ends) else LF
         if (written == CR) != (was_written == CR):
-            # The model sees a CR among other ends, so it wants to change or add one.
+            # The model was shown a CR among other ends, so it means to change or add one.
             ends.append(CR if written == CR else usual if usual != CR else LF)
         elif at < len(kept):
             ends.append(kept[at])

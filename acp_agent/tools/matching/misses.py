@@ -13,10 +13,10 @@ _QUOTE = 200
 
 
 def explained(text: str, old: str) -> str:
-    """Return what is wrong with a text that a file does not contain.
+    """Explain why a file does not contain a text.
 
     :param text: the text of the file, with LF as its only line end.
-    :param old: the text that was looked for, with LF as its only line end.
+    :param old: the text that the model looked for, with LF as its only line end.
     """
     without_numbers = _LINE_NUMBER.sub("", old)
     if without_numbers != old and without_numbers in text:
@@ -39,7 +39,7 @@ def _line(text: str, at: int) -> int:
 
 
 def _but_for_blanks(text: str, old: str) -> int | None:
-    """Return where `text` contains `old` if white space is ignored, or None if it does not."""
+    """Return the index in `text` at which `old` begins if white space is ignored, or None if it is not there."""
     squeezed = "".join(old.split())
     start = "".join(text.split()).find(squeezed) if squeezed else -1
     if start < 0:
@@ -60,7 +60,7 @@ def _nearest(text: str, old: str) -> str:
     lines = old.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     low, high = first, len(lines)
-    while low < high:  # a longer beginning is found only if a shorter one is
+    while low < high:  # binary search: if a beginning is found, so is every shorter one
         middle = (low + high + 1) // 2
         if "\n".join(lines[first:middle]) in text:
             low = middle

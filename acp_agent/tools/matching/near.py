@@ -1,7 +1,7 @@
 """Texts and names that look alike: they differ in characters that models do not see or that they write differently.
 
 A model that copies a text writes plain spaces, straight quotes and composed letters, whatever the original has. `fold`
-makes such texts equal. A folded text is never written anywhere: it only serves to find the place that the model means.
+makes such texts equal. A folded text is never written anywhere: it is only used to find the place that the model means.
 
 Unicode Standard Annex 15, "Unicode Normalization Forms": NFKD, which decomposes letters and compatibility characters.
 """
@@ -31,13 +31,13 @@ _ALIKE = {
 _TABLE = str.maketrans(_ALIKE | dict.fromkeys(PICTURES, REPLACEMENT))
 _MOST_TOLD = 3
 _LONGEST_COMPARED = 4_000
-"""Most characters that are compared in detail between what is the same at both ends of a text and its replacement."""
+"""Maximum number of characters to compare in detail, after removing the common beginning and end of two texts."""
 _MOST_PAIRS = 500_000
-"""Most pairs of equal characters that difflib may have to look at there."""
+"""Maximum number of pairs of equal characters that difflib may examine in that comparison."""
 _LONGEST_LINE = 100_000
-"""Longest line, in characters, in which a place that only looks like a text is looked up."""
+"""Longest line, in characters, that is searched for lookalikes of a text."""
 _MOST_SPLIT = 1_000
-"""How many places that would split a character are passed over before the search ends."""
+"""How many places that would split a character are skipped before the search ends."""
 
 
 def fold(text: str) -> str:
@@ -48,7 +48,7 @@ def fold(text: str) -> str:
 
 
 def clusters(text: str) -> list[str]:
-    """Split a text into pieces whose folds make up its fold: each character with its combining marks."""
+    """Split a text into characters with their combining marks. Their folds, joined, are the fold of the text."""
     starts: list[int] = []
     for at, character in enumerate(text):
         combines = unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
@@ -111,9 +111,9 @@ def near_places(text: str, wanted: str, most: int) -> list[tuple[int, int]]:
 
 
 class _Unfolding:
-    """Finds the positions in a text that correspond to positions in its fold, asked for in rising order.
+    """Finds the positions in a text that correspond to positions in its fold. Queries must be in ascending order.
 
-    Only the lines that contain them are split up, each once.
+    Only lines that contain such a position are split into pieces, and each of them only once.
     """
 
     def __init__(self, text: str, haystack: str) -> None:
@@ -143,14 +143,14 @@ class _Unfolding:
 
 
 def _starts(lines: Iterable[str]) -> list[int]:
-    """Return where each line begins in the text that they make up."""
+    """Return the position of each line in the joined text."""
     return [0, *accumulate(len(line) + 1 for line in lines)][:-1]
 
 
 def carried(part: str, old: str, new: str) -> str:
     """Return the replacement for a part of a text that only looks like `old`.
 
-    Where `new` is the same as `old`, the part's own characters are kept.
+    Wherever `new` equals `old`, the part's own characters are kept.
 
     :param part: the part of the text; it has the same fold as `old`.
     """
@@ -169,9 +169,9 @@ def carried(part: str, old: str, new: str) -> str:
 
 
 def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """Yield which ranges of two texts are the same and which are not, as bounds in the one and in the other.
+    """Yield the equal and the different ranges of two texts: whether they are equal, and the bounds in each text.
 
-    What is the same at both ends is found by itself; the middle is compared where that is not too much work.
+    The common beginning and end are found first. The middle is compared in detail only if that is not too much work.
     """
     start = common_length(old, new)
     behind = common_length(old[start:][::-1], new[start:][::-1])

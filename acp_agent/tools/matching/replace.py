@@ -1,7 +1,7 @@
 """Exact replacement in the text of a file, as requested by a model.
 
-A place matches if it is the same character by character, apart from line ends. If nothing matches, the only place that
-looks like the model's text is used, and the answer says which characters differ.
+A place matches if it equals the model's text character by character, apart from line ends. If nothing matches but
+exactly one place looks like the model's text, that place is used, and the answer says which characters differ.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from acp_agent.tools.matching.near import carried, differences, near_places
 
 _BOM = "\ufeff"
 MAX_PLACES = 100_000
-"""At which one edit may replace a text."""
+"""Maximum number of places at which one edit may replace a text."""
 MAX_CHARACTERS = 10 * 1024 * 1024
-"""Of the text that comes out of an edit: no tool writes a larger file."""
+"""Maximum length of the text after an edit. No tool writes a larger file."""
 _MOST_COMPARED = 400_000
-"""Most characters of an edit's places that only look like its text, and differ, for all of them together."""
+"""Maximum total number of characters in the distinct lookalikes that one edit replaces."""
 
 
 def notation_of(text: str) -> Notation:
@@ -31,10 +31,10 @@ def notation_of(text: str) -> Notation:
 
 
 def whole(before: str, content: str) -> str:
-    """Return the new text of a file from the content that a model wrote, in the form of the old text.
+    """Return the content that a model wrote for a file, with the conventions of the file's old text restored.
 
-    The form is the byte order mark, the control characters and the line ends. Models leave these out or write them as
-    they were shown.
+    These are the byte order mark, the control characters and the line ends. Models leave them out or write them as they
+    were shown.
 
     :raises ToolError: if the content has U+FFFD in place of control characters.
     """
@@ -117,7 +117,7 @@ class Editing:
         plain = self._lines.plain
         start = plain.find(old)
         if start >= 0:
-            # Search from the next character on, so that overlapping places count as two.
+            # Search from the next character, so that overlapping places count as two.
             again = plain.find(old, start + 1)
             if again >= 0 and not everywhere:
                 raise _several(plain, (start, again), f"{name}: this text is found at more than one place")
@@ -159,7 +159,7 @@ class Editing:
 
 
 def _all_places(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Return the places where `text` contains `wanted`, in order and without overlaps; at most one too many."""
+    """Return the places where `text` contains `wanted`, in order and without overlaps; at most `MAX_PLACES + 1`."""
     places: list[tuple[int, int]] = []
     start = text.find(wanted)
     while start >= 0 and len(places) <= MAX_PLACES:

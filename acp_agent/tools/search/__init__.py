@@ -1,1 +1,1 @@
-"""Searching: `list`, `glob` and `grep`, over trees without what git ignores."""
+"""The search tools `list`, `glob` and `grep`, which skip files that git ignores."""

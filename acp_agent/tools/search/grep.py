@@ -1,7 +1,7 @@
-"""The `grep` tool: lines of files by regular expression.
+"""The `grep` tool: finds lines of files by regular expression.
 
-Searches the files on the disk by RE2, everywhere in the same way, whatever else is installed. A file is searched as a
-whole or in large blocks, which is many times faster than line by line. The walk and the search run in worker threads.
+It searches files on disk with RE2, so it works the same on every machine. A file is searched as a whole or in large
+blocks, which is many times faster than line by line. The walk and the search run in a worker thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from acp_agent.tools.tool import PreparedCall
 
 MAX_CHARACTERS = 30_000
 MAX_FILE_BYTES = BLOCK
-"""The largest file that is searched unless `path` names it."""
+"""Maximum size, in bytes, of a file that is searched unless `path` names it."""
 MAX_SECONDS = 20.0
 
 
@@ -64,7 +64,7 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
 class _Search:
     """One search, which runs in a worker thread.
 
-    :ivar moved: whether the last file was not opened because a part of its path is a link by now.
+    :ivar moved: whether the last file was not opened because a part of its path has become a symbolic link.
     """
 
     matches: Matches
@@ -76,9 +76,9 @@ class _Search:
     moved: bool = False
 
     def run(self) -> str:
-        """Search, and return the answer; ends between two files when its caller is cancelled or the time is up.
+        """Search and return the answer. Cancellation and the time limit are checked after each file or block.
 
-        :raises ToolError: the target cannot be searched.
+        :raises ToolError: if the target cannot be searched.
         """
         is_file = self._is_file()
         if not is_file:
@@ -97,7 +97,7 @@ class _Search:
     def _search(self, path: Path, deadline: float, *, whole: bool) -> None:
         """Search one file, in blocks if it is large.
 
-        :param whole: whether to search the file whatever its size.
+        :param whole: whether to search the file regardless of its size.
         """
         try:
             real = self.target.real_of(path)

@@ -1,4 +1,4 @@
-"""The `list` tool: what is in a directory."""
+"""The `list` tool: lists the contents of a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matching lines, for `grep`. A file is searched in blocks, which is many times faster than line by line."""
+"""Finds matching lines for `grep`. A file is searched in blocks, which is many times faster than line by line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from acp_agent.tools.matching.replace import notation_of
 from acp_agent.tools.text import cut_line
 
 BLOCK = 10 << 20
-"""Bytes that are searched at once, up to the end of a line. A file that is no larger is a single block."""
+"""Bytes to search at once, up to the last line end. A file of at most this size is a single block."""
 MAX_LINE_BYTES = 64 << 20
 MAX_LINES = 300
 MAX_LINE = 500
@@ -30,7 +30,7 @@ class Matches:
     """Collects the matching lines of all files.
 
     :ivar near_pattern: the folded pattern, to find lines that only look like a match; None to skip this search.
-    :ivar is_ascii: whether the pattern is ASCII. If so, nothing in an ASCII text can merely look like it.
+    :ivar is_ascii: whether the pattern is ASCII. If so, an ASCII text cannot contain lookalikes of a match.
     :ivar context: lines to show before and after each match.
     :ivar lines: the lines found, as `path:line:text`, with context lines as `path-line-text`.
     :ivar near: lines that look like a match, collected while no line matches.
@@ -97,7 +97,7 @@ class _FileSearch:
         self.tail = (self.tail + lines)[-self.matches.context :] if self.matches.context else []
 
     def _hits(self, text: str) -> list[int]:
-        """Return the numbers of the matching lines, counted from 1 in the file, as many as may still be collected."""
+        """Return the line numbers of matches in the file, from 1. Stop at the maximum number of lines."""
         matches, data = self.matches, text.encode("utf-8", "replace")
         hits: list[int] = []
         number, start = self.before, 0
@@ -112,7 +112,7 @@ class _FileSearch:
         return hits
 
     def _collect(self, text: str, lines: list[str], hits: list[int]) -> None:
-        """Collect the matching lines with their context, which may lie in the previous block."""
+        """Collect the matching lines with their context, part of which may be in the previous block."""
         around = self.matches.context
         notation = notation_of(text)
         first = self.before - len(self.tail) + 1

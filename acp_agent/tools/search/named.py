@@ -1,7 +1,7 @@
-"""The files that a glob names, for `glob` and `grep`, and notes about files that it nearly names.
+"""Finds the files that match a glob, for `glob` and `grep`, and describes files that almost match.
 
 Files that git ignores are found only by their full name. If a glob matches nothing else, the answer says how many
-ignored files match: the model cannot know that they were left out.
+ignored files match, because the model cannot know that they were skipped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MOST_TOLD = 3
 
 @dataclass(slots=True)
 class NamedFiles:
-    """The files below a directory that a glob names. Symbolic links to directories are not followed.
+    """The files below a directory that match a glob. Symbolic links to directories are not followed.
 
     :ivar files: the files, in the order of their names.
     :ivar notes: what the model should know about the files; each note is a sentence without a full stop.
     :ivar cut: why the search ended early, as the end of a sentence; empty if it did not.
     :ivar unreadable: how many directories could not be read.
-    :ivar closed: resolved paths that are left out.
+    :ivar closed: resolved paths to skip.
     """
 
     target: Target
@@ -42,7 +42,7 @@ class NamedFiles:
     closed: frozenset[Path] = frozenset()
 
     def find(self) -> None:
-        """Find the files. Call this only in a worker thread of anyio.
+        """Find the files. Call this only from an anyio worker thread.
 
         :raises ToolError: if the directory cannot be read.
         """
@@ -78,7 +78,7 @@ class NamedFiles:
         real = self.target.real_of(path)
         if any(real.is_relative_to(closed) for closed in self.closed):
             return
-        with suppress(OSError):  # there is none, or it is behind a link, where other patterns find nothing either
+        with suppress(OSError):  # it does not exist, or its path has a link, which no pattern follows
             if stat.S_ISREG(status_of(real).st_mode):
                 self.files.append(path)
 

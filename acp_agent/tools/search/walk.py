@@ -1,7 +1,7 @@
-"""Walking a directory tree within bounds, without what git ignores.
+"""Walks a directory tree within limits, skipping files that git ignores.
 
-Symbolic links are listed and never followed, so that a loop or a link out of the tree does no harm. A walk runs in a
-worker thread and ends when its caller is cancelled.
+Symbolic links are listed but never followed, so a loop or a link out of the tree does no harm. A walk runs in a worker
+thread and ends when its caller is cancelled.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class _LateError(Exception):
 
 @dataclass(slots=True)
 class Walk:
-    """One walk, in the order of names, a directory before what is in it.
+    """One walk, sorted by name, with each directory before its contents.
 
-    :ivar base: absolute path of an existing directory, as entries are named by.
-    :ivar real: the same directory with all links resolved, which is what is read; a link that has appeared on the way
-        since then is refused. None resolves `base`.
-    :ivar depth: how many levels.
-    :ivar show_ignored: whether what git ignores is among it.
-    :ivar enter_ignored: whether to enter directories that git ignores as well; `.git` is never entered.
+    :ivar base: absolute path of an existing directory. The paths of all entries begin with it.
+    :ivar real: the same directory with all links resolved. This path is read, and a link that has appeared in it since
+        is refused. None resolves `base`.
+    :ivar depth: maximum number of levels.
+    :ivar show_ignored: whether to include entries that git ignores.
+    :ivar enter_ignored: whether to enter directories that git ignores; `.git` is never entered.
     :ivar closed: resolved paths of directories that are not entered.
-    :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
+    :ivar cut: why the walk ended early, as the end of a sentence; empty if it did not.
     :ivar unreadable: how many directories could not be read.
-    :ivar unread: files of ignore rules that are too large, and so were not used.
+    :ivar unread: ignore files that are too large and were not used.
     """
 
     base: Path
@@ -65,9 +65,9 @@ class Walk:
     unread: list[Path] = field(default_factory=list[Path])
 
     def __iter__(self) -> Iterator[Found]:
-        """Walk the folder; call it in a worker thread of anyio only.
+        """Walk the folder. Call this only from an anyio worker thread.
 
-        :raises ToolError: the directory to start in cannot be read.
+        :raises ToolError: if the directory to start in cannot be read.
         """
         from_thread.check_cancelled()
         deadline = time.monotonic() + MAX_SECONDS
@@ -82,7 +82,7 @@ class Walk:
             names = entries_of(real)[::-1]
         except OSError as error:
             raise ToolError(f"{printable(str(self.base))} cannot be listed: {because(error)}.") from error
-        # A stack and no recursion: a tree can be deeper than Python's stack. The last name comes first, to be popped.
+        # A stack, since a tree can be deeper than Python's recursion limit. Names are reversed, to be popped in order.
         top = Ignored.at(self.base)
         self.unread += top.unread
         levels = [(self.base, real, names, top, False)]
@@ -118,7 +118,7 @@ class Walk:
 
 
 def unread_note(files: Sequence[Path], base: Path) -> str:
-    """Return a sentence without a full stop about ignore rules that were not used; empty if there are none.
+    """Return a sentence without a full stop about ignore files that were not used; empty if there are none.
 
     :param base: the directory that the walk started in.
     """

@@ -1,10 +1,10 @@
-"""Wildcards as in `.gitignore`: ignore rules of git, and the globs of `glob` and `grep`.
+"""Wildcards as in `.gitignore`: git's ignore rules, and the globs of `glob` and `grep`.
 
-They become regular expressions of RE2, whose time is linear in the path, however hostile a pattern is. The rules are
-those of `.gitignore` files, nested ones too, of `.git/info/exclude`, and of the user's own file; they count without a
-repository as well.
+They are compiled to RE2 regular expressions, which take linear time in the length of the path even if a pattern is
+hostile. The rules come from `.gitignore` files at every level, `.git/info/exclude` and the user's own ignore file. They
+also apply outside a repository.
 
-Source: https://git-scm.com/docs/gitignore and the wildmatch that it refers to.
+Source: https://git-scm.com/docs/gitignore and git's wildmatch.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from acp_agent.tools.text import one_line
 _MAX_GLOB = 1000
 _MAX_ALTERNATIVES = 100
 _OPENED, _CLOSED = "\0", "\n"
-"""Stand for braces that are not expanded again. A glob contains neither of these characters."""
+"""Replace braces that must not be expanded again. A glob contains neither of these characters."""
 _BRACKET = re.compile(r"[\[\]]")
 _CHOICE = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 _MAX_BYTES = 256 * 1024
 _MAX_LINE = 4096
 _MAX_EXPRESSION = 16 * 1024
-"""Characters of the lines that are compiled as one pattern. RE2's automaton of more does not fit into its memory, and
-then it takes a time for each path that is proportional to the whole pattern."""
+"""Maximum number of characters of lines to compile as one pattern. The automaton of a longer pattern does not fit into
+RE2's memory, and matching each path then takes time proportional to the whole pattern."""
 _GIT_SECONDS = 2.0
 
 _Rule: TypeAlias = tuple[Pattern, bool]
-"""What some lines match, a directory with a slash at its end, and whether that is ignored or taken back in."""
+"""The pattern of some lines, which matches a directory with a trailing slash, and whether it ignores or re-includes."""
 
 
 @frozen
@@ -74,18 +74,18 @@ class Matcher:
 
     @property
     def exact(self) -> Path:
-        """Return the path that the glob names if it is taken literally."""
+        """Return the path that the glob names if taken literally."""
         return self.base / self.glob
 
 
 def matcher(glob: str, base: Path) -> Matcher:
     """Return a test for paths below a directory.
 
-    A glob means what a line of `.gitignore` means (`*.py` at any depth, `src/*.py` in src, `**/` for any directories),
-    with `{a,b}` besides, and what lies below a directory that it names. The directory itself may stand in front of it.
-    Brackets and braces also match themselves, since names such as `app/[id]/page.tsx` are common.
+    A glob has the syntax of a `.gitignore` line (`*.py` at any depth, `src/*.py` in src, `**/` for any directories),
+    plus `{a,b}`. If it names a directory, it matches everything below. It may begin with the path of `base`. Brackets
+    and braces also match themselves, since names such as `app/[id]/page.tsx` are common.
 
-    :raises ToolError: it cannot be read, or begins with some other directory.
+    :raises ToolError: if the glob is invalid, or begins with another directory.
     """
     pattern = glob.removeprefix(f"{str(base).rstrip('/')}/")
     if pattern.startswith(("/", "~/", "../")):
@@ -120,15 +120,15 @@ def _compiled_glob(glob: str) -> Pattern:
 
 
 def _encoded(path: str) -> bytes:
-    """Return a path as RE2 reads it; other bytes than UTF-8 in it become `?`."""
+    """Encode a path for RE2. Characters that UTF-8 cannot encode become `?`."""
     return path.encode("utf-8", "replace")
 
 
 def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
-    """Expand `{a,b}`, nested too; braces without a choice in them stand for themselves.
+    """Expand `{a,b}`, also if nested. Braces without a comma are literal.
 
-    :param or_literal: whether braces with a choice also stand for themselves.
-    :raises ToolError: into too many.
+    :param or_literal: whether braces with a comma also match literally.
+    :raises ToolError: if the glob expands to too many patterns.
     """
     done: list[str] = []
     todo = [glob]
@@ -148,12 +148,12 @@ def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
 
 @frozen
 class Ignored:
-    """The rules that count in one directory.
+    """The ignore rules that apply in one directory.
 
-    :ivar levels: the user's own rules, then those from the repository's top to this directory, each with the path that
-        they are relative to, which ends with a slash.
-    :ivar users: the user's own, for repositories within this one.
-    :ivar unread: files of rules for this directory that are too large, and so are not used.
+    :ivar levels: the user's own rules, then those from the repository's top to this directory. Each level begins with
+        the path that its rules are relative to, with a trailing slash.
+    :ivar users: the user's own rules, for nested repositories.
+    :ivar unread: ignore files of this directory that are too large and are not used.
     """
 
     levels: tuple[tuple[bytes, tuple[_Rule, ...]], ...] = ()
@@ -162,7 +162,7 @@ class Ignored:
 
     @classmethod
     def at(cls, directory: Path) -> Ignored:
-        """Return the rules for a directory, with those of the directories above it up to the repository's top."""
+        """Return the rules for a directory, including those of its parents up to the repository's top."""
         top = repository_root(directory) or directory
         users_file = _users_file(top)
         users = _rules(users_file)
@@ -175,7 +175,7 @@ class Ignored:
         return cls(rules.levels, users, unread)
 
     def entering(self, directory: Path) -> Ignored:
-        """Return the rules one directory further down. A repository within another has only its own and the user's."""
+        """Return the rules for a subdirectory. A nested repository has only its own rules and the user's."""
         git = directory / ".git"
         own = directory / ".gitignore"
         levels, unread = self.levels, _too_large(own)
@@ -186,10 +186,10 @@ class Ignored:
         return Ignored(levels + _level(directory, _rules(own)), self.users, unread)
 
     def covers(self, path: Path, is_directory: bool, check: Callable[[], None]) -> bool:
-        """Return whether git ignores this entry of a directory that it does not ignore.
+        """Return whether git ignores this entry of a directory that is not itself ignored.
 
-        :param check: called before each pattern, to raise where the caller wants to stop: thousands of patterns that a
-            repository wrote may take seconds for one path.
+        :param check: called before each pattern; it raises to stop, since thousands of patterns in a repository may
+            take seconds for one path.
         """
         if path.name == ".git":
             return True
@@ -204,10 +204,10 @@ class Ignored:
 
 
 def _users_file(directory: Path) -> Path | None:
-    """Return the user's own ignore file, for every repository: what `core.excludesFile` says, or git's default.
+    """Return the user's own ignore file for all repositories: the value of `core.excludesFile`, or git's default.
 
-    Asked of git, since its configuration is spread over files that include one another. Where there is no git, or it
-    does not answer, the default counts.
+    The value comes from git, since its configuration is spread over files that include one another. If git is missing
+    or does not answer, use the default.
     """
     answer, nothing = b"", subprocess.DEVNULL
     if git := find_program("git", projects=(directory,)):
@@ -229,7 +229,7 @@ def _level(base: Path, rules: tuple[_Rule, ...]) -> tuple[tuple[bytes, tuple[_Ru
 
 
 def _rules(file: Path | None) -> tuple[_Rule, ...]:
-    """Read a file of rules; one that is missing, unreadable or too large has none."""
+    """Read an ignore file. Return nothing if it is missing, unreadable or too large."""
     try:
         if file is None or not file.is_file() or file.stat().st_size > _MAX_BYTES:
             return ()
@@ -259,7 +259,7 @@ def _together(expressions: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _too_large(file: Path | None) -> tuple[Path, ...]:
-    """Return a file of rules if it is too large to be read, and else nothing."""
+    """Return an ignore file if it is too large to read, otherwise nothing."""
     try:
         return (file,) if file is not None and file.is_file() and file.stat().st_size > _MAX_BYTES else ()
     except OSError:
@@ -267,10 +267,10 @@ def _too_large(file: Path | None) -> tuple[Path, ...]:
 
 
 def _line(line: str) -> tuple[str, bool] | None:
-    """Read a line as an expression, and whether it ignores; None for a comment, and what git passes over too."""
+    """Parse a line into an expression and whether it ignores. Return None for comments and lines that git skips."""
     bare = line.rstrip(" ")
     backslashes = len(bare) - len(bare.rstrip("\\"))
-    pattern = line[: len(bare) + backslashes % 2]  # a blank behind a backslash counts
+    pattern = line[: len(bare) + backslashes % 2]  # a trailing space after a backslash counts
     if pattern.startswith("#") or len(pattern) > _MAX_LINE:
         return None
     name = pattern.removeprefix("!")
@@ -279,10 +279,10 @@ def _line(line: str) -> tuple[str, bool] | None:
 
 
 def _compiled(expressions: list[str], is_ignored: bool) -> list[_Rule]:
-    """Compile lines that follow one another as one pattern: most entries match none, and it is asked once for all."""
+    """Compile consecutive lines as one pattern: most entries match none of them, so one search is enough."""
     try:
         return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
-    except PatternError:  # one of them names an unknown class, or they are too many for RE2
+    except PatternError:  # one of them has an unknown character class, or there are too many for RE2
         middle = len(expressions) // 2
         halves = (expressions[:middle], expressions[middle:]) if middle else ()
         return [rule for half in halves for rule in _compiled(half, is_ignored)]

@@ -1,1 +1,1 @@
-"""The shell: its tool, how a command runs on this machine, and which command lines a recipe allows."""
+"""The `shell` tool, running commands on this machine, and checking command lines against a recipe's rules."""

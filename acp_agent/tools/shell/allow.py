@@ -1,7 +1,7 @@
-"""Which command lines a recipe's `allowed_commands` allow: globs over the words of each simple command.
+"""Checks command lines against a recipe's `allowed_commands`: globs over the words of each simple command.
 
-What `syntax` does not understand (redirections, substitutions, variables, wrappers such as `sudo`) is allowed by `*` or
-by itself alone.
+A line that `syntax` does not understand (redirections, substitutions, variables, wrappers such as `sudo`) is allowed
+only by `*` or by a pattern that equals the line.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ _OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
 
 
 def refusal(line: str, patterns: Sequence[str]) -> str:
-    """Return why these patterns do not allow a command line for a shell; empty where they do.
+    """Return why these patterns do not allow a shell command line, or an empty string if they do.
 
-    Each simple command of the line has to match a pattern.
+    Every simple command of the line must match a pattern.
     """
     parsed = parse(line)
     return _refusal(line.strip(), parsed.commands, patterns, parsed.has_wildcard)
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
-    """Return the same of a program and its arguments, which no shell reads."""
+    """Like `refusal`, for a program and its arguments that run without a shell."""
     return _refusal(shlex.join(words), [tuple(words)], patterns, False)
 
 
 def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_wildcard: bool) -> str:
-    """Return why the patterns do not allow these commands; a line that is not understood has none.
+    """Return why the patterns do not allow these commands, or an empty string if they do.
 
-    :param has_wildcard: whether the shell may put the name of a file into the line, which may be an option.
+    :param commands: empty if the line is not understood.
+    :param has_wildcard: whether the shell may insert file names into the line; such a name could be an option.
     """
     patterns = [pattern.strip() for pattern in patterns]
-    # A glob matches a command word by word, but for `*`, which also stands for several words.
+    # A glob matches a command word by word. Only `*` can also match several words.
     globs = [pattern for pattern in patterns if not pattern.startswith("!")]
     understood = bool(commands) and all(
         any(fnmatchcase("\0".join(each), "\0".join(_words(glob))) for glob in globs) for each in commands
@@ -56,13 +57,13 @@ def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_
 
 
 def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether globs match words in their order, whatever is between."""
+    """Return whether the words contain matches for all globs in this order, with any words in between."""
     rest = iter(words)
     return all(any(fnmatchcase(word, glob) or _is_option(glob, word) for word in rest) for glob in globs)
 
 
 def _is_option(option: str, word: str) -> bool:
-    """Return whether a word is an option in another spelling: abbreviated, with its value, or among other letters."""
+    """Return whether a word is another spelling of an option: abbreviated, with a value, or combined with others."""
     if not _OPTION.fullmatch(option):
         return False
     if option.startswith("--"):
@@ -72,7 +73,7 @@ def _is_option(option: str, word: str) -> bool:
 
 
 def _words(pattern: str) -> list[str]:
-    """Split a pattern as a shell does, or at its blanks."""
+    """Split a pattern into words as a shell does, or at white space if its quotes are unbalanced."""
     try:
         return shlex.split(pattern) or [""]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Messages that programs print about paths closed by the sandbox, and what they mean for the model and for a rerun.
+"""Recognizes messages that programs print about paths closed by the sandbox, and explains them to the model.
 
 Source: git's builtin/clean.c, entry.c and unlink_or_warn; rm of GNU coreutils
 """
@@ -18,20 +18,20 @@ _REMOVED = re.compile(
     r": Device or resource busy\r?(?:\n|\Z)",
     re.MULTILINE,
 )
-"""Matches the complaint that an empty folder could not be removed."""
+"""Matches an error about an empty folder that could not be removed."""
 _UNWRITTEN = re.compile(
     r"^(?:error|warning): unable to (?:unlink|unlink old|create file) '?(?P<path>[^'\n]+?)'?"
     r": (?:Device or resource busy|Read-only file system|Is a directory)\r?$",
     re.MULTILINE,
 )
-"""Matches what git says about a file of another commit that it cannot write, before it goes on."""
+"""Matches git's message about a file of another commit that it cannot write. Git continues after it."""
 
 
 def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
-    """Remove from an output the complaints that an empty folder of the sandbox could not be removed.
+    """Remove errors about the sandbox's empty folders, which a command could not remove, from its output.
 
-    :param roots: the session's directories, where no command needs these folders any more.
-    :returns: the rest of the output, and a sentence about the complaints, which is empty if there are none.
+    :param roots: the session's directories, which do not contain these folders after the command.
+    :returns: the rest of the output, and a sentence about the errors, which is empty if there are none.
     """
     names: dict[str, None] = {}
 

@@ -1,8 +1,8 @@
-"""The files that a command line names, and which of them it deleted, moved or copied.
+"""Finds the files that a command line names, and reports which of them it deleted, moved or copied.
 
-They are looked up before the command runs and again behind it. What a command does to files that its line does not name
-in full is not known, nor whether one of many megabytes is a copy: a sparse file of 80 GB takes a minute to compare,
-which no limit of the command's would end.
+They are checked before and after the command runs. Changes to files that the command line does not name in full are not
+detected, and neither are copies of very large files: comparing a sparse file of 80 GB takes a minute, and the command's
+time limit would not stop it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from acp_agent.conversation.views import FileChange
 from acp_agent.regular import open_regular
 
 _PROGRAMS = frozenset(("rm", "rmdir", "unlink", "mv", "cp"))
-"""By themselves, or as in `git mv`."""
+"""Programs that delete, move or copy files, on their own or as in `git mv`."""
 _MOST_NAMES = 32
 _MOST_CHARACTERS = 20_000
-"""Of a command line in which names are looked for."""
+"""Maximum length of a command line that is searched for file names."""
 _MOST_COMPARED = 16 * 1024 * 1024
-"""Bytes of files that are compared after one command, to find copies."""
+"""Maximum number of bytes to compare after one command to find copies."""
 _BLOCK = 256 * 1024
 
 
 def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]] | None:
     """Look up the files that a command line names.
 
-    :param cwd: where it is to run, absolute.
-    :returns: what tells, once it has run, what became of them; None where it deletes, moves and copies none.
+    :param cwd: the absolute path in which the command will run.
+    :returns: a function to call after the command, which returns the changes to these files; None if the command does
+        not delete, move or copy files.
     """
     if len(command) > _MOST_CHARACTERS:
         return None
@@ -45,7 +46,7 @@ def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]]
         return None
     named = list(dict.fromkeys(Path(os.path.normpath(cwd / word)) for word in words if _is_plain(word)))[:_MOST_NAMES]
     before = {path: status for path in named if (status := _status(path)) is not None}
-    # Where each may be moved or copied to: to what else is named, or into it.
+    # A file may be moved or copied to any other named path, or into it.
     places = {
         path: [place for other in named if other != path for place in (other, other / path.name)] for path in before
     }
@@ -69,7 +70,7 @@ def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]]
 
 
 def _is_plain(word: str) -> bool:
-    """Return whether the shell leaves a word as it is, and it is no option."""
+    """Return whether the shell leaves a word unchanged and it is not an option."""
     return not word.startswith(("-", "~")) and not any(character in word for character in "\0$`*?[{();<>|&")
 
 
@@ -80,12 +81,12 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    """Return whether it is the very same file: a new one may get the inode of one that is gone, but not its time."""
+    """Return whether both are the same file. A new file may reuse a deleted file's inode, but not its timestamp."""
     return other is not None and os.path.samestat(one, other) and one.st_mtime_ns == other.st_mtime_ns
 
 
 class _Comparison:
-    """Compares files, as long as they have few bytes together.
+    """Compares files, up to a total number of bytes.
 
     :ivar left: how many bytes may still be compared.
     """
@@ -94,9 +95,9 @@ class _Comparison:
         self.left = _MOST_COMPARED
 
     def is_copy(self, path: Path, place: Path) -> bool:
-        """Return whether a file holds the same as another; False where that would take too long to find out."""
+        """Return whether two files have the same content. Return False if comparing them would take too long."""
         was, made = _status(path), _status(place)
-        # Empty ones are all the same.
+        # All empty files are equal, so they say nothing.
         if was is None or made is None or not made.st_size or os.path.samestat(was, made):
             return False
         if was.st_size != made.st_size or made.st_size > self.left:

@@ -1,4 +1,4 @@
-"""Runs a command inside an editor's terminal as the agent runs its own commands: without input or a terminal.
+"""Runs a command in an editor's terminal the way the agent runs its own commands: without input or a terminal.
 
 Programs find a terminal in three places: stdin, `/dev/tty`, and stdout or stderr, from which pagers and editors read
 keys if the others fail. So the command gets `/dev/null`, no controlling terminal, and a pipe whose content is copied
@@ -44,7 +44,7 @@ def run(argv: Sequence[str]) -> NoReturn:
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
-    # The terminal also sends the first two to the command, which may end or go on.
+    # The terminal also sends SIGINT and SIGQUIT to the command, which decides whether to exit.
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGCHLD):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _note)
@@ -69,7 +69,7 @@ def run(argv: Sequence[str]) -> NoReturn:
 def _note(number: int, frame: FrameType | None) -> None:
     """Let a signal write to the wake-up descriptor.
 
-    A program that is started gets the default action for a handled signal. An ignored signal would stay ignored.
+    A program started by `exec` gets the default action for a handled signal. An ignored signal would stay ignored.
     """
 
 

@@ -1,7 +1,7 @@
-"""Shell commands on this machine, where no editor lends its terminal.
+"""Runs shell commands on this machine if the editor does not offer a terminal.
 
-A command gets the agent's environment without what the caller excludes. It reads nothing from stdin and has no
-terminal.
+A command inherits the agent's environment without the variables that the caller excludes. Its stdin is empty, and it
+has no terminal.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from acp_agent.tools.paths import because, printable
 from acp_agent.tools.shell.screen import ShownOutput
 
 STREAM_LIMIT = 16_000
-"""Characters kept per stream (stdout, stderr) of what a terminal would show: the beginning and the end."""
+"""Maximum number of characters to keep of each stream (stdout, stderr), as a terminal would show it. The middle of a
+longer output is dropped."""
 _REPORT_SECONDS = 0.1
-"""Output is reported at most this often; a program that prints by the byte would flood the editor."""
+"""Minimum time between reports of output. A program that prints byte by byte would otherwise flood the editor."""
 REPORT_LIMIT = 1 << 16
-"""Bytes that are reported at once: the newest, where more has come."""
+"""Maximum number of bytes per report. If more arrived, the newest are reported."""
 MISSING = "…\n"
-"""Stands for text that was not reported."""
+"""Replaces text that was not reported."""
 OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
 """Called with bytes that a command has printed, and whether bytes before these were not reported."""
 
@@ -35,7 +36,7 @@ OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
 class LocalCommands:
     """Local process groups as a `CommandRunner`.
 
-    Processes left in the background end with the command. Without a sandbox, one that was started with `setsid` stays.
+    Background processes are killed when the command ends. Without a sandbox, a process started with `setsid` survives.
     """
 
     async def run(
@@ -67,9 +68,9 @@ class LocalCommands:
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
-        """Run one command, and report its output as bytes.
+        """Run one command and report its output as bytes.
 
-        :param on_end: called with the exit code or the signal, also where this is cancelled.
+        :param on_end: called with the exit code and the signal, even on cancellation.
         """
         output = _Output()
         code: int | None = None
@@ -90,12 +91,12 @@ class LocalCommands:
             if isinstance(error, OSError):
                 place = printable(str(cwd))
                 raise ToolError(f"The command could not be started in {place}: {because(error)}.") from error
-            raise error from None  # `on_output` failed; its caller knows its own exceptions
+            raise error from None  # `on_output` failed: raise its own exception
         return output.result(code)
 
 
 class _Output:
-    """What a command prints: kept within bounds, and reported while it runs."""
+    """A command's output: kept up to a limit, and reported while the command runs."""
 
     def __init__(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")
@@ -126,7 +127,7 @@ class _Output:
                 data, gap = bytes(self._pending), self._gap
                 self._pending.clear()
                 self._gap = False
-                if gap:  # begin with a line, where one begins soon
+                if gap:  # start at a line if one begins in the first half
                     data = data[data.find(b"\n", 0, len(data) // 2) + 1 :]
                 await on_output(data, gap)
             elif self._finished.is_set():

@@ -16,9 +16,9 @@ from functools import lru_cache
 from acp_agent.tools.text import HeadAndTail, clean
 
 _ROWS = 200
-"""How many of the last rows can be overwritten. No terminal has more, and programs stay within their terminal."""
+"""How many of the last rows can be overwritten. No terminal has more rows, and programs stay within their terminal."""
 _FIXED = 4096
-"""How many characters at the start of a long line become fixed once more than that many follow them."""
+"""How many characters at the start of a long line become fixed when more than that many follow them."""
 _FARTHEST = 255
 """The farthest column that a sequence can move the cursor to."""
 _STRING = "[PX\\]^_][^\x07\x1b\n]{0,4096}"
@@ -34,8 +34,8 @@ _UNFINISHED = re.compile(f"\x1b(?:\\[[0-?]{{0,64}}[ -/]{{0,8}}|{_STRING}\x1b?|[ 
 _LONGEST = 4200
 """Length of the longest sequence, in characters."""
 _MOST_CELLS = 3_000_000
-"""Columns of rows with other characters than ASCII that sequences may go over, which takes a second or two. Then the
-rest of the output is taken for text alone."""
+"""Maximum number of columns in rows with non-ASCII characters that sequences may process, which takes a second or two.
+After that, sequences in the rest of the output have no effect."""
 
 
 class ShownOutput:
@@ -168,7 +168,7 @@ class ShownOutput:
                 pass
 
     def _go_on_plainly(self) -> None:
-        """Move behind all text, for good."""
+        """Move the cursor to the end of all text and keep it there."""
         if not self._is_plain:
             self._is_plain = True
             self._row = len(self._rows) - 1

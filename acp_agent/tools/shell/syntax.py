@@ -1,10 +1,10 @@
-"""The simple commands of a command line, found by tree-sitter's grammar of bash.
+"""Splits a command line into simple commands with tree-sitter's bash grammar.
 
-A line is understood where it is nothing but plain commands that are joined by `;`, `&`, `&&`, `||`, `|` or a new line.
-One with a redirection, a substitution, a variable, an assignment, a loop or a function is not, nor is a very long one.
+Only plain commands joined by `;`, `&`, `&&`, `||`, `|` or a newline are understood. A line with a redirection, a
+substitution, a variable, an assignment, a loop or a function is not, and neither is a very long line.
 
-The grammar recovers from errors in a time that is quadratic in the line: 100 KB of `)` take it 25 seconds. So a line
-whose tokens are not those of plain commands never reaches it.
+The grammar's error recovery takes time quadratic in the length of the line: 25 seconds for 100 KB of `)`. So the
+tokens are checked first, and only plain commands are parsed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Words: TypeAlias = tuple[str, ...]
 """A simple command: the program and its arguments, without quotes."""
 
 MAX_CHARACTERS = 8_000
-"""A longer line is not understood."""
+"""Maximum length of a line that is parsed."""
 _JOINED = frozenset({"program", "list", "pipeline"})
 _JOINTS = frozenset({";", "&", "&&", "||", "|", "|&", "\n"})
 _TOKEN = re.compile(
@@ -35,10 +35,10 @@ _ESCAPED = re.compile(r"\\(?:\n|(.))")
 _IN_QUOTES = re.compile(r"\\([\"\\$`])|\\\n")
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
 _SPECIAL = re.compile(r"""[{}()<>|&;$`'"\s]""")
-"""What no unquoted word holds, whatever the grammar says."""
+"""Characters that an unquoted word never contains, whatever the grammar says."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _WILDCARDS = frozenset("*?[")
-# What runs something else, so that its name says nothing about what happens.
+# Programs and keywords that run another command, so their own name says nothing about what happens.
 _WRAPPER_NAMES = """
     ! . [[ ash bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock
     gchroot genv gnice gnohup gstdbuf gtime gtimeout gxargs ionice ksh ksh93 mksh nice nohup nsenter osascript parallel
@@ -50,10 +50,10 @@ _WRAPPERS = frozenset(_WRAPPER_NAMES.split())
 
 @frozen
 class _CommandLine:
-    """What is known of a command line.
+    """A parsed command line.
 
-    :ivar commands: its simple commands in their order; empty where it is not understood.
-    :ivar has_wildcard: whether the shell may put names of files into it.
+    :ivar commands: its simple commands in order; empty if the line is not understood.
+    :ivar has_wildcard: whether the shell may insert file names into it.
     """
 
     commands: tuple[Words, ...]
@@ -61,7 +61,7 @@ class _CommandLine:
 
 
 def parse(line: str) -> _CommandLine:
-    """Return the simple commands of a line for bash."""
+    """Parse a bash command line into simple commands."""
     unknown = _CommandLine((), any(each in line for each in _WILDCARDS))
     if len(line) > MAX_CHARACTERS or _CONTROL.search(line) or line.endswith("\\") or not _is_plain(line):
         return unknown
@@ -77,7 +77,7 @@ def parse(line: str) -> _CommandLine:
 
 
 class _NotUnderstoodError(Exception):
-    """The line holds something else than plain commands."""
+    """Raised if the line is more than plain commands."""
 
 
 def _has_wildcard(commands: list[list[tuple[str, bool]]]) -> bool:
@@ -85,9 +85,9 @@ def _has_wildcard(commands: list[list[tuple[str, bool]]]) -> bool:
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether a line consists of words and joints, each joint behind a command and each program's name plain."""
+    """Return whether a line has only words and joints, with each joint after a command and plain program names."""
     at = 0
-    has_command = is_open = False  # whether a command stands before the next joint, and whether one has to follow
+    has_command = is_open = False  # whether there is a command since the last joint, and whether one must follow
     while at < len(line):
         token = _TOKEN.match(line, at)
         if token is None:
@@ -110,9 +110,9 @@ def _is_plain(line: str) -> bool:
 
 
 def _children(node: Node, source: bytes, between: str) -> list[Node]:
-    """Return the children of a node that nothing but blanks is between, since the grammar skips some escapes.
+    """Return the children of a node, after checking the text between them, since the grammar skips some escapes.
 
-    :param between: the pattern of what may be between two.
+    :param between: the pattern that the text between two children must match.
     """
     children = node.children
     for one, other in pairwise(children):
@@ -122,9 +122,9 @@ def _children(node: Node, source: bytes, between: str) -> list[Node]:
 
 
 def _commands(root: Node, source: bytes) -> list[Node]:
-    """Return the nodes of the simple commands in their order."""
+    """Return the nodes of the simple commands in order."""
     found: list[Node] = []
-    waiting = [root]  # a stack and no recursion: a thousand `&&` are nested a thousand deep
+    waiting = [root]  # a stack, since a thousand `&&` are nested a thousand levels deep
     while waiting:
         node = waiting.pop()
         if node.type == "command":
@@ -137,7 +137,7 @@ def _commands(root: Node, source: bytes) -> list[Node]:
 
 
 def _words(command: Node, source: bytes) -> list[tuple[str, bool]]:
-    """Return a command's words, and of each whether the shell may replace it by names of files."""
+    """Return a command's words, each with whether the shell may replace it with file names."""
     name, *arguments = _children(command, source, r"[ \t]+")
     if name.type != "command_name" or len(name.children) != 1:
         raise _NotUnderstoodError

@@ -1,4 +1,4 @@
-"""The `shell` tool: one command line, in the editor's terminal or on this machine."""
+"""The `shell` tool: runs one command line, in the editor's terminal or on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import Access, CallResult, Fact, PreparedCall
 
 OUTPUT_LIMIT = 32_000
-"""Characters of stdout, and of stderr; local commands keep half of that of each."""
+"""Maximum number of characters of stdout and of stderr in a result. Local commands keep half of that."""
 _MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
 
@@ -45,7 +45,7 @@ _OUTSIDE = re.compile(
     r"|docker daemon",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What programs print where the sandbox is in their way: its network, and its files, keys and sockets."""
+"""Matches what programs print if they fail because the sandbox denies files, keys or sockets."""
 
 
 class _Shell(Arguments):
@@ -58,11 +58,11 @@ class _Shell(Arguments):
 
 @frozen
 class _Command:
-    """A command that may run.
+    """A prepared command.
 
-    :ivar sandbox: None where it runs without one.
-    :ivar demand: why the user is to be asked; see `Access`.
-    :ivar fault: why there is no sandbox; empty where there is one or none is wanted.
+    :ivar sandbox: None to run without a sandbox.
+    :ivar demand: why the user must be asked; see `Access`.
+    :ivar fault: why there is no sandbox; empty if there is one or none is wanted.
     """
 
     line: str
@@ -75,14 +75,14 @@ class _Command:
 
     @property
     def title(self) -> str:
-        # The permission question shows where it would run, whatever links lead there.
+        # The permission request shows the resolved directory.
         places = "".join(f" (in {one_line(str(folder))})" for folder in self.target.outside)
         what = "with the network" if self.sandbox is not None else "outside of the sandbox"
         return _title(self.line) + places + (f" ({what})" if self.demand else "")
 
     @property
     def asked_title(self) -> str:
-        """Return the title of the question: the directory first, then both ends of the command."""
+        """Return the title of the permission request: the directory, then both ends of the command."""
         target = self.target
         place = ", ".join(map(str, target.outside)) or raw_name(target.path, target.environment.cwd)
         is_here = target.path == target.environment.cwd and not target.outside
@@ -95,7 +95,7 @@ class _Command:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Return what the question tells: the directory, how it runs, and the whole command."""
+        """Return the facts of the permission request: the directory, how the command runs, and the whole command."""
         target = self.target
         leads = tuple(Fact("Leads to", str(place)) for place in target.outside if place != target.path)
         if self.sandbox is None:
@@ -105,11 +105,11 @@ class _Command:
         return (Fact("Directory", str(target.path)), *leads, Fact("Runs", runs), Fact("Command", self.line))
 
     def call(self) -> PreparedCall:
-        """Return the call that runs it."""
-        # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
-        # the directory that is added to it there looks like one more word of the command.
+        """Return the call that runs the command."""
+        # "Always allow" covers exactly this line. Outside the session's directories the subject has another prefix:
+        # the directory is added to the line there and would look like one more word of the command.
         outside, is_confined = self.target.outside, self.sandbox is not None
-        # What may run in the sandbox may not run without it, where there is none any more.
+        # A command that is allowed in the sandbox is not thereby allowed without one.
         place = "sandboxed shell" if is_confined else "shell"
         subject = f"{f'{place} outside' if outside else place}: {self.line.strip()}"
         parsed = parse(self.line) if is_confined else None
@@ -156,7 +156,7 @@ class _Command:
         return CallResult((Text(text),), view, is_error=is_error, again=again)
 
     def _again(self, output: str) -> PreparedCall | None:
-        """Return the same command with what it seems to have lacked in the sandbox."""
+        """Return the same command with the access that it seems to have lacked in the sandbox, or None."""
         if self.sandbox is None:
             return None
         if not self.sandbox.required and (found := _OUTSIDE.search(output)):
@@ -200,7 +200,7 @@ def _readable(output: str) -> str:
 
 
 def reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
-    """Return what the model reads, and the raw output; streams are named apart where they came apart."""
+    """Return the text for the model and the raw output, with separate streams if the command had them."""
     stdout, stderr = _readable(result.stdout), _readable(result.stderr)
     raw: JsonObject
     if result.merged:
