@@ -1,7 +1,7 @@
-"""Hooks: callbacks at the events of a session. A hook returns an `Outcome`; the session carries it out.
+"""Hooks: callbacks at the events of a session. A hook returns an `Outcome`, and the session carries it out.
 
-The names below are public, for hooks that are written in Python (docs/hooks-python.md). Each is imported on first use,
-since the agent imports this package at start-up.
+The names below are public, for hooks written in Python (docs/hooks-python.md). Each is imported on first use, since the
+agent imports this package at startup.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ __all__ = [
     "hook",
 ]
 
-if not TYPE_CHECKING:  # a checker would take every name for one of ours
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
     __getattr__ = on_demand(__name__, ("outcomes", "events", "contract", "python_hooks"), __all__)

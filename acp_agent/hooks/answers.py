@@ -1,6 +1,6 @@
-"""The answer of an executable, in our format or in Claude Code's, as an `Outcome`.
+"""Parses the answer of an executable, in our format or Claude Code's, into an `Outcome`.
 
-Any output results in an outcome, or in a `HookError` that names the invalid key.
+Any output results in an outcome or in a `HookError` that names the invalid key.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from acp_agent.hooks.outcomes import (
 from acp_agent.hooks.payload import EDIT_KEYS, KEYS, conversation, with_claude_keys
 
 _BLOCKED = 2
-"""The exit status that refuses."""
+"""The exit status with which a hook blocks an action."""
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 1000
 _VERDICTS: dict[str, Verdict] = {"allow": "allow", "approve": "allow", "ask": "ask", "block": "block", "deny": "block"}
@@ -40,10 +40,10 @@ _log = logging.getLogger(__name__)
 
 
 def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> Outcome:
-    """Return what an executable wants, from how it ended and what it printed.
+    """Return the outcome of an executable, from its exit status and its output.
 
     :param code: exit status, negative for a signal.
-    :raises HookError: it failed, or its answer makes no sense.
+    :raises HookError: if it failed, or its answer is invalid.
     """
     if code == 0:
         return _read_answer(event, stdout.decode("utf-8", "replace"))
@@ -53,7 +53,7 @@ def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> O
 
 
 def failure(code: int, stderr: bytes) -> HookError:
-    """Return the failure of a program that ended with this status, with the last that it said.
+    """Return the error for a program that exited with this status, with the last lines of its stderr.
 
     :param code: negative for a signal.
     """
@@ -64,12 +64,12 @@ def failure(code: int, stderr: bytes) -> HookError:
 
 
 def _read_answer(event: HookEvent, text: str) -> Outcome:
-    """Return what an executable that ended well wants.
+    """Return the outcome of an executable that exited with 0.
 
-    :param text: what it printed: a JSON object, plain text, or nothing. Plain text is added to the context at
-        `session_start` and `user_message_send`, an error at `before_tool_call`, since it may be meant as a refusal, and
-        ignored elsewhere, unless a line of it begins as an answer does.
-    :raises HookError: the answer makes no sense; names the key.
+    :param text: its output: a JSON object, plain text or nothing. Plain text is added to the context at `session_start`
+        and `user_message_send`. At `before_tool_call` it is an error, since it may be meant as a refusal. Elsewhere it
+        is ignored, unless a line looks like the beginning of an answer.
+    :raises HookError: if the answer is invalid; the message names the key.
     """
     text = text.strip().removeprefix("\ufeff")
     if not text.startswith("{"):
@@ -83,7 +83,7 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
     try:
         value = parse_json(text)
         if isinstance(value, dict) and {"conv_id", "hook_event_name"} <= value.keys():
-            return NOTHING  # what it was told: it ends with `tee log` or the like
+            return NOTHING  # its own input, printed by `tee log` or the like
         return _outcome(Answer.model_validate(_flat(value)), event)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)[0]
@@ -104,7 +104,7 @@ Texts = Annotated[list[str], BeforeValidator(listed)]
 
 
 _SILENT = {"hookSpecificOutput", "hookEventName", "suppressOutput"}
-"""Keys of Claude Code's that ask for nothing here."""
+"""Keys of Claude Code that have no effect here."""
 _CHOICES = {"action", "decision", "permissionDecision"}
 """Keys whose value is one of a fixed set of words."""
 _FOR_ACTIONS = ("instructions", "messages", "replace_messages", "follow_up_messages")
@@ -143,20 +143,20 @@ class Answer(BaseModel):
 
 
 def _flat(value: JsonValue) -> JsonValue:
-    """Return an answer as `Answer` has it."""
+    """Return an answer as one flat object for `Answer`."""
     if not isinstance(value, dict):
         return value
     specific = value.get("hookSpecificOutput") or {}
     if not isinstance(specific, dict):
         raise HookError("Its answer is wrong. hookSpecificOutput: should be an object.")
     both: JsonObject = {**value, **{key: each for key, each in specific.items() if key != "decision"}}
-    # A program in a language without null writes an empty text if it chooses nothing.
+    # A program in a language without null writes an empty string for no choice.
     return {key: each for key, each in both.items() if each is not None and (each != "" or key not in _CHOICES)}
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
-    defers = bool(answer.defer) and isinstance(event, BeforeCompaction)  # as version 0.1.0 could
-    # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
+    defers = bool(answer.defer) and isinstance(event, BeforeCompaction)  # as in version 0.1.0
+    # Claude Code's `defer` leaves the decision to its caller, which is the mode here.
     decided = answer.permission or answer.decision or ("block" if defers else "")
     verdict = _VERDICTS.get("block" if answer.blocked else decided)
     reason = answer.reason if answer.permission_reason is None else answer.permission_reason
@@ -185,8 +185,8 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
 def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
     """Return the action that an answer asks for, and the keys that hold the action's input.
 
-    `replace_messages` without an action, or with `compact`, replaces the conversation. `messages` without an action,
-    if all are texts, are what the agent continues with.
+    `replace_messages` without an action, or with `compact`, replaces the conversation. `messages` without an action let
+    the agent continue with them if all are strings.
     """
     if answer.action in (None, "compact") and answer.replace_messages:
         return Replace(conversation(answer.replace_messages, "replace_messages")), ("replace_messages",)
@@ -206,13 +206,13 @@ def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
             said = [str(text) for text in given if str(text).strip()] if are_texts else []
             if said:
                 return Continue(tuple(said)), ("messages",)
-            # Blank texts count as no texts.
+            # Blank texts do not count.
             done_with = ("follow_up_messages", "messages") if are_texts else ("follow_up_messages",)
             return Continue(tuple(answer.follow_up_messages)) if answer.follow_up_messages else None, done_with
 
 
 def _text_of(value: JsonValue) -> str:
-    """Return a tool's output that a hook gives, as the model reads it: the text of any form that tools answer in."""
+    """Return a tool output from a hook as text for the model. It may have any of the forms that tools return."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -225,11 +225,11 @@ def _text_of(value: JsonValue) -> str:
 
 
 def with_our_keys(tool: str, answer: JsonObject, asked: JsonObject, cwd: str) -> JsonObject:
-    """Return arguments as a hook wants them, in our keys alone. Where it answers with both keys of an argument, the one
-    that it has changed holds.
+    """Return a hook's arguments with our keys only. If it returns both our key and Claude Code's for an argument, the
+    value that it changed is used.
 
     :param asked: the call's own arguments.
-    :raises HookError: it answers for one edit where the call has several.
+    :raises HookError: if it answers with the keys of a single edit, but the call has several.
     """
     sent = with_claude_keys(tool, asked, cwd)
     ours = dict(answer)

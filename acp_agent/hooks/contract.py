@@ -22,19 +22,19 @@ from acp_agent.patterns import compile_pattern
 from acp_agent.storage.store import SessionStore
 
 Origin: TypeAlias = Literal["config", "user", "project", "recipe"]
-"""Where a hook comes from, in the order in which they are asked. A project's config.yaml is the project's."""
+"""The source of a hook, in the order in which hooks run. A hook in a project's config.yaml has the origin `project`."""
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 DISABLED = ".disable"
-"""Suffix of a file that switches off the file of a hooks folder that it is named after."""
+"""Suffix of a file that disables a hook: `NAME.disable` disables the file `NAME` in the same folder."""
 TIME_LIMIT = 10.0
-"""Seconds that a hook may take, where it says nothing else."""
+"""Default time limit of a hook, in seconds."""
 _CHANGED = "The project's hooks have changed since you allowed them; the next prompt asks you about them."
 
 
 @frozen
 class Summary:
-    """The result of a compaction: the summary, and the tokens of the whole context before and with it."""
+    """The result of a compaction: the summary, and the tokens of the whole context before and after it."""
 
     summary: str
     tokens_before: int
@@ -42,7 +42,7 @@ class Summary:
 
 
 class Services(Protocol):
-    """What a hook that is written in Python may use. None of it changes the session: outcomes do."""
+    """Functions that a hook written in Python may call. They do not change the session; only outcomes do."""
 
     @property
     def store(self) -> SessionStore:
@@ -51,31 +51,31 @@ class Services(Protocol):
 
     @property
     def home(self) -> Path:
-        """Return the agent's own folder, which is the user's alone."""
+        """Return the agent's home folder, which only the user can access."""
         ...
 
     @property
     def log(self) -> logging.Logger:
-        """Return the logger that writes into the agent's log file."""
+        """Return the logger for the agent's log file."""
         ...
 
     async def compaction(
         self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
     ) -> Summary:
-        """Compact a conversation without changing it.
+        """Summarize a conversation as a compaction would, without changing it.
 
-        :param messages: what to compact; the session's context where None.
-        :param prompt: instructions for the summary; the text of the recipe `compact` where None.
-        :param model: `provider/model` that writes it; the session's own where None.
-        :raises AgentError: nothing came of it.
+        :param messages: the messages to compact; None for the session's context.
+        :param prompt: instructions for the summary; None for the text of the recipe `compact`.
+        :param model: the `provider/model` that writes the summary; None for the session's model.
+        :raises AgentError: if the compaction failed.
         """
         ...
 
     async def ask_model(self, prompt: str, *, system: str = "", model: str | None = None) -> str:
-        """Have a model answer one question, with no tools and nothing of the session.
+        """Ask a model one question, without tools and without the session's context.
 
-        :param model: `provider/model`; the session's own where None.
-        :raises AgentError: it did not answer.
+        :param model: `provider/model`; None for the session's model.
+        :raises AgentError: if the model did not answer.
         """
         ...
 
@@ -87,12 +87,12 @@ Run: TypeAlias = Callable[[HookEvent, Services], Awaitable[Outcome]]
 class Hook:
     """A hook of any kind.
 
-    :ivar source: where it stands: a file, or a file and a key of it.
-    :ivar events: those that it may be asked about.
-    :ivar run: asks it. A cancel leaves nothing running. A failure is a `HookError` that says how and what to do.
+    :ivar source: where it is defined: a file, or a file and a key in it.
+    :ivar events: the events at which it may run.
+    :ivar run: runs it. Cancellation leaves nothing running. If it fails, a `HookError` says why and what to do.
     :ivar matcher: see `matches`.
-    :ivar time_limit: seconds that it may take.
-    :ivar file: the file of a hooks folder that it stands in; None where it stands elsewhere.
+    :ivar time_limit: in seconds.
+    :ivar file: its file in a hooks folder; None if it is defined elsewhere.
     """
 
     name: str
@@ -106,24 +106,24 @@ class Hook:
     file: Path | None = None
 
     def wants(self, event: HookEvent) -> bool:
-        """Return whether it is to be asked about this event."""
+        """Return whether the hook runs at this event."""
         return event.name in self.events and matches(self.matcher, event)
 
     def is_disabled(self) -> bool:
-        """Return whether its file has been switched off by now. Touches the disk."""
+        """Return whether its file has been disabled since it was loaded. Reads from disk."""
         return self.file is not None and self.file.with_name(f"{self.file.name}{DISABLED}").exists()
 
 
 @frozen
 class Found:
-    """The hooks of a place, and an error for each that cannot be used."""
+    """The hooks found in one place, and an error for each hook that cannot be used."""
 
     hooks: tuple[Hook, ...] = ()
     errors: tuple[HookError, ...] = ()
 
 
 def joined(found: Iterable[Found]) -> Found:
-    """Return what was found in several places, in their order."""
+    """Combine the hooks and errors of several places, in order."""
     places = tuple(found)
     return Found(
         tuple(hook for each in places for hook in each.hooks), tuple(error for each in places for error in each.errors)
@@ -131,10 +131,11 @@ def joined(found: Iterable[Found]) -> Found:
 
 
 def matches(matcher: str, event: HookEvent) -> bool:
-    """Return whether a matcher means this event.
+    """Return whether a matcher matches this event.
 
-    A matcher of words and `|` means exactly these names; any other is a regular expression of RE2 that is to be found
-    in a name. Empty, or `*`, it means all; at events that have nothing to match it means nothing.
+    A matcher of words separated by `|` matches exactly these names. Any other matcher is an RE2 regular expression that
+    is searched for in the event's names. An empty matcher and `*` match everything. At events without names, the
+    matcher is ignored.
     """
     names = names_to_match(event)
     if matcher in ("", "*") or not names:
@@ -146,7 +147,7 @@ def matches(matcher: str, event: HookEvent) -> bool:
 
 
 def unusable(error: HookError, origin: Origin, source: str, file: Path | None = None) -> Found:
-    """Return a hook that fails at every call, in place of one that could not be loaded and may have been a guard."""
+    """Return a hook that fails at every tool call. It replaces a hook that could not be loaded and may be a guard."""
     remedy = "" if file is None else f" Repair it, or switch it off with an empty file {file}{DISABLED}."
 
     async def fail(event: HookEvent, services: Services) -> Outcome:
@@ -157,9 +158,9 @@ def unusable(error: HookError, origin: Origin, source: str, file: Path | None = 
 
 
 def guarded(hook: Hook, unchanged: Callable[[], bool]) -> Hook:
-    """Return a project's hook wrapped so that it runs only while its files are those that the user has trusted.
+    """Wrap a project's hook so that it runs only while its files are the ones that the user trusted.
 
-    :param unchanged: looks at the files; called in a worker thread right before each run.
+    :param unchanged: checks the files; called in a worker thread right before each run.
     """
 
     async def run(event: HookEvent, services: Services) -> Outcome:

@@ -1,5 +1,5 @@
-"""Discovery of a session's hooks: commands of the configuration, installed packages, files of the user's folder and of
-the project's."""
+"""Finds a session's hooks: commands in the configuration, installed packages, and files in the hooks folders of the
+user and the project."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _LOADERS = {".py": python_hooks.load, ".yaml": rules.load, ".yml": rules.load}
 async def discover(
     settings: Settings, origins: Collection[Origin] = ORIGINS, notices: list[str] | None = None
 ) -> Found:
-    """Return all of them in the order above, each folder's by name. Files are read, and programs asked what they want,
-    side by side.
+    """Return all hooks in the order above, those of a folder sorted by name. Files are loaded concurrently, including
+    running programs to ask for their events.
 
-    :param origins: whose hooks to look for. A project's are untrusted code, which this call already runs.
-    :param notices: gets what the user has to know of what a project's programs make, as long as they run.
+    :param origins: the origins to search. A project's hooks are untrusted code, and this call already runs them.
+    :param notices: the sandbox appends notices for the user about files that a project's programs create, as long as
+        they run.
     """
     project = str(settings.project.parent) if settings.project else ""
     sandbox = None
@@ -50,7 +51,7 @@ async def discover(
             for path in _enabled(home / FOLDER) if home is not None and origin in origins else ():
                 found[path] = Found()
                 tasks.start_soon(look, path, origin)
-    # A project's file is read even if it is not trusted, so its errors are reported with the user's.
+    # A project's configuration is read even if it is not trusted, so its errors are reported with the user's.
     faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
     commands = tuple(command_hook(each, project, sandbox) for each in settings.hooks if each.origin in origins)
     in_order = [Found(commands, faults)]
@@ -60,8 +61,8 @@ async def discover(
 
 
 async def _of_file(path: Path, origin: Origin, project: str, sandbox: Sandbox | None) -> Found:
-    """Return the hooks of one file of a folder, by its kind. Python files that begin with `_` are for others to
-    import."""
+    """Load the hooks of one file, depending on its kind. Python files whose name begins with `_` are skipped: other
+    hooks import them."""
     load = _LOADERS.get(path.suffix)
     if path.suffix == ".py" and path.name.startswith("_"):
         return Found()
@@ -76,7 +77,7 @@ async def _of_file(path: Path, origin: Origin, project: str, sandbox: Sandbox | 
         return unusable(error, origin, str(path), path)
     if not _is_script(path):
         return Found()
-    # A copy or a download has lost the bit.
+    # Copying or downloading a script can lose its executable bit.
     error = HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}")
     return unusable(error, origin, str(path), path)
 
@@ -92,11 +93,11 @@ def _is_script(path: Path) -> bool:
 
 
 def _enabled(folder: Path) -> list[Path]:
-    """Return the files of a folder that may be hooks, by name: without hidden ones, texts, and what is switched off."""
+    """Return the files of a folder that may be hooks, sorted by name, without hidden, Markdown and disabled files."""
     try:
         names = {path.name for path in folder.iterdir()}
     except OSError:
         return []
     enabled = (name for name in sorted(names) if not name.startswith(".") and f"{name}{DISABLED}" not in names)
-    # A dangling link is kept, and reported: it may have been a guard.
+    # A dangling link is kept and reported, since it may have been a guard.
     return [path for path in map(folder.joinpath, enabled) if path.suffix not in _OTHERS and not path.is_dir()]

@@ -1,4 +1,4 @@
-"""`Dispatcher`: runs the hooks that are bound to an event, in a fixed order, and combines their outcomes."""
+"""`Dispatcher`: runs the hooks for an event in a fixed order and combines their outcomes."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _log = logging.getLogger(__name__)
 
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
 HookKey: TypeAlias = tuple[str, str]
-"""Source and name of a hook, which stay the same when it is reloaded."""
+"""Source and name of a hook. They stay the same when the hook is reloaded."""
 _OF_PROJECTS: tuple[Origin, ...] = ("project", "recipe")
-"""Hooks that a project can bring. A recipe may be the user's, but the project's can replace it."""
+"""Origins of hooks that may come from a project. A recipe may be the user's, but a project's recipe can replace it."""
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-    """Return hooks as they are asked: config, user, project, recipe, and within one of these as they are given."""
+    """Sort hooks into the order in which they run: config, user, project, recipe. The sort is stable."""
     return tuple(sorted(hooks, key=lambda hook: ORIGINS.index(hook.origin)))
 
 
 class Dispatcher:
-    """Asks the hooks of one session.
+    """Runs the hooks of one session.
 
     :param hooks: see `in_order`.
-    :param tell: tells the user that a hook has failed, or wants what cannot be done; once for each hook.
-    :param notify: tells the user what a hook says to them, as soon as it has answered: the next one may take its time,
-        and be cancelled.
+    :param tell: tells the user that a hook failed or asked for something impossible; once for each hook and topic.
+    :param notify: shows a hook's message to the user as soon as the hook has answered, since the next hook may take a
+        while and be cancelled.
     """
 
     def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell, notify: Tell) -> None:
@@ -55,16 +55,16 @@ class Dispatcher:
         recipe_first: Sequence[Hook] = (),
         blamed: set[HookKey] | None = None,
     ) -> Outcome:
-        """Ask every hook that wants this event.
+        """Run every hook for this event.
 
-        Before an action, hooks run one after another: each gets the event with the changes of those before it, and the
-        first that blocks it or ends the turn is the last to run. After the fact, all run concurrently, and only
-        what they tell the user counts.
+        Before an action, hooks run one after another. Each gets the event with the changes of the previous hooks, and a
+        hook that blocks the action or ends the turn is the last to run. After the fact, all hooks run concurrently, and
+        only their messages to the user are used.
 
-        :param recipe: hooks of the recipe that runs, asked after all others.
-        :param recipe_first: those of them that want to be asked before all others.
-        :param blamed: hooks whose failure has kept the agent going already, which it does once; those that do it now
-            are added. None where a failure means the same each time.
+        :param recipe: hooks of the running recipe, which run after all others.
+        :param recipe_first: hooks of the running recipe that run before all others.
+        :param blamed: hooks whose failure has already kept the agent going, which each may do once; updated in place.
+            None if a failure has the same effect each time.
         """
         hooks = [hook for hook in (*recipe_first, *self.hooks, *recipe) if hook.wants(event)]
         if event.name in OBSERVED:
@@ -73,7 +73,7 @@ class Dispatcher:
                     tasks.start_soon(self._ask, hook, event)
             return NOTHING
         total = NOTHING
-        first: dict[str, Hook] = {}  # by attribute, the hook whose value is used
+        first: dict[str, Hook] = {}  # maps an attribute to the hook whose value is used
         for hook in hooks:
             outcome = await self._ask(hook, event, blamed)
             _log_conflicts(event.name, total, hook, outcome, first)
@@ -84,7 +84,7 @@ class Dispatcher:
         return total
 
     async def _ask(self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None) -> Outcome:
-        """Return what one hook wants, as far as it can be done; nothing where it has been switched off."""
+        """Run one hook and return the possible part of its outcome; nothing if it has been disabled."""
         try:
             with anyio.fail_after(hook.time_limit):
                 if hook.file is not None and await to_thread.run_sync(hook.is_disabled, abandon_on_cancel=True):
@@ -109,7 +109,7 @@ class Dispatcher:
         return await self._failed(hook, event.name, failure, blamed)
 
     async def _failed(self, hook: Hook, name: EventName, failure: str, blamed: set[HookKey] | None) -> Outcome:
-        """Return the outcome of a hook's failure: an objection, a question about the call that it guards, or nothing.
+        """Return the outcome of a hook's failure: block, ask about the call that the hook guards, or nothing.
 
         The first failure of each hook is reported to the user.
         """
@@ -130,7 +130,7 @@ class Dispatcher:
         where = f", where only these are possible: {_listed(able)}" if able else ", where nothing can be changed"
         text = f"answered {_listed(words)} at {event.name}{where}. That was left out."
         _log.warning("The hook %s (%s) %s", hook.name, hook.source, text)
-        # To a hook, a summary is an answer like others, and what it wants behind one is no mistake.
+        # A hook cannot tell a summary from other answers, so asking for something else after one is not a mistake.
         if not _is_summary(event):
             await self._tell_once(hook, event.name, text)
 
@@ -144,7 +144,7 @@ def _log_conflicts(name: EventName, total: Outcome, hook: Hook, outcome: Outcome
     """Log each value of a hook's outcome that is ignored because an earlier hook set a different one.
 
     :param total: the combined outcome of the earlier hooks.
-    :param first: by attribute of the outcome, the hook whose value is used; updated in place.
+    :param first: maps attributes of the outcome to the hook whose value is used; updated in place.
     """
     earlier = total.wants()
     for wanted, value in outcome.wants().items():
@@ -157,7 +157,7 @@ def _log_conflicts(name: EventName, total: Outcome, hook: Hook, outcome: Outcome
 
 
 def _key(hook: Hook) -> HookKey:
-    return hook.source, hook.name  # all functions of an installed module have one source
+    return hook.source, hook.name  # all functions of an installed module share one source
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -165,11 +165,11 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _possible(event: HookEvent) -> set[str]:
-    """Return what can be done at an event, in the words of `POSSIBLE`."""
+    """Return the keys of `POSSIBLE` that are possible at an event."""
     words = {word for word, names in POSSIBLE.items() if event.name in names}
     if not _is_summary(event):
         return words - {SWAP}
-    # A summary takes the place of the conversation, whatever else hooks want.
+    # A summary always replaces the conversation, so other actions are impossible.
     return {word for word in words if word == SWAP or not word.startswith(("action", "continue"))}
 
 

@@ -1,6 +1,6 @@
-"""The events of hooks: one class each, with the moment of the session at which it happens.
+"""The events at which hooks run: one class each, with the state of the session at that moment.
 
-They are plain values. `payload` encodes one for an executable.
+They are plain values. `payload` encodes an event for an executable.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome
 
 MAIN = "main"
-"""What an ordinary prompt, which no recipe makes, is invoked by."""
+"""Value of `invoked_by` for an ordinary prompt, which does not come from a recipe."""
 
 
 @frozen
 class TokenUsage:
-    """Tokens, as far as they are known; 0 where they are not.
+    """Token counts; 0 for unknown counts.
 
-    :ivar input_tokens: of the last request, cached or not.
-    :ivar output_tokens: of the last answer.
-    :ivar current_context_window: what the context takes up now.
-    :ivar max_context_window: what the model's window holds.
+    :ivar input_tokens: tokens of the last request, cached or not.
+    :ivar output_tokens: tokens of the last answer.
+    :ivar current_context_window: tokens in the context now.
+    :ivar max_context_window: size of the model's context window.
     """
 
     input_tokens: int = 0
@@ -39,20 +39,21 @@ class TokenUsage:
 
     @property
     def share(self) -> float:
-        """Return how full the window is, from 0 on; 0 where that is not known."""
+        """Return how full the context window is, as a fraction; 0 if unknown."""
         return self.current_context_window / self.max_context_window if self.max_context_window else 0.0
 
 
 @frozen
 class Moment:
-    """What every event says of the session that it happens in.
+    """The state of the session, which every event includes.
 
     :ivar cwd: absolute path of the session's directory.
-    :ivar turn_number: which answer without tool calls of the whole session it is, from 1.
-    :ivar answer_number: the same within one prompt: a hook that lets the agent go on makes a second one.
-    :ivar invoked_by: the recipe that runs; `main` for an ordinary prompt.
+    :ivar turn_number: number of the current answer without tool calls in the whole session, from 1.
+    :ivar answer_number: number of the current answer without tool calls in this prompt, from 1. It is above 1 if a hook
+        let the agent continue.
+    :ivar invoked_by: name of the running recipe; `main` for an ordinary prompt.
     :ivar messages: the context as the model sees it.
-    :ivar transcript: writes the session down as JSON lines, and returns the file's path.
+    :ivar transcript: writes the session to a file as JSON lines and returns the file's path.
     """
 
     session_id: str
@@ -68,7 +69,7 @@ class Moment:
 
 @frozen
 class SessionStart:
-    """A session was opened, or goes on with a compacted context. What hooks add stands before what comes next."""
+    """A session was opened, or continues with a compacted context. Texts from hooks precede the next message."""
 
     name: ClassVar[EventName] = "session_start"
     at: Moment
@@ -77,7 +78,7 @@ class SessionStart:
 
 @frozen
 class UserMessageSend:
-    """A prompt is about to be put to the model; of a recipe, it is the recipe's text."""
+    """A prompt is about to be sent to the model. For a recipe, the prompt is the recipe's text."""
 
     name: ClassVar[EventName] = "user_message_send"
     at: Moment
@@ -86,7 +87,7 @@ class UserMessageSend:
 
 @frozen
 class BeforeToolCall:
-    """The model asks for a tool call; the user has not been asked for permission yet.
+    """The model requested a tool call. The user has not been asked for permission yet.
 
     :ivar paths: absolute paths of the files and folders that the arguments name.
     """
@@ -101,11 +102,11 @@ class BeforeToolCall:
 
 @frozen
 class AfterToolCall:
-    """A call that was not refused has run, or has failed; the model has not read its result yet.
+    """A call that was not refused has run or failed. The model has not seen its result yet.
 
-    :ivar output: what the model will read.
-    :ivar raw_output: what the tool reports of itself, such as a command's streams and exit status; None where it
-        reports nothing, or a hook has replaced the output.
+    :ivar output: the result for the model.
+    :ivar raw_output: the tool's structured output, such as a command's streams and exit status; None if there is none
+        or a hook has replaced the output.
     """
 
     name: ClassVar[EventName] = "after_tool_call"
@@ -128,8 +129,8 @@ class AfterToolCall:
 class TurnEnd:
     """The model has answered without tool calls.
 
-    :ivar response: the visible text of that answer.
-    :ivar is_summary: whether it is a summary, which is about to take the place of the conversation.
+    :ivar response: the visible text of the answer.
+    :ivar is_summary: whether the answer is a summary that is about to replace the conversation.
     """
 
     name: ClassVar[EventName] = "turn_end"
@@ -140,9 +141,9 @@ class TurnEnd:
 
 @frozen
 class AgentStop:
-    """The turn is about to end, unless a hook lets the agent go on.
+    """The turn is about to end, unless a hook lets the agent continue.
 
-    :ivar stop_hook_active: whether the agent goes on already because a hook wanted it to.
+    :ivar stop_hook_active: whether the agent is already continuing because of a hook.
     """
 
     name: ClassVar[EventName] = "agent_stop"
@@ -153,10 +154,10 @@ class AgentStop:
 
 @frozen
 class BeforeCompaction:
-    """A compaction is due, and will be done unless a hook vetoes it.
+    """A compaction is about to start, unless a hook vetoes it.
 
-    :ivar context_limit: tokens of the model's window.
-    :ivar instructions: the user's, where it was asked for by hand.
+    :ivar context_limit: size of the model's context window in tokens.
+    :ivar instructions: the user's instructions if the compaction was requested manually.
     """
 
     name: ClassVar[EventName] = "before_compaction"
@@ -170,7 +171,7 @@ class BeforeCompaction:
 
 @frozen
 class AfterCompaction:
-    """A compaction has been done. The tokens are those from before it."""
+    """A compaction has finished. The token counts are from before it."""
 
     name: ClassVar[EventName] = "after_compaction"
     at: Moment
@@ -204,7 +205,7 @@ HookEvent: TypeAlias = (
 
 
 def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
-    """Return the event for the next hook: with the texts and arguments that this outcome replaces."""
+    """Return the event for the next hook, with the texts or arguments that this outcome replaces."""
     match event:
         case UserMessageSend() if outcome.message is not None:
             return replace(event, prompt=outcome.message)
@@ -217,14 +218,14 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
 
 
 def paths_of(input: JsonObject, cwd: str) -> tuple[str, ...]:
-    """Return the absolute path of the file or folder that a call's arguments name, where they name one."""
+    """Return the absolute path of the file or folder in a call's arguments, if there is one."""
     path = get_text(input, "path")
     return (absolute_path(path, cwd),) if path.strip() else ()
 
 
 def absolute_path(path: str, cwd: str) -> str:
-    """Return a path of a call's arguments as the tools read it: absolute, relative to `cwd`, from the home folder on,
-    or a `file://` URI."""
+    """Return the absolute path for a path argument, as the tools resolve it. It may be absolute, relative to `cwd`,
+    begin with `~`, or be a `file://` URI."""
     if path.startswith("file://"):
         path = unquote(urlsplit(path).path)
     if path == "~" or path.startswith("~/"):

@@ -1,7 +1,7 @@
-"""Hooks that are programs: files of a hooks folder, and commands of the configuration.
+"""Hooks that are programs: files in a hooks folder, and commands in the configuration.
 
-A program gets the event as JSON on stdin and answers on stdout. This is how one is run: where, with which environment,
-and within which bounds.
+A program gets the event as JSON on stdin and answers on stdout. This module runs programs with the right directory,
+environment and limits.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from acp_agent.programs import LOADER_VARIABLES, find_program, missing_program, 
 from acp_agent.sandbox.sandbox import Sandbox
 
 OUTPUT_LIMIT = 1024 * 1024
-"""Bytes that a program may print, on stdout and on stderr each."""
+"""Maximum number of bytes that a program may print, for stdout and stderr separately."""
 _ON_ERROR = re.compile(rf"\bon_error\s*[:=]\s*({'|'.join(get_args(OnError))})\b")
 
 
 def command_hook(command: HookCommand, project: str, sandbox: Sandbox | None = None) -> Hook:
-    """Return the hook that the configuration names.
+    """Return the hook for a command in the configuration.
 
-    :param sandbox: where it runs if a project brought it; None for no sandbox.
+    :param sandbox: the sandbox for a project's hook; None for no sandbox.
     """
     return Hook(
         name=command.name,
@@ -56,7 +56,7 @@ def _program_run(command: str | Sequence[str], project: str, origin: Origin, san
     """Return a function that runs a program for a hook and reads its answer.
 
     :param command: a command line for the shell, or a program with its arguments.
-    :param project: the project's folder; empty where there is none, and the session's directory counts as one.
+    :param project: the project's folder; empty to use the session's directory.
     """
 
     async def run(event: HookEvent, services: Services) -> Outcome:
@@ -69,8 +69,8 @@ def _program_run(command: str | Sequence[str], project: str, origin: Origin, san
 
 
 async def ask_for_events(path: Path, origin: Origin, project: str, sandbox: Sandbox | None) -> Found:
-    """Run `FILE hook`, which prints the names of the events that the program wants, by lines or commas, and may print
-    its `on_error`."""
+    """Run `FILE hook`, which prints the names of the program's events, separated by white space or commas, and may
+    print its `on_error`."""
     try:
         code, stdout, stderr = await _run(
             (str(path), "hook"), path.parent, project or str(path.parent), origin, sandbox
@@ -93,9 +93,9 @@ async def ask_for_events(path: Path, origin: Origin, project: str, sandbox: Sand
 
 
 def _looked_up(name: str, path: str) -> str:
-    """Return the program that a name means on a search path; what has a slash is no name, and stays as it is.
+    """Find a program on a search path. A name with a slash is already a path and is returned unchanged.
 
-    :raises HookError: there is none; says where it was not looked for.
+    :raises HookError: if it is not found; the message says which folders were not searched.
     """
     if "/" in name:
         return name
@@ -113,10 +113,10 @@ async def _run(
     *,
     stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
-    """Run a program until it ends; none of its processes are left when this returns or raises.
+    """Run a program until it exits. None of its processes are left when this returns or raises.
 
-    :returns: its exit code, and what it printed on stdout and stderr.
-    :raises HookError: it could not be started, or printed too much.
+    :returns: its exit code, stdout and stderr.
+    :raises HookError: if it could not be started, or printed too much.
     """
     output: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
 
@@ -125,7 +125,7 @@ async def _run(
         if len(output[stream]) > OUTPUT_LIMIT:
             too_much.cancel()
 
-    # A command line is bash's where there is one, as in the shell tool, else sh's.
+    # A command line runs in bash if it is installed, otherwise in sh, as in the shell tool.
     words = (shell(), "-c", command) if isinstance(command, str) else command
     usable = None
     if origin == "project":
@@ -144,7 +144,7 @@ async def _run(
     wrapped = usable.confine(words, cwd, network=False) if usable else nullcontext(((), words))
     code: int | None = None
     try:
-        # A file, not a pipe: a program that does not read its stdin causes neither a broken pipe nor a deadlock.
+        # stdin is a file, not a pipe, so a program that does not read it causes neither a broken pipe nor a deadlock.
         async with wrapped as (_, words):
             with tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
                 told.write(stdin)

@@ -1,4 +1,4 @@
-"""The built-in handlers that a recipe can name in its `hooks`: each is a model of its parameters, and what it does.
+"""The built-in handlers that a recipe can name in `hooks`. Each is a model of its parameters with a method `handle`.
 
 They are imported with the first recipe.
 """
@@ -41,15 +41,15 @@ from acp_agent.secrets.known import secrets_of
 from acp_agent.secrets.messages import masked
 
 EXPORTS = ".acp-agent/exports"
-"""Folder in the project, where no path is given."""
+"""Default folder for exports, relative to the project."""
 MARK = "<!-- An export of the session {} by acp-agent, written anew with each one -->\n"
-"""First line of an export: what begins with it is ours to replace."""
+"""First line of an export. Only files that begin with it are replaced."""
 _MOST_LOGGED = 2_000
-"""Characters of each text in a call's arguments; a file's contents are not the log's matter."""
+"""Maximum number of characters to log of each text in a call's arguments, so that the log holds no file contents."""
 
 
 def known_handlers() -> dict[str, dict[str, type[Handler]]]:
-    """Return the events that a recipe may hook into, by all their names, each with the handlers that it may name."""
+    """Return the handlers that a recipe may name for each event, by every name of the event."""
     return {
         word: {handler.name: handler for handler in _HANDLERS if event in handler.events}
         for word, event in {**EVENT_NAMES, **ALIASES}.items()
@@ -59,11 +59,10 @@ def known_handlers() -> dict[str, dict[str, type[Handler]]]:
 def bound_handler(
     name: str, event: EventName, source: str, *, params: JsonObject, once: bool = False, on_error: OnError = "ask"
 ) -> Hook:
-    """Return a handler that a recipe has bound to an event, as a hook.
+    """Return the hook for a handler that a recipe has bound to an event.
 
-    :param source: the recipe's file, with the key in it.
-    :param once: whether it is asked only at the first answer of the run, so that a follow-up in the same run does not
-        repeat it.
+    :param source: the recipe's file and the key in it.
+    :param once: whether to run it only at the first answer of the run, so that a follow-up does not repeat it.
     """
     handler = known_handlers()[event][name].model_validate(params)
 
@@ -73,7 +72,7 @@ def bound_handler(
     return Hook(name, "recipe", source, frozenset({event}), run, on_error=on_error)
 
 
-# --- those that change the conversation ---
+# --- handlers that change the conversation ---
 
 
 class SwapContextHandler(Handler):
@@ -107,7 +106,7 @@ class SwapContextHandler(Handler):
     ] = None
 
     def swap(self, summary: str = "") -> SwapContext:
-        """Return the swap that the recipe wants."""
+        """Return the action that replaces the conversation, with the recipe's options."""
         return SwapContext(summary, self.preserve_system_prompt, self.max_summary_tokens, self.keep_tail_tokens)
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
@@ -124,7 +123,7 @@ class _CompactHandler(Handler):
     events = frozenset({"turn_end"})
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
-        """Return a compaction, whatever the answer was."""
+        """Return a compaction, regardless of the answer."""
         return Outcome(action=Compact())
 
 
@@ -152,7 +151,7 @@ class _AppendContextHandler(Handler):
         return Outcome(context=("\n\n".join(texts),))
 
 
-# --- those that check a form ---
+# --- handlers that check a format ---
 
 _OTHER_FORM = "It does not have the form that is demanded: {}."
 _NEW_ANSWER = "Your answer does not have the form that is demanded: {}. Answer again, with JSON of that form alone."
@@ -171,9 +170,9 @@ class _FormHandler(Handler):
         return self
 
     def fault(self, text: str, folder: Path) -> str | None:
-        """Return what is wrong with a text that should be JSON of the form; None where nothing is. Touches the disk.
+        """Return what is wrong with a text that should be JSON of this schema, or None if it is valid. Reads from disk.
 
-        :raises HookError: the schema's file cannot be used.
+        :raises HookError: if the schema's file cannot be used.
         """
         schema = self.json_schema
         if self.file is not None:
@@ -193,11 +192,11 @@ class _ValidateOutputHandler(_FormHandler):
     events = frozenset({"turn_end"})
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
-        """Return an objection to an answer of another form."""
+        """Block an answer that does not match the schema."""
         if not isinstance(event, TurnEnd):
             return NOTHING
         fault = await to_thread.run_sync(self.fault, event.response, Path(event.at.cwd), abandon_on_cancel=True)
-        # The user reads why a summary was refused; no model is asked for another.
+        # The user reads why a summary was refused, and the model is not asked for another one.
         form = _OTHER_FORM if event.is_summary else _NEW_ANSWER
         return NOTHING if fault is None else Outcome.block(form.format(fault))
 
@@ -214,7 +213,7 @@ class _ValidateToolOutputHandler(_FormHandler):
     ] = None
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
-        """Return an objection to a result of another form. A call that failed has said so itself."""
+        """Block a result that does not match. Failed calls are not checked."""
         if not isinstance(event, AfterToolCall) or event.is_error or self.tool not in (None, event.tool):
             return NOTHING
         faults = await to_thread.run_sync(self._faults, event, abandon_on_cancel=True)
@@ -229,7 +228,7 @@ class _ValidateToolOutputHandler(_FormHandler):
         return [fault for fault in faults if fault is not None]
 
 
-# --- those that write files ---
+# --- handlers that write files ---
 
 
 class _ExportMarkdownHandler(Handler):
@@ -244,7 +243,7 @@ class _ExportMarkdownHandler(Handler):
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Write the file.
 
-        :raises HookError: there is another file of this name, or it cannot be written.
+        :raises HookError: if another file has this name, or the file cannot be written.
         """
         session = event.at.session_id
         name = self.path or f"{EXPORTS}/{session}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
@@ -271,7 +270,7 @@ class _LogToolUsageHandler(Handler):
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Write the line.
 
-        :raises HookError: it cannot be written.
+        :raises HookError: if the file cannot be written.
         """
         if not isinstance(event, BeforeToolCall | AfterToolCall):
             return NOTHING
@@ -293,10 +292,10 @@ class _LogToolUsageHandler(Handler):
 
 
 def _project_text(folder: Path, name: str) -> str:
-    """Return the text of a file in the session's directory. Touches the disk.
+    """Return the text of a file in the session's directory. Reads from disk.
 
-    :param name: its path, relative to the directory; links that lead out of it are not followed.
-    :raises HookError: there is none, or it cannot be read.
+    :param name: its path, relative to the directory. Links that lead out of the directory are not followed.
+    :raises HookError: if the file does not exist or cannot be read.
     """
     path = folder / name
     try:
@@ -309,10 +308,10 @@ def _project_text(folder: Path, name: str) -> str:
 
 
 def _write(folder: Path, name: str, text: str, *, mode: Literal["w", "a"], replaces: str = "") -> None:
-    """Write a file in a folder, which is the user's alone. Touches the disk.
+    """Write a file that only the user can access. Writes to disk.
 
-    :param replaces: what a file that may be replaced begins with.
-    :raises HookError: it would be outside of the folder or over another file, or cannot be written.
+    :param replaces: an existing file may be replaced only if it begins with this.
+    :raises HookError: if the file would be outside the folder or replace another file, or cannot be written.
     """
     path = folder / name
     try:

@@ -1,6 +1,6 @@
-"""The outcomes of hooks, and how several are combined.
+"""The outcomes of hooks, and how they are combined.
 
-These are plain values; the session carries them out. None means no answer, which differs from an empty one.
+These are plain values, and the session carries them out. None means no answer, which differs from an empty answer.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from acp_agent.frozen import frozen
 
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-"""From the freest to the strictest."""
+"""From the least to the most restrictive."""
 
 LIMIT = 65_536
-"""Characters of a text that is added to what the model or the user reads."""
+"""Maximum number of characters of a text that a hook adds for the model or the user."""
 
 
 @frozen
 class Decision:
     """Says whether the pending action may proceed.
 
-    :ivar verdict: `allow` spares the user the question that the mode demands, `ask` demands it, `block` refuses.
-    :ivar reason: for the user, and for the model where it has to go on in another way.
-    :ivar by_project: whether it comes from the project and not from the user. Its `allow` then covers only work that
-        the session's directories or the sandbox contain. The dispatcher sets it, whatever a hook says.
+    :ivar verdict: `allow` skips the permission request that the mode requires, `ask` requires one, `block` refuses.
+    :ivar reason: a reason for the user, and for the model if it must continue in a different way.
+    :ivar by_project: whether it comes from the project instead of the user. `allow` then covers only actions that are
+        confined to the session's directories or the sandbox. The dispatcher always overwrites this.
     """
 
     verdict: Verdict
@@ -39,12 +39,12 @@ class Decision:
 
 @frozen
 class SwapContext:
-    """Put this text atomically in the place of the conversation so far. Handlers of a recipe that compacts want it, and
-    hooks that reword its answer; the options are the recipe's alone.
+    """Atomically replace the conversation so far with this text. It comes from the handlers of a recipe that compacts,
+    or from hooks that reword its answer. Only the recipe sets the options.
 
-    :ivar preserve_system_prompt: whether the system prompt stays as it is, and is not read afresh.
-    :ivar max_summary_tokens: the longest that the text may be; None for no limit.
-    :ivar keep_tail_tokens: how much of the newest messages stays word for word; None leaves it to the recipe.
+    :ivar preserve_system_prompt: whether to keep the system prompt instead of reading it again.
+    :ivar max_summary_tokens: maximum length of the text in tokens; None for no limit.
+    :ivar keep_tail_tokens: how many tokens of the newest messages to keep word for word; None for the recipe's default.
     """
 
     name: ClassVar[str] = "swap_context"
@@ -56,7 +56,7 @@ class SwapContext:
 
 @frozen
 class Compact:
-    """Compact the conversation as soon as nothing stands in its way, as `/compact` would."""
+    """Compact the conversation as soon as possible, as `/compact` would."""
 
     name: ClassVar[str] = "compact"
     instructions: str = ""
@@ -64,7 +64,7 @@ class Compact:
 
 @frozen
 class Summarize:
-    """Write a summary and show it; the conversation stays as it is."""
+    """Write a summary and show it. The conversation does not change."""
 
     name: ClassVar[str] = "summary"
     instructions: str = ""
@@ -72,7 +72,7 @@ class Summarize:
 
 @frozen
 class Continue:
-    """Let the agent go on, with these messages as if the user had sent them."""
+    """Let the agent continue, as if the user had sent these messages."""
 
     name: ClassVar[str] = "continue"
     messages: tuple[str, ...]
@@ -80,7 +80,7 @@ class Continue:
 
 @frozen
 class Replace:
-    """Put these messages in the place of the whole conversation."""
+    """Replace the whole conversation with these messages."""
 
     name: ClassVar[str] = "replace"
     messages: tuple[Message, ...]
@@ -91,17 +91,17 @@ Action: TypeAlias = SwapContext | Compact | Summarize | Continue | Replace
 
 @frozen
 class Outcome:
-    """What a hook wants, or several together.
+    """The answer of a hook, or of several hooks combined.
 
-    :ivar tool_input: arguments in the place of the call's own.
-    :ivar tool_output: text in the place of the call's result.
-    :ivar message: text in the place of the user's message.
-    :ivar context: texts that the model should read as well.
-    :ivar action: what should be done; which are possible depends on the event.
-    :ivar summary: text to use instead of a model's summary; a blank one is as none.
-    :ivar stop: why the turn should end here and now.
-    :ivar notices: what the user should be told.
-    :ivar unknown: keys of a program's answer that mean nothing.
+    :ivar tool_input: arguments that replace the call's own.
+    :ivar tool_output: text that replaces the call's result.
+    :ivar message: text that replaces the user's message.
+    :ivar context: texts to add for the model.
+    :ivar action: an action to carry out; the event determines which actions are possible.
+    :ivar summary: text to use instead of a model's summary; a blank text counts as none.
+    :ivar stop: the reason to end the turn immediately; None to continue.
+    :ivar notices: messages to the user.
+    :ivar unknown: keys of a program's answer that have no meaning.
     """
 
     decision: Decision | None = None
@@ -117,35 +117,35 @@ class Outcome:
 
     @classmethod
     def allow(cls, reason: str = "") -> Outcome:
-        """Let the call be made without asking the user."""
+        """Allow the call without asking the user."""
         return cls(Decision("allow", reason))
 
     @classmethod
     def ask(cls, reason: str = "") -> Outcome:
-        """Have the user asked about the call, also where the mode would not."""
+        """Ask the user about the call, even if the mode would not."""
         return cls(Decision("ask", reason))
 
     @classmethod
     def block(cls, reason: str) -> Outcome:
-        """Refuse what is about to happen; at the end of a turn, the agent has to go on."""
+        """Refuse the pending action. At the end of a turn, this makes the agent continue."""
         return cls(Decision("block", reason))
 
     @property
     def blocks(self) -> bool:
-        """Return whether it refuses what is about to happen."""
+        """Return whether it refuses the pending action."""
         return self.decision is not None and self.decision.verdict == "block"
 
     @property
     def reason(self) -> str:
-        """Return why it decides as it does; empty where it gives no reason."""
+        """Return the reason for the decision; empty if there is none."""
         return self.decision.reason if self.decision is not None else ""
 
     def then(self, later: Outcome) -> Outcome:
-        """Return this outcome together with that of a later hook. This is associative, and `NOTHING` is neutral.
+        """Combine this outcome with that of a later hook. This is associative, and `NOTHING` is the identity.
 
-        The stricter decision holds; of equal ones the user's before the project's, and then the first. The later
-        replacement of a text or of arguments holds, since that hook saw the earlier one. The first action, summary and
-        stop hold. Added texts are all kept.
+        The more restrictive decision wins; between equal decisions, the user's wins over the project's, then the first.
+        The later replacement of a text or of arguments wins, since that hook saw the earlier one. The first action,
+        summary and stop win. All added texts are kept.
         """
         decisions = [each for each in (self.decision, later.decision) if each is not None]
         return Outcome(
@@ -162,21 +162,21 @@ class Outcome:
         )
 
     def wants(self) -> dict[str, Action | str]:
-        """Return what only one hook can get, the first that wants it, by the attribute's name."""
+        """Return the values that only the first hook to set them can determine, by attribute name."""
         once = {"action": self.action, "summary": self.summary}
         return {name: value for name, value in once.items() if value is not None}
 
 
 def _weight(decision: Decision) -> tuple[int, bool]:
-    """Return a key that is larger for the decision that holds."""
+    """Return a sort key that is larger for the decision that wins."""
     return _VERDICTS.index(decision.verdict), not decision.by_project
 
 
 NOTHING = Outcome()
-"""The outcome without any hook."""
+"""The outcome if there is no hook."""
 
 
-# --- what is possible where ---
+# --- what is possible at each event ---
 
 _CALL: tuple[EventName, ...] = ("before_tool_call",)
 _ENDS: tuple[EventName, ...] = ("turn_end", "agent_stop")
@@ -201,17 +201,17 @@ POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
     SWAP: ("turn_end",),
     "summary": _COMPACTION,
 }
-"""The events at which something can be done, in the words of a program's answer. `decision: allow` objects to nothing,
-which is possible everywhere; `swap_context` is possible where the answer that ended is a summary."""
+"""Maps each key of a program's answer to the events at which it is possible. `decision: allow` is missing, since it is
+possible everywhere. `swap_context` is possible only if the answer is a summary."""
 _WORDS = {"stop": "continue: false", "notices": "systemMessage"}
-"""The words for the attributes of `Outcome` that are called otherwise there."""
+"""Attributes of `Outcome` that have a different name in `POSSIBLE`."""
 
 
 def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome, list[str]]:
-    """Return what of an outcome can be done, and the words for the rest: those of `POSSIBLE`, and unknown keys.
+    """Return the possible part of an outcome, and names for the rest: keys of `POSSIBLE`, and unknown keys.
 
-    :param possible: words of `POSSIBLE`.
-    :raises HookError: it wants what is possible nowhere.
+    :param possible: the keys of `POSSIBLE` that are possible now.
+    :raises HookError: if it asks for something that is not possible at any event.
     """
     unknown, outcome = outcome.unknown, replace(outcome, unknown=())
     words = {each.name: _WORDS.get(each.name, each.name) for each in fields(outcome)}
@@ -230,15 +230,15 @@ def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome,
 
 
 def cut(text: str) -> str:
-    """Return the beginning of a hook's text, with a note of how much is missing."""
+    """Return a hook's text, cut to `LIMIT` with a note that says how much is missing."""
     if len(text) <= LIMIT:
         return text
     return f"{text[:LIMIT]}\n[{len(text) - LIMIT:,} more characters of this hook were left out]"
 
 
 def bounded(outcome: Outcome) -> Outcome:
-    """Return an outcome without blank texts, and with each text cut that lengthens what the model or the user reads.
-    What takes the place of another text is left as long as it is."""
+    """Return an outcome without blank texts, and with texts cut to `LIMIT` if they are added for the model or the user.
+    Texts that replace another text are not cut."""
     action = outcome.action
     match action:
         case Continue():
@@ -262,10 +262,10 @@ def bounded(outcome: Outcome) -> Outcome:
 
 
 def listed(value: object) -> object:
-    """Return a list of the text that is written in place of one; anything else as it is."""
+    """Return a list with the text if the value is a string; return anything else unchanged."""
     return [value] if isinstance(value, str) else value
 
 
 def _bounded_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    texts = (texts,) if isinstance(texts, str) else texts  # a Python hook's types are not checked
+    texts = (texts,) if isinstance(texts, str) else texts  # a Python hook may have passed a string
     return tuple(cut(text) for text in texts if text.strip())

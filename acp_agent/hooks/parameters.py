@@ -1,8 +1,8 @@
-"""The parameters of built-in handlers: `Handler`, which each of them is, and the kinds of values: paths, patterns, JSON
+"""The parameters of built-in handlers: the base class `Handler`, and the types of values: paths, patterns and JSON
 Schemas.
 
-Of a schema nothing is fetched: one that points outside of itself is refused. Patterns in it are RE2's. The library for
-schemas is loaded with the first one.
+Schemas are never fetched: a schema with external references is refused. Its patterns are matched with RE2. The schema
+library is imported when the first schema is used.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Handler(BaseModel):
 
     @abstractmethod
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
-        """Return what should happen now.
+        """Handle an event and return the outcome.
 
-        :raises HookError: it cannot do what it is there for.
+        :raises HookError: if the handler fails.
         """
 
 
@@ -65,7 +65,7 @@ def _schema(value: object) -> object:
 
 InnerPath = Annotated[str, AfterValidator(_inside)]
 MarkdownPath = Annotated[str, Field(pattern=r"\.md$"), AfterValidator(_inside)]
-"""Files of other kinds, such as hooks and settings, are not for a recipe to write into."""
+"""A recipe may not write to other kinds of files, such as hooks and settings."""
 LinesPath = Annotated[str, Field(pattern=r"\.jsonl$"), AfterValidator(_inside)]
 JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_schema)]
 Pattern = Annotated[str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})]
@@ -75,16 +75,16 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 # --- JSON Schemas ---
 
 _MOST_FAULTS = 5
-"""Faults that are named at once."""
+"""Maximum number of faults in one message."""
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def form_fault(text: str, schema: JsonObject) -> str | None:
-    """Return what is wrong with a text that should be JSON of a form, each with its place, the first few; None where
-    nothing is. The JSON is the whole text, or the last of its fences that are `json` or have no language.
+    """Return the first few faults, with their places, of a text that should be JSON of a schema, or None if it is
+    valid. The JSON is the whole text or its last code fence that is `json` or has no language.
 
-    :param schema: one without a fault.
+    :param schema: a schema that `schema_fault` has accepted.
     """
     try:
         value = parse_json(text)
@@ -108,7 +108,7 @@ def form_fault(text: str, schema: JsonObject) -> str | None:
 
 
 def schema_fault(schema: object) -> str | None:
-    """Return what is wrong with a schema; None where it can be used."""
+    """Return what is wrong with a schema, or None if it can be used."""
     from jsonschema import FormatChecker, SchemaError
 
     if not isinstance(schema, dict):
@@ -121,7 +121,7 @@ def schema_fault(schema: object) -> str | None:
     if any("patternProperties" in part for part in parts) and any("unevaluatedProperties" in part for part in parts):
         return "`unevaluatedProperties` and `patternProperties` cannot stand in one schema; use `additionalProperties`"
     try:
-        # Without formats: `regex` would be Python's.
+        # Formats are not checked, since `regex` would use Python's syntax.
         _validator_class(checked).check_schema(checked, format_checker=FormatChecker(()))
         for part in parts:
             for pattern in (*get_object(part, "patternProperties"), get_text(part, "pattern")):
@@ -135,7 +135,7 @@ def schema_fault(schema: object) -> str | None:
 
 
 def _validator_class(schema: JsonObject) -> Any:
-    """Return jsonschema's for the schema's version, with keywords that match by RE2 in place of Python's `re`."""
+    """Return jsonschema's validator class for the schema's version, with patterns matched by RE2 instead of `re`."""
     from jsonschema import validators
 
     library = cast("Any", validators)
@@ -148,7 +148,7 @@ def _validator_class(schema: JsonObject) -> Any:
 
 
 def _parts(schema: JsonValue) -> Iterator[JsonObject]:
-    """Yield the objects in a schema, itself among them."""
+    """Yield all objects in a schema, including the schema itself."""
     if isinstance(schema, dict):
         yield schema
     for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():

@@ -1,8 +1,7 @@
-"""An event encoded for an executable: JSON with our keys, and also those that a hook for Claude Code looks for; and
-messages in the form of Anthropic's Messages API, written for hooks and read from their answers.
+"""Encodes events for executables as JSON, with our keys and with those that hooks for Claude Code expect. Messages have
+the form of Anthropic's Messages API, both in events and in the answers of hooks.
 
-The tables of Claude Code's words are those of its hooks reference
-(https://code.claude.com/docs/en/hooks).
+The tables of Claude Code's names follow its hooks reference (https://code.claude.com/docs/en/hooks).
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     "grep": {"ignore_case": "-i", "context": "-C"},
     "plan": {"entries": "todos"},
 }
-"""Claude Code's keys of arguments, by our tool and our key. Those of `edit` differ in more than their names."""
+"""Claude Code's argument keys, by our tool and our key. The arguments of `edit` also differ in structure."""
 EDIT_KEYS = {"old_text": "old_string", "new_text": "new_string", "replace_all": "replace_all"}
 
 _EVENTS = {ours: theirs for theirs, ours in ALIASES.items()}
@@ -61,10 +60,10 @@ _ENDS = {"close": ("other",), "delete": ("other",), "exit": ("prompt_input_exit"
 
 
 async def payload(event: HookEvent) -> JsonObject:
-    """Return the event as JSON; writes the transcript that it names.
+    """Return the event as JSON, after writing the transcript that it names.
 
-    `tool_name` is Claude Code's name of the tool and `tool` is ours. `source` and the `reason` of a session's end are
-    our words.
+    `tool_name` is Claude Code's name of the tool and `tool` is ours. `source` and the `reason` of a session's end have
+    our values.
     """
     at = event.at
     messages: list[JsonValue] = [as_json(message) for message in at.messages]
@@ -85,7 +84,7 @@ async def payload(event: HookEvent) -> JsonObject:
 
 
 def _details(event: HookEvent) -> JsonObject:
-    """Return the keys that the event alone has."""
+    """Return the keys that are specific to the event."""
     match event:
         case SessionStart(source=source):
             return {"source": source}
@@ -121,10 +120,10 @@ def _details(event: HookEvent) -> JsonObject:
 
 
 def _response(event: AfterToolCall) -> JsonObject:
-    """Return what Claude Code's tools answer with, as far as there is something that corresponds."""
+    """Return the result in the form of Claude Code's tools, as far as there are equivalents."""
     response: JsonObject = {"success": not event.is_error, "content": event.text}
     if event.tool == "shell":
-        # What the command itself has printed; a terminal's streams come together.
+        # The command's own output. A terminal merges both streams.
         raw = event.raw_output if isinstance(event.raw_output, dict) else {}
         stdout = raw.get("stdout", raw.get("output", event.text))
         response |= {"stdout": stdout, "stderr": raw.get("stderr", ""), "interrupted": False}
@@ -141,7 +140,7 @@ def _trigger(reason: str) -> str:
 
 
 def names_to_match(event: HookEvent) -> frozenset[str]:
-    """Return what a matcher is compared with: our word and Claude Code's."""
+    """Return the names that a matcher is compared with: ours and Claude Code's."""
     match event:
         case BeforeToolCall() | AfterToolCall():
             multiple = ("MultiEdit",) if event.tool == "edit" else ()
@@ -159,8 +158,8 @@ def names_to_match(event: HookEvent) -> frozenset[str]:
 def with_claude_keys(tool: str, arguments: JsonObject, cwd: str) -> JsonObject:
     """Return a call's arguments with Claude Code's keys added to ours; paths under its keys are absolute.
 
-    Of several edits in one call, the old texts and the new ones are joined by line ends, so that a hook that looks for
-    something in them sees all.
+    The old and the new texts of several edits in one call are joined with line ends, so that a hook that searches them
+    sees all of them.
     """
     both = dict(arguments)
     for ours, theirs in KEYS.get(tool, {}).items():
@@ -177,13 +176,13 @@ def with_claude_keys(tool: str, arguments: JsonObject, cwd: str) -> JsonObject:
 _Part: TypeAlias = Text | Image | ToolCall | ToolResult
 
 _STORED = "sha256:"
-"""Prefix of the name under which the bytes of an image are kept."""
+"""Prefix of the name under which an image's bytes are stored."""
 _STORED_NAME = re.compile(rf"{_STORED}[0-9a-f]{{64}}")
 _KINDS: dict[str, tuple[type, ...]] = {"user": (Text, Image, ToolResult), "assistant": (Text, ToolCall)}
 
 
 def as_json(message: Message) -> JsonObject:
-    """Return a message as `{"role", "content"}`; a tool's result is the user's, and text alone is a string."""
+    """Return a message as `{"role", "content"}`. A tool result has the role `user`, and a single text is a string."""
     blocks = blocks_of(message)
     only = blocks[0] if len(blocks) == 1 else {}
     content: JsonValue = only["text"] if only.get("type") == "text" else [*blocks]
@@ -191,7 +190,7 @@ def as_json(message: Message) -> JsonObject:
 
 
 def blocks_of(message: Message) -> list[JsonObject]:
-    """Return a message's content as blocks. What an editor attached is in them as models read it."""
+    """Return a message's content as blocks. Attachments from the editor are included in the form that models see."""
     match message:
         case UserMessage():
             return [_block(part) for part in user_parts(message.parts, images=True, stored=True)]
@@ -221,14 +220,14 @@ def _block(part: Text | Image | Thinking | ToolCall) -> JsonObject:
 
 
 def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
-    """Return the messages that a hook gives for a whole conversation. Thinking is left out: no provider takes it from
-    others.
+    """Parse the messages with which a hook replaces a conversation. Thinking is dropped, since no provider accepts
+    another's.
 
-    :param key: where they stand in its answer.
-    :raises HookError: no model could be sent them; says which, and why.
+    :param key: the key of the messages in the hook's answer.
+    :raises HookError: if a model would not accept them; the message says where and why.
     """
     messages: list[Message] = []
-    waiting: list[str] = []  # calls without a result so far
+    waiting: list[str] = []  # calls that have no result yet
     known: set[str] = set()
     for index, value in enumerate(values):
         place = f"{key}.{index}"

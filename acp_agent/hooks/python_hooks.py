@@ -1,5 +1,4 @@
-"""Hooks that are written in Python: the decorator `hook`, and how files and installed packages with such functions are
-loaded."""
+"""Hooks written in Python: the decorator `hook`, and loading of files and installed packages that use it."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome
 from acp_agent.patterns import PatternError, compile_pattern
 
 ENTRY_POINTS = "acp_agent.hooks"
-"""Group of entry points: each is a function that `hook` has marked, or a module with some."""
+"""The entry point group. Each entry point is a function marked with `hook`, or a module with such functions."""
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
 F = TypeVar("F", bound=Function)
@@ -38,18 +37,18 @@ _MARK = "__acp_agent_hooks__"
 def hook(
     *events: str, matcher: str = "", time_limit: float = TIME_LIMIT, on_error: OnError = "ask"
 ) -> Callable[[F], F]:
-    """Make a function a hook. It is called with the event and the `Services`, and returns an `Outcome`, or None.
+    """Make a function a hook. It is called with the event and the `Services`, and returns an `Outcome` or None.
 
-    An `async` function is awaited and cancelled at its time limit. A plain one runs in a thread of its own, which
-    cannot be killed: at its time limit it is abandoned, and its result is ignored. The function itself is unchanged,
-    so that a test can call it.
+    An `async` function is awaited and cancelled at its time limit. Other functions run in a worker thread, which cannot
+    be killed: at the time limit it is abandoned and its result is ignored. The decorator does not change the function,
+    so tests can call it directly.
 
     :param events: names of events, ours or Claude Code's.
     :param matcher: see `acp_agent.hooks.contract.matches`.
-    :param time_limit: seconds that it may take.
-    :param on_error: what a failure means: `ask`, that the user is asked about the call; `allow`, that it wants nothing;
-        `block`, that what it was asked about may not happen.
-    :raises HookError: one of these is impossible.
+    :param time_limit: in seconds.
+    :param on_error: what happens if the hook fails. `ask`: the user is asked about the call; `allow`: nothing; `block`:
+        the action is refused.
+    :raises HookError: if an argument is invalid.
     """
     names, unknown = events_named(events)
     if unknown:
@@ -73,17 +72,17 @@ def hook(
 
 
 def _hooks_of(value: object) -> tuple[Hook, ...]:
-    """Return the hooks that `hook` has made of a function; none of anything else."""
+    """Return the hooks that `hook` has attached to a function; nothing for any other value."""
     return cast("tuple[Hook, ...]", getattr(value, _MARK, ()) if inspect.isroutine(value) else ())
 
 
 async def _call(function: Function, event: HookEvent, services: Services) -> Outcome:
     """Call the function of a hook.
 
-    :raises HookError: it returned something else than an outcome as it should be, or wanted to end the process.
+    :raises HookError: if it returned something other than a valid outcome, or tried to exit the process.
     """
     if isinstance(event, BeforeToolCall | AfterToolCall):
-        event = replace(event, input=deepcopy(event.input))  # what it changes in them is no outcome
+        event = replace(event, input=deepcopy(event.input))  # changing the arguments in place has no effect
     answer: object
     try:
         if inspect.iscoroutinefunction(function):
@@ -112,14 +111,14 @@ async def _call(function: Function, event: HookEvent, services: Services) -> Out
 
 
 def load(path: Path, origin: Origin) -> Found:
-    """Run a Python file, and return the hooks that are defined in it, in their order.
+    """Run a Python file and return the hooks that it defines, in order.
 
-    The file's text is executed without writing bytecode to disk. Each call executes it anew, so that its module's
-    globals belong to one session.
+    The file is executed without writing bytecode to disk. Each call executes it again, so every session has its own
+    module globals.
 
     :param path: absolute.
     """
-    name = f"acp_agent_hooks:{path}"  # nothing that can be imported has such a name
+    name = f"acp_agent_hooks:{path}"  # no importable module can have such a name
     module = ModuleType(name)
     module.__file__ = str(path)
     try:
@@ -127,7 +126,7 @@ def load(path: Path, origin: Origin) -> Found:
         if text is None:
             raise DocumentError("does not exist")
         code = compile(text, str(path), "exec", dont_inherit=True)
-        sys.modules[name] = module  # dataclasses and annotations look their module up there
+        sys.modules[name] = module  # dataclasses and annotations look up their module there
         exec(code, vars(module))
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
@@ -144,8 +143,8 @@ def load(path: Path, origin: Origin) -> Found:
 
 @cache
 def installed() -> Found:
-    """Return the hooks of installed packages, which are the user's own choice, and an error for each entry point
-    without any. They are looked for once in a process."""
+    """Return the hooks of installed packages, which count as the user's own, and an error for each entry point without
+    hooks. The process looks for them only once."""
     from importlib.metadata import entry_points
 
     found: list[Found] = []
@@ -162,9 +161,9 @@ def installed() -> Found:
 
 
 def _marked(values: Iterable[object], origin: Origin, source: str, hint: str, file: Path | None = None) -> Found:
-    """Return the hooks among some values; a function with two names is one.
+    """Return the hooks among some values. A function with two names counts once.
 
-    :param hint: what is wrong where there are none.
+    :param hint: the error message if there are none.
     """
     functions = {id(value): value for value in values if _hooks_of(value)}.values()
     made = (each for function in functions for each in _hooks_of(function))
@@ -173,7 +172,7 @@ def _marked(values: Iterable[object], origin: Origin, source: str, hint: str, fi
 
 
 def _reason(error: BaseException, path: str = "") -> str:
-    """Return why a file or a package could not be loaded, with the file's innermost line that took part."""
+    """Return why a file or a package could not be loaded, with the innermost line of the file in the traceback."""
     if isinstance(error, DocumentError):
         return located(error.message, source=path, line=error.line)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]

@@ -1,4 +1,4 @@
-"""Rules: hooks that are written down as YAML, when they fire and what should happen then."""
+"""Rules: hooks written as YAML, which say when they fire and what happens then."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ RULE_POSSIBLE: dict[str, tuple[EventName, ...]] = {
     "notice": POSSIBLE["systemMessage"],
     "stop": POSSIBLE["continue: false"],
 }
-"""The events at which a rule can do what."""
+"""The events at which each key of `then` is possible."""
 _KNOWN_AT: dict[str, EventName] = {
     "source": "session_start",
     "reason": "before_compaction",
     "prompt": "user_message_send",
 }
-"""Conditions that say something at one event alone."""
+"""Conditions that are known at only one event."""
 _CALLED: frozenset[EventName] = frozenset({"after_tool_call"})
 _COMMAND = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^;&|\n()'"\\])+""", re.DOTALL)
-"""One of the commands of a line, which the shell would cut outside of quotes."""
+"""Matches one of the commands of a line, which the shell separates outside quotes."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-# --- what a file says ---
+# --- the contents of a file ---
 
 
 def _share(value: object) -> float:
@@ -91,7 +91,7 @@ def _action(value: object) -> object:
 
 
 class _OrOne:
-    """Adds to the JSON Schema of a list the single value that `listed` takes as well."""
+    """Adds the single value that `listed` also accepts to the JSON Schema of a list."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         several = handler(schema)
@@ -142,14 +142,14 @@ class When(_Section):
 
     @property
     def about_calls(self) -> bool:
-        """Return whether any of them is one on a call."""
+        """Return whether any condition is about tool calls."""
         return bool(self.tool or self.path or self.command)
 
     def hold(self, event: HookEvent, *, called: bool, idle: float | None) -> bool:
-        """Return whether all of them do.
+        """Return whether all conditions hold.
 
-        :param called: whether a call that they are about has succeeded since the rule fired last.
-        :param idle: seconds since the rule fired last; None where it has not fired.
+        :param called: whether a matching call has succeeded since the rule last fired.
+        :param idle: seconds since the rule last fired; None if it has not fired.
         """
         return (
             (self.usage is None or event.at.usage.share >= self.usage)
@@ -162,7 +162,7 @@ class When(_Section):
         )
 
     def fit(self, call: Call) -> bool:
-        """Return whether those on calls hold for this one."""
+        """Return whether the conditions about tool calls hold for this call."""
         line = str(call.input.get("command") or "") if call.tool == "shell" else ""
         return (
             (not self.tool or _fits(call.tool, self.tool))
@@ -176,7 +176,7 @@ def _fits(text: str, globs: Sequence[str]) -> bool:
 
 
 def _paths_fit(call: Call, wildcards: Sequence[str]) -> bool:
-    """Return whether a path of a call matches, relative to the session's folder, as written or with links followed."""
+    """Return whether a path of a call matches, relative to the session's folder, as written or with links resolved."""
     pattern, cwd = compile_wildcards(wildcards), call.at.cwd
     written = [(path, cwd) for path in call.paths]
     real = [(os.path.realpath(path), os.path.realpath(folder)) for path, folder in written]
@@ -225,9 +225,9 @@ class Rule(_Section):
 
 
 def load(path: Path, origin: Origin) -> Found:
-    """Read a file with a rule, or with a list of them.
+    """Read a file with a rule or a list of rules.
 
-    :returns: the rules, and an error with file, line and key for each that is wrong.
+    :returns: the rules, and an error with file, line and key for each invalid rule.
     """
     hooks: list[Hook] = []
     errors: list[HookError] = []
@@ -259,7 +259,7 @@ def load(path: Path, origin: Origin) -> Found:
 def _events(rule: Rule, document: Document) -> frozenset[EventName]:
     """Return the events of a rule.
 
-    :raises DocumentError: there is no such event, or what the rule says of it is not possible there.
+    :raises DocumentError: if an event does not exist, or a condition or action of the rule is not possible there.
     """
     events, unknown = events_named(rule.on)
     if unknown:
@@ -302,10 +302,10 @@ def _outcome(then: Then, document: Document) -> Outcome:
 
 @dataclass(slots=True, eq=False)
 class _BoundRule:
-    """A rule in a session, with what it remembers of it.
+    """A rule in a session, with its state.
 
-    :ivar clock: seconds that never go back.
-    :ivar called: whether a call that the rule is about has succeeded since it fired last.
+    :ivar clock: returns a monotonic time in seconds.
+    :ivar called: whether a matching call has succeeded since the rule last fired.
     """
 
     on: frozenset[EventName]
@@ -317,11 +317,11 @@ class _BoundRule:
 
     @property
     def events(self) -> frozenset[EventName]:
-        """Return the events at which it may fire, and those of the calls that it has to know of for that."""
+        """Return the events at which the rule may fire, plus `after_tool_call` if it has to track calls."""
         return self.on | _CALLED if self.when.about_calls and not self.on <= OF_CALLS else self.on
 
     async def run(self, event: HookEvent, services: Services) -> Outcome:
-        """Return what it wants, where it fires; otherwise remember a call that it is about."""
+        """Return the rule's outcome if it fires. Otherwise remember whether a matching call succeeded."""
         now = self.clock()
         idle = None if self.fired_at is None else now - self.fired_at
         if event.name in self.on and self.when.hold(event, called=self.called, idle=idle):
