@@ -1,5 +1,5 @@
-"""Recipes: Markdown files with YAML front matter, each a slash command in the editor and a name for `run -r`.
+"""Recipes: Markdown files with YAML front matter. Each is a slash command in the editor and a name for `run -r`.
 
-The names of handlers, tools, strategies and providers that a file may use are given as `Known`. Importing this package
-loads neither yaml, pydantic nor jinja2.
+`Known` holds the names of handlers, tools, strategies and providers that a file may use. Importing this package does
+not load yaml, pydantic or jinja2.
 """

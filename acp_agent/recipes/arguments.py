@@ -1,7 +1,7 @@
 """The command line after a recipe's name: leading arguments such as `depth=3 topic="two words"`, and the rest.
 
-Only names that the recipe declares are arguments, and only in front: a sentence that holds an `=` stays a sentence. The
-rest is put in for `$ARGUMENTS`, and its words for `$1` to `$9`.
+Only names that the recipe declares are arguments, and only at the beginning, so a sentence may contain an `=`. The rest
+replaces `$ARGUMENTS`, and its words replace `$1` to `$9`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _ARGUMENT = re.compile(
     (?:\s+|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
-# `$10`, `$1.50` and `$1,000` are amounts, and a backslash keeps a placeholder as it is.
+# `$10`, `$1.50` and `$1,000` are amounts of money, and a backslash escapes a placeholder.
 _PLACEHOLDER = re.compile(r"(?P<kept>\\(?=\$(?:ARGUMENTS\b|[1-9])))?\$(?:ARGUMENTS\b|(?P<number>[1-9])(?!\d|[.,]\d))")
 
 
 def split_arguments(command: str, declared: Collection[str], line: str) -> tuple[dict[str, str], str]:
-    """Take the arguments off the front of a command line.
+    """Split the leading arguments from a command line.
 
-    A value is one word, or stands in quotes as in a shell: nothing is special between single ones, and a backslash
-    takes the next character as it is between double ones. A quote that is not closed is part of a word.
+    A value is one word, or quoted as in a shell: nothing is special between single quotes, and between double quotes a
+    backslash escapes the next character. An unclosed quote is part of a word.
 
-    :param command: what has these arguments, such as "the recipe `review`".
-    :param declared: their names.
-    :param line: what was typed behind the command's name.
-    :returns: values by name, and the rest: from the first word on that is no argument.
-    :raises InvalidParamsError: an argument is given twice.
+    :param command: name of the command for messages, such as "the recipe `review`".
+    :param declared: names of the arguments.
+    :param line: the text after the command's name.
+    :returns: values by name, and the rest, beginning with the first word that is not an argument.
+    :raises InvalidParamsError: if an argument is given twice.
     """
     values: dict[str, str] = {}
     position = 0
@@ -49,15 +49,15 @@ def split_arguments(command: str, declared: Collection[str], line: str) -> tuple
 
 
 def join_arguments(values: Mapping[str, str], rest: str) -> str:
-    """Return the command line that `split_arguments` reads these from, for a recipe that declares them."""
+    """Return a command line that `split_arguments` splits into these values and this rest."""
     quoted = ((name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in values.items())
     return " ".join([*(f'{name}="{value}"' for name, value in quoted), rest]).strip()
 
 
 def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
-    """Read words of the form `NAME=VALUE`, each an argument of the recipe.
+    """Parse words of the form `NAME=VALUE` as arguments of the recipe.
 
-    :raises InvalidParamsError: one has another form, names no argument, or one that is given already.
+    :raises InvalidParamsError: if a word has another form, or its name is unknown or given twice.
     """
     known = [argument.name for argument in recipe.arguments]
     values: dict[str, str] = {}
@@ -74,9 +74,9 @@ def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
 
 
 def missing_arguments(recipe: Recipe, given: Collection[str]) -> tuple[Argument, ...]:
-    """Return the arguments without which a recipe cannot be rendered.
+    """Return the required arguments that have neither a value nor a default.
 
-    :param given: names of those that have a value.
+    :param given: names of the arguments that have a value.
     """
     return tuple(
         argument
@@ -86,7 +86,7 @@ def missing_arguments(recipe: Recipe, given: Collection[str]) -> tuple[Argument,
 
 
 def words_of(typed: str) -> list[str]:
-    """Split what was typed as a shell does; at spaces alone where a quote is not closed."""
+    """Split a typed text as a shell does, or at white space if a quote is not closed."""
     try:
         return shlex.split(typed)
     except ValueError:
@@ -94,10 +94,10 @@ def words_of(typed: str) -> list[str]:
 
 
 def pieces(text: str, *, positions: bool) -> Iterator[str | int]:
-    """Cut a text at its placeholders.
+    """Split a text at its placeholders.
 
-    :param positions: whether `$1` to `$9` are some.
-    :returns: texts, and 0 for `$ARGUMENTS`, 1 to 9 for the words.
+    :param positions: whether `$1` to `$9` are placeholders.
+    :returns: texts, and numbers for placeholders: 0 for `$ARGUMENTS`, 1 to 9 for the words.
     """
     done = 0
     for found in _PLACEHOLDER.finditer(text):
@@ -110,7 +110,7 @@ def pieces(text: str, *, positions: bool) -> Iterator[str | int]:
 
 
 def fill(text: str, typed: str) -> str:
-    """Put what was typed in for the placeholders of a text, once: a placeholder in it stays as it is."""
+    """Replace the placeholders of a text with the typed text. Placeholders in the typed text are not replaced."""
     words = [typed, *words_of(typed), *[""] * 9]
     return "".join(piece if isinstance(piece, str) else words[piece] for piece in pieces(text, positions=True))
 

@@ -1,7 +1,7 @@
-"""Commands that were written for Claude Code, read and rendered as recipes.
+"""Commands written for Claude Code, parsed and rendered as recipes.
 
 Keys that this agent does not support are ignored and logged. The front matter is read line by line, since many such
-files are not valid YAML. Their text is not a template.
+files are not valid YAML. The text is not a template.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from acp_agent.recipes.model import MCP_TOOL, CommandError, Known, Origin, Recip
 from acp_agent.recipes.parser import digest, first_line, split
 
 ALWAYS_ALLOWED = ("ask_user", "glob", "grep", "list", "plan", "read", "recall")
-"""Tools that such a command need not name."""
+"""Tools that a command may use without naming them."""
 LOOKING = (
     *("git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *"),
     *("git branch --show-current", "git rev-parse *", "!git --output", "!git --ext-diff", "!git --textconv"),
     *("!git diff --no-ind*", "!git diff /*", "!git diff ~*", "!git diff *../*", "!git diff ..", "!git diff */.."),
 )
-"""Commands that such a text may run in addition to its `allowed-tools`: Claude Code runs them without asking, and
-published files rely on it."""
+"""Commands that the text may run in addition to its `allowed-tools`. Claude Code runs them without asking, and
+published files rely on that."""
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
 _TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]{0,500}+)\)|[^\s\w,\]\"'#])?")
@@ -38,15 +38,15 @@ _log = logging.getLogger(__name__)
 
 
 def command_name(name: str) -> str:
-    """Return a file's name in lower-case letters, without spaces and dots."""
+    """Return a file's name in lower case, with hyphens instead of spaces and dots."""
     return "-".join(name.lower().replace(".", " ").split())
 
 
 def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: Known) -> Recipe:
-    """Make a recipe of a command's file.
+    """Parse a command's file into a recipe.
 
-    :raises DocumentError: it has no text.
-    :raises RecipeError: its limit of commands cannot be understood.
+    :raises DocumentError: if the file has no text.
+    :raises RecipeError: if its `allowed-tools` limit commands in a way that cannot be understood.
     """
     front_matter, body, body_line = split(text)
     keys = _keys(front_matter or "")
@@ -72,12 +72,12 @@ def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: 
 def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None) -> Iterator[str]:
     """Yield the text of a command piece by piece.
 
-    !`command` is what that command prints, where the recipe may run it and it needs no shell; else, and where it has a
-    placeholder, it stays, for the model to run.
+    !`command` is replaced by the command's output if the recipe may run the command, and it needs no shell and has no
+    placeholder. Otherwise it stays in the text, and the model can run it.
 
-    :param typed: all that stands behind the command's name.
+    :param typed: the text after the command's name.
     :param shell: see `Surroundings.shell`; None runs nothing.
-    :raises RecipeError: a command failed; names file and line.
+    :raises RecipeError: if a command failed, with file and line.
     """
     done = 0
     for found in _COMMAND.finditer(recipe.body):
@@ -97,15 +97,14 @@ def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None)
 
 
 def _command_words(command: str) -> list[str]:
-    """Return the words of a command line that needs no shell, and into which nothing is put that was typed; nothing for
-    another one."""
+    """Return the words of a command line, or nothing if it needs a shell or contains a placeholder."""
     if not _SHELL_SYNTAX.isdisjoint(command):
         return []
     try:
         words = shlex.split(command)
     except ValueError:
         return []
-    return [] if words and "=" in words[0] else words  # it may set a variable
+    return [] if words and "=" in words[0] else words  # may be a variable assignment
 
 
 def _keys(front_matter: str) -> dict[str, list[str]]:
@@ -128,7 +127,7 @@ def _text(lines: Collection[str]) -> str:
 
 
 def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """Return the tools that may run, and the patterns of the commands that the shell may."""
+    """Return the tools that may run, and the patterns of the commands that the shell tool may run."""
     tools = {name for name in ALWAYS_ALLOWED if known.tools is None or name in known.tools}
     patterns: list[str] = []
     for found in _TOOL.finditer(", ".join(line.removeprefix("- ") for line in lines)):
@@ -147,7 +146,7 @@ def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[
                 f"all, or as in `{name}(git log:*)`",
                 source=str(source),
             )
-        # `git add:*` is `git add` with or without anything behind it.
+        # `git add:*` means `git add` with or without arguments.
         patterns += [command or "*", f"{command} *"] if (limit or "").strip().endswith(":*") else [command or "*"]
     return tuple(sorted(tools)), tuple(dict.fromkeys(patterns)) if "shell" in tools else None
 

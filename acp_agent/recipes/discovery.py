@@ -1,7 +1,7 @@
-"""Discovery of recipes: their folders, the files in them, which file takes precedence, and errors in the others.
+"""Discovery of recipes: their folders and files, precedence between files, and errors in files.
 
-Everything here reads from disk; call it in a worker thread. A cloned repository is untrusted, so depth and number of
-folders are limited, and a project's links may not lead out of it.
+Everything here reads from disk, so call it in a worker thread. A cloned repository is untrusted, so the depth and
+number of folders are limited, and a project's symbolic links may not lead out of the project.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from acp_agent.recipes.template import check
 
 SUFFIX = ".md"
 MAX_DEPTH = 4
-"""Folders in folders."""
+"""Maximum depth of nested folders."""
 MAX_FILES = 500
-"""In one folder with all that are in it."""
+"""Maximum number of files in one folder, including its subfolders."""
 MAX_NOTICES = 10
-"""Files and folders of one folder that are reported as left out; an untrusted folder may hold very many."""
+"""Maximum number of skipped files and folders to report for one folder. An untrusted folder may contain very many."""
 UNTRUSTED = "Came with this project, and runs once you have trusted it"
-"""Description of a recipe whose file is not read before the user has trusted it."""
+"""Description of a recipe whose file is not read until the user has trusted it."""
 PACKAGE = Path(__file__).parents[1]
 
 Form: TypeAlias = Literal["recipe", "claude"]
@@ -43,9 +43,9 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class RecipeFolder:
-    """A folder with recipes; need not exist.
+    """A folder with recipes, which may be missing.
 
-    :ivar form: whether its files are recipes, or commands as Claude Code reads them.
+    :ivar form: whether its files are recipes, or commands for Claude Code.
     """
 
     origin: Origin
@@ -62,10 +62,10 @@ class RecipeFolder:
 class RecipeLibrary:
     """The recipes of a session.
 
-    :ivar recipes: by name, in alphabetical order.
+    :ivar recipes: the recipes by name, in alphabetical order.
     :ivar errors: one for each file or folder that could not be used.
-    :ivar untrusted: those of a project that the user has not trusted, by name. They replace none of `recipes`, and
-        nothing of their text is known.
+    :ivar untrusted: recipes of a project that the user has not trusted, by name. They do not replace any of `recipes`,
+        and their text is not read.
     """
 
     recipes: Mapping[str, Recipe]
@@ -80,13 +80,13 @@ class RecipeLibrary:
         reserved: Collection[str] = (),
         trusted: Callable[[Path], str | None] | None = None,
     ) -> RecipeLibrary:
-        """Read the files of these folders; a later one replaces what an earlier one has of the same name.
+        """Read the files of these folders. Recipes in later folders replace those of the same name in earlier ones.
 
-        A file that cannot be used is reported, and leaves the recipe that it was to replace in use.
+        A file that cannot be used is reported, and the recipe that it would have replaced stays in use.
 
-        :param reserved: names of commands that no recipe may take.
-        :param trusted: returns the SHA-256, in hex, of the text that may be used of a project's file; None where the
-            file may not be read. None in its place trusts all.
+        :param reserved: names of commands that no recipe may have.
+        :param trusted: returns the hexadecimal SHA-256 of the trusted text of a project's file, or None if the file may
+            not be read. If this is None, all files are trusted.
         """
         recipes: dict[str, Recipe] = {}
         untrusted: dict[str, Recipe] = {}
@@ -100,7 +100,7 @@ class RecipeLibrary:
                     recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
                 except RecipeError as error:
                     if folder.form == "claude" and isinstance(error.__cause__, DocumentError):
-                        _log.info("left out: %s", error)  # what cannot be used here is no mistake in it
+                        _log.info("left out: %s", error)  # a file that is only unusable here is not faulty
                     else:
                         errors.append(error)
                 else:
@@ -108,17 +108,17 @@ class RecipeLibrary:
         return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
 
     def get(self, name: str) -> Recipe | None:
-        """Return the recipe of this name, if there is one: `github/pr`, or `github:pr` as editors are told it."""
+        """Return the recipe of this name, if there is one: `github/pr`, or `github:pr` as in editors."""
         return self.recipes.get(name.replace(":", "/"))
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return what the user should be told of recipes that can be used."""
+        """Return notices for the user about recipes that can be used."""
         return tuple(recipe.notice for recipe in self.recipes.values() if recipe.notice)
 
     @property
     def known(self) -> Mapping[str, Recipe]:
-        """Return all recipes by name, also those that are not trusted yet."""
+        """Return all recipes by name, including untrusted ones."""
         return dict(sorted({**self.untrusted, **self.recipes}.items()))
 
 
@@ -129,7 +129,7 @@ def builtin_recipes_dir() -> Path:
 
 
 def is_recipe_name(name: str) -> bool:
-    """Return whether a file could give a recipe this name: `github/pr`."""
+    """Return whether a recipe could have this name, such as `github/pr`."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -143,12 +143,12 @@ def read_recipe(
 ) -> Recipe:
     """Read one file.
 
-    :param folder: the folder of recipes that it is in.
-    :param name: its name there: `github/pr` for `github/pr.md`.
-    :param reserved: names of commands that no recipe may take.
-    :param trusted: SHA-256, in hex, of the one text that may be used; empty for any, None for none.
-    :returns: without a text and a digest where it may not be used.
-    :raises RecipeError: it cannot be used; names the file, and the line where there is one.
+    :param folder: the recipe folder that contains it.
+    :param name: its name in the folder: `github/pr` for `github/pr.md`.
+    :param reserved: names of commands that no recipe may have.
+    :param trusted: hexadecimal SHA-256 of the only text that may be used; empty for any text, None for none.
+    :returns: the recipe; without text and digest if the text may not be used.
+    :raises RecipeError: if the file cannot be used, with the file and, if known, the line.
     """
     try:
         name = _name(folder, name, known, reserved)
@@ -159,7 +159,7 @@ def read_recipe(
             raise DocumentError("is a link to a file that does not exist")
         parse = parse_command if folder.form == "claude" else parse_recipe
         recipe = parse(text, name=name, source=path, origin=folder.origin, known=known)
-        if folder.origin != "builtin":  # without them most sessions need no Jinja2
+        if folder.origin != "builtin":  # skipping built-in recipes spares most sessions from importing Jinja2
             check(recipe)
         return recipe
     except RecipeError:
@@ -167,15 +167,15 @@ def read_recipe(
     except DocumentError as error:
         message = f"{error.key}: {error.message}" if error.key else error.message
         raise RecipeError(message, source=str(path), line=error.line) from error
-    except Exception as error:  # one file must not take the others with it
+    except Exception as error:  # one bad file must not affect the others
         _log.exception("the recipe %s could not be read", path)
         raise RecipeError(f"cannot be read ({type(error).__name__}: {error})", source=str(path)) from error
 
 
 def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[str]) -> str:
-    """Return the name of the recipe that a file gives.
+    """Return the name of the recipe in a file.
 
-    :raises DocumentError: no recipe can have it.
+    :raises DocumentError: if no recipe can have this name.
     """
     if folder.form == "claude":
         name = command_name(name)
@@ -191,9 +191,9 @@ def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[st
 
 
 def listing(folder: RecipeFolder) -> tuple[Mapping[str, Path], tuple[tuple[Path, str], ...]]:
-    """List the Markdown files of a folder and of those in it, without hidden ones and READMEs.
+    """List the Markdown files of a folder and its subfolders, without hidden files and READMEs.
 
-    :returns: paths by name, `github/pr` for `github/pr.md`, in alphabetical order; and what is left out, and why.
+    :returns: paths by name (`github/pr` for `github/pr.md`) in alphabetical order, and skipped paths with the reason.
     """
     files: dict[str, Path] = {}
     unread: list[tuple[Path, str]] = []
@@ -221,7 +221,7 @@ def listing(folder: RecipeFolder) -> tuple[Mapping[str, Path], tuple[tuple[Path,
 
 
 def signature(folders: Iterable[RecipeFolder]) -> Hashable:
-    """Return a value that differs when a file was added, changed or removed."""
+    """Return a value that changes when a file is added, changed or removed."""
     found = ((folder, *listing(folder)) for folder in folders)
     return tuple(
         (folder, unread, *((path, file_signature(path)) for path in files.values())) for folder, files, unread in found

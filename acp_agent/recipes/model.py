@@ -1,6 +1,6 @@
-"""Recipes as plain data, and the keys of their front matter; `parser` checks how these combine.
+"""Recipes as plain data, and the keys of their front matter. `parser` checks combinations of keys.
 
-The docstrings below the fields are the words of the JSON Schema and of the documentation's tables.
+The docstrings below the fields appear in the JSON Schema and in the documentation's tables.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
 
 FENCE = "---"
-"""The line before and behind the front matter."""
+"""The line before and after the front matter."""
 MCP_TOOL = "mcp__"
-"""The beginning of the names of MCP servers' tools, which are known when the servers have started."""
+"""Prefix of the names of MCP servers' tools, which are unknown until the servers have started."""
 SWAP_HANDLER = "swap_context"
-"""The handler that makes a compaction of a recipe's answer."""
+"""The handler that replaces the conversation with a recipe's answer."""
 EXTERNAL = "external"
-"""Stands in a list of handlers for all hooks that are not the recipe's."""
+"""Entry in a list of handlers that represents all hooks other than the recipe's."""
 RESERVED_NAMES = ("instructions", "arguments")
-"""Both stand for the rest of the command line in a template."""
+"""In a template, both names mean the rest of the command line."""
 PLACE_NAMES = ("conversation_id", "cwd", "date", "git", "shell")
-"""Names that a template may use in addition to its arguments."""
+"""Other names that a template may use in addition to its arguments."""
 
 
 class CommandError(Exception):
-    """A command of a recipe's text could not be run, or failed; names the command and says why."""
+    """Raised if a command in a recipe's text could not be run or failed. The message says which and why."""
 
 
 class RefusedCommandError(CommandError):
-    """A command of a recipe's text is none of those that the recipe may run."""
+    """Raised if a recipe may not run a command in its text."""
 
 
 @frozen
@@ -50,10 +50,10 @@ class Surroundings:
     """The values and functions that a recipe's text may use in addition to its arguments; see `PLACE_NAMES`.
 
     :ivar cwd: absolute path of the session's folder.
-    :ivar date: today, as in 2026-03-31.
+    :ivar date: today's date, such as 2026-03-31.
     :ivar git: has `branch`, `head`, `root` and `dirty`.
-    :ivar shell: runs a command and returns what it prints; raises `CommandError`.
-    :ivar close: ends the command that runs, and runs no other.
+    :ivar shell: runs a command and returns its output; raises `CommandError`.
+    :ivar close: stops the running command and prevents further ones.
     """
 
     conversation_id: str
@@ -66,14 +66,13 @@ class Surroundings:
 
 @frozen
 class Known:
-    """What a recipe's front matter is checked against.
+    """The names against which a recipe's front matter is checked.
 
-    :ivar handlers: by event that a recipe may hook into, the handlers that exist for it, each with the model of its
-        parameters.
+    :ivar handlers: maps each event that a recipe may hook into to its handlers, each with the model of its parameters.
     :ivar tools: names that `allowed_tools` may list; None for any.
-    :ivar compacting: names of recipes that must compact.
-    :ivar strategies: returns the names that `compaction.strategy` may take; None for any.
-    :ivar providers: names that `compaction.model` may begin with; None for any.
+    :ivar compacting: names of recipes that must compact the conversation.
+    :ivar strategies: returns the valid values of `compaction.strategy`; None for any.
+    :ivar providers: names with which `compaction.model` may begin; None for any.
     """
 
     handlers: Mapping[str, Mapping[str, type[BaseModel]]]
@@ -96,7 +95,7 @@ def _heading(value: str) -> str:
 
 _TEXT = {"type": ["string", "number", "boolean"], "title": "a text"}
 Words = Annotated[str, Form(schema=_TEXT)]
-"""A text, which is taken as it is written: without quotes, an editor may see a number in it."""
+"""A text that is used exactly as written. If it is not quoted, an editor may take it for a number."""
 OneLine = Annotated[str, Form(_one_line, _TEXT)]
 _Heading = Annotated[str, Form(_heading, {"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})]
 
@@ -150,7 +149,7 @@ class NamedHandler(Section):
 
     @classmethod
     def whole(cls, value: object) -> object:
-        """Return the mapping for a name alone."""
+        """Return the mapping for a handler that is given only by its name."""
         return {"handler": value} if isinstance(value, str) else value
 
 
@@ -189,7 +188,7 @@ class HookSection(Section):
     """what it means when it [fails](hooks.md#failures)"""
 
     def named(self, name: str) -> NamedHandler | None:
-        """Return the first of several handlers that has this name; None where there is none."""
+        """Return the first handler with this name, or None."""
         return next((handler for handler in self.handlers or () if handler.handler == name), None)
 
 
@@ -229,22 +228,22 @@ class FrontMatter(Section):
 class Recipe:
     """One recipe.
 
-    :ivar name: what is typed after the slash; `github/pr` for a file in a folder.
+    :ivar name: the name after the slash; `github/pr` for a file in a folder.
     :ivar description: one line for lists of commands.
     :ivar body: the template, as in the file.
-    :ivar body_line: the line of the file that `body` begins at, from 1.
+    :ivar body_line: the line of the file at which `body` begins, from 1.
     :ivar source: the file.
-    :ivar digest: SHA-256 of the file's text, in hex; tells which version of a recipe has run.
+    :ivar digest: hexadecimal SHA-256 of the file's text; identifies the version of a recipe that has run.
     :ivar allowed_tools: the tools that may run; None for all, empty for none.
     :ivar allowed_commands: patterns of the commands that the shell tool may run; None for all.
-    :ivar hooks: by event, as the recipe names it; each has `handlers`.
-    :ivar model: `provider/model` that its run asks; None for the session's own.
+    :ivar hooks: sections by event, under the recipe's name for the event; each has `handlers`.
+    :ivar model: the `provider/model` for its run; None for the session's own.
     :ivar mode: the permission mode of its run; None for the session's own.
     :ivar version: the author's name for this version; empty if none is given.
-    :ivar hint: what its author says may follow the name; empty where they do not.
-    :ivar is_template: whether its text is one; else only placeholders mean something in it.
-    :ivar compaction: how it wants that done, where its answer takes the place of the conversation.
-    :ivar notice: what the user should be told of the file, which holds all the same: keys that are no longer used.
+    :ivar hint: its author's description of the text to type after the name; may be empty.
+    :ivar is_template: whether its text is a template; otherwise only placeholders are replaced.
+    :ivar compaction: options for the compaction, if its answer replaces the conversation.
+    :ivar notice: a notice for the user about a usable file, such as keys that are no longer used.
     """
 
     name: str
@@ -268,9 +267,9 @@ class Recipe:
 
     @property
     def command(self) -> str:
-        """Return the name as editors are told it: one word without a slash."""
+        """Return the name for editors: one word without a slash."""
         return self.name.replace("/", ":")
 
     def handler(self, name: str) -> NamedHandler | None:
-        """Return the first handler of this name, at any event; None where none is bound."""
+        """Return the first handler of this name at any event, or None if there is none."""
         return next((found for section in self.hooks.values() if (found := section.named(name))), None)

@@ -1,6 +1,6 @@
-"""Parsing of a Markdown file into a `Recipe`: splitting off the front matter, and checking it.
+"""Parses a Markdown file into a `Recipe`: splits off the front matter and checks it.
 
-Mistakes are `DocumentError`s with line and key. `template.check` checks the template.
+Mistakes are reported as `DocumentError` with line and key. `template.check` checks the template.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ MAX_DESCRIPTION = 100
 
 
 def split(text: str) -> tuple[str | None, str, int]:
-    """Cut a file into front matter and body.
+    """Split a file into front matter and body.
 
-    Front matter is there if the first line is `---`, and ends at the next such line.
+    A file has front matter if its first line is `---`. The front matter ends at the next such line.
 
-    :returns: the YAML of the front matter, which begins in line 2, None where there is none; the body, and its line.
-    :raises DocumentError: it is never closed, or there is no text below it.
+    :returns: the YAML of the front matter, which begins in line 2, or None if there is none; the body; and the line at
+        which the body begins.
+    :raises DocumentError: if the front matter is never closed, or there is no text below it.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     begin, front_matter = 0, None
@@ -52,23 +53,23 @@ def split(text: str) -> tuple[str | None, str, int]:
 
 
 def first_line(body: str) -> str:
-    """Return the description of a recipe that does not describe itself."""
+    """Return the default description of a recipe: the first line of its text."""
     line = next(line for line in body.split("\n") if line.strip()).lstrip("# ").strip()
     return line if len(line) <= MAX_DESCRIPTION else line[: MAX_DESCRIPTION - 1].rstrip() + "…"
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a file's text, in hex."""
+    """Return the hexadecimal SHA-256 of a file's text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: Known) -> Recipe:
-    """Make a recipe of a file's text.
+    """Parse a file's text into a recipe.
 
     :param text: the whole file.
-    :param name: the file's name without `.md`, behind the folders that it is in: `github/pr`.
-    :param known: what it may name, and what a recipe of its name must have.
-    :raises DocumentError: it is wrong; with line and key where known.
+    :param name: the file's name without `.md`, after the names of its folders: `github/pr`.
+    :param known: the names that it may use, and the names of recipes that must compact.
+    :raises DocumentError: if the file is invalid, with line and key if known.
     """
     front_matter, body, body_line = split(text)
     document = parse_mapping(front_matter, 2, _is_text) if front_matter else Document({}, {})
@@ -98,7 +99,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
 
 
 def _is_text(place: Place) -> bool:
-    """Return whether a word without quotes is text at this place, also where it looks like a number."""
+    """Return whether an unquoted word is text at this place even if it looks like a number."""
     match place:
         case ("name" | "description" | "version",) | ("defaults", _) | ("arguments", _, "description" | "default"):
             return True
@@ -107,7 +108,7 @@ def _is_text(place: Place) -> bool:
 
 
 def _check_names(document: Document, matter: FrontMatter, name: str, known: Known) -> None:
-    """Refuse the name of another recipe, and those of tools, providers and strategies that do not exist."""
+    """Refuse a name other than the file's, and unknown tools, providers and strategies."""
     if matter.name not in (None, name, name.rpartition("/")[2]):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
         raise document.wrong(message, "name")
@@ -139,7 +140,7 @@ def _arguments(document: Document, matter: FrontMatter) -> tuple[Argument, ...]:
 
 
 def _hook(document: Document, known: Known, event: str, section: HookSection) -> HookSection:
-    """Return the section of one event with its one handler as a list."""
+    """Return the section of one event, with a single handler converted to a list."""
     if event not in known.handlers:
         raise document.wrong(f"no such event; {did_you_mean(event, known.handlers)}", "hooks", event)
     place = ("hooks", event)
@@ -165,7 +166,7 @@ def _hook(document: Document, known: Known, event: str, section: HookSection) ->
 
 
 def _check_handler(document: Document, known: Known, handler: NamedHandler, place: Place) -> None:
-    """Refuse a handler that does not exist for an event, and parameters that it does not have."""
+    """Refuse a handler that does not exist for an event, and invalid parameters."""
     name, names = handler.handler, known.handlers[str(place[1])]
     if name not in names:
         hint = did_you_mean(name, names) if names else "there is none for it"
@@ -177,7 +178,7 @@ def _check_handler(document: Document, known: Known, handler: NamedHandler, plac
 
 
 def _check_swap(document: Document, hooks: Mapping[str, HookSection], name: str, known: Known) -> None:
-    """Refuse a recipe without the hook that its name demands, and keys that do not go with the hook that compacts."""
+    """Refuse a recipe without the hook that its name requires, and keys that conflict with the hook that compacts."""
     if not any(section.named(SWAP_HANDLER) for section in hooks.values()):
         hook = f"`turn_end: {{handler: {SWAP_HANDLER}}}`"
         if name in known.compacting:

@@ -1,7 +1,7 @@
-"""Rendering of a recipe and its arguments into a prompt.
+"""Renders a recipe and its arguments into a prompt.
 
-Templates are untrusted. Jinja2's sandbox denies them access to Python's internals, and `_check` denies operations that
-make a long text of a short one, so that the output can be counted while it is generated.
+Templates are untrusted. Jinja2's sandbox denies access to Python's internals, and `_check` denies operations that turn
+a short text into a long one, so that the output can be counted while it is generated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2.nodes import Template as Tree
 
 MAX_OUTPUT = 256 * 1024
-"""Characters of a prompt, not counting what the user typed."""
+"""Maximum number of characters in a prompt, not counting the user's input."""
 
 _WORD_NAMES = tuple(f"word_{number}_typed" for number in range(1, 10))
 _FILTERS = ("capitalize", "d", "default", "first", "int", "last", "length", "lower", "title", "trim", "upper")
@@ -34,9 +34,9 @@ _OPERATORS = {"Mul": "*", "Pow": "**", "Mod": "%"}
 
 
 def check(recipe: Recipe) -> None:
-    """Refuse a recipe that no arguments could make a prompt of. Loads Jinja2, unless the text is plain.
+    """Check a recipe's template. This imports Jinja2 unless the text has no template syntax.
 
-    :raises RecipeError: the template is wrong; names file and line.
+    :raises RecipeError: if the template is invalid, with file and line.
     """
     if recipe.is_template and any(mark in recipe.body for mark in ("{{", "{%", "{#")):
         with _located_errors(recipe):
@@ -44,18 +44,18 @@ def check(recipe: Recipe) -> None:
 
 
 def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Surroundings | None = None) -> str:
-    """Make the prompt.
+    """Render the prompt.
 
-    The template sees the declared arguments, and the rest of the command line as `instructions` and `arguments`;
-    `$ARGUMENTS` in its text stands for it as well, and `$1` to `$9` for its words. Where it mentions none of these, a
-    rest that is not empty is put below its text, so that nothing typed is lost. All are values: template syntax in them
-    stays text.
+    The template has access to the declared arguments, and to the rest of the command line as `instructions`,
+    `arguments` and `$ARGUMENTS`. `$1` to `$9` are the words of the rest. If the template uses none of these, the rest
+    is appended to its text, so that no input is lost. All are plain values: template syntax in them is not evaluated.
 
-    :param recipe: what to render.
+    :param recipe: the recipe to render.
     :param arguments: values by name.
     :param extra: the rest of the command line.
-    :param around: what else it may ask for; None for nothing.
-    :raises RecipeError: an argument is missing or unknown, a command failed, or the template is wrong.
+    :param around: other values and functions for the template; None for none.
+    :raises InvalidParamsError: if an argument is missing or unknown.
+    :raises RecipeError: if a command failed, or the template is invalid.
     """
     extra = extra.strip()
     values = {**_argument_values(recipe, arguments), **dict.fromkeys(RESERVED_NAMES, extra)}
@@ -111,7 +111,7 @@ def _environment() -> Environment:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    # Prompts are not HTML: nothing is to be escaped.
+    # Prompts are not HTML, so nothing is escaped.
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
@@ -122,22 +122,22 @@ def _environment() -> Environment:
 
 @lru_cache(maxsize=32)
 def _template(body: str, arguments: tuple[str, ...], runs_commands: bool) -> tuple[Template, bool]:
-    """Return a template that was checked and compiled, and whether it says where the rest of the command line goes.
+    """Check and compile a template. Return it, and whether it uses the rest of the command line.
 
-    :param arguments: their names.
-    :param runs_commands: whether the recipe allows any.
+    :param arguments: names of the arguments.
+    :param runs_commands: whether the recipe allows any commands.
     """
     tree = _parse(body, arguments, runs_commands)
     return _environment().from_string(tree), _mentions(tree)
 
 
 def _parse(body: str, arguments: tuple[str, ...], runs_commands: bool) -> Tree:
-    """Parse a template, check it, and put names in for the placeholders in its text."""
+    """Parse a template, check it, and replace the placeholders in its text with names."""
     from jinja2.nodes import Expr, Name, Output, TemplateData
 
     tree = _environment().parse(body)
     _check(tree, arguments, runs_commands)
-    # Where there is no `$1`, or the arguments have names, the numbers are amounts.
+    # Without `$1`, or if the arguments have names, numbers after `$` are amounts of money.
     positions = not arguments and 1 in pieces(body, positions=True)
     for output in tree.find_all(Output):
         nodes: list[Expr] = []
@@ -155,17 +155,17 @@ def _parse(body: str, arguments: tuple[str, ...], runs_commands: bool) -> Tree:
 
 
 def _mentions(tree: Tree) -> bool:
-    """Return whether a template says where the rest of the command line goes."""
+    """Return whether a template uses the rest of the command line."""
     from jinja2.nodes import Name
 
     return any(node.name in (*RESERVED_NAMES, *_WORD_NAMES) for node in tree.find_all(Name))
 
 
 def _check(tree: Tree, arguments: tuple[str, ...], runs_commands: bool) -> None:
-    """Refuse what could make a long text of a short one, other calls than `shell` and `stop`, and names that no prompt
-    could have.
+    """Refuse operations that could turn a short text into a long one, calls other than `shell` and `stop`, and unknown
+    names.
 
-    :raises TemplateSyntaxError: there is some.
+    :raises TemplateSyntaxError: if the template contains any of these.
     """
     from jinja2 import TemplateSyntaxError
     from jinja2.nodes import BinExpr, Call, For, Name, Output, Stmt
@@ -200,7 +200,7 @@ def _check(tree: Tree, arguments: tuple[str, ...], runs_commands: bool) -> None:
 
 @contextmanager
 def _located_errors(recipe: Recipe) -> Generator[None]:
-    """Name file and line in whatever a template raises."""
+    """Convert errors of a template into errors with file and line."""
     from jinja2 import TemplateSyntaxError
 
     source = str(recipe.source)
@@ -212,7 +212,7 @@ def _located_errors(recipe: Recipe) -> Generator[None]:
         line = recipe.body_line + (error.lineno or 1) - 1
         raise RecipeError(f"the template is wrong: {error.message}", source=source, line=line) from error
     except Exception as error:
-        # Jinja2 writes the template's lines into the traceback.
+        # Jinja2 adds the template's lines to the traceback.
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
         line = recipe.body_line + frames[-1].lineno - 1 if frames and frames[-1].lineno else None
         message = str(error) if isinstance(error, CommandError) else f"the template failed: {error}"
