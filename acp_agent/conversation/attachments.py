@@ -1,7 +1,7 @@
-"""Large bytes and long texts of an event, replaced by references so that the store keeps each once, by its SHA-256.
+"""Replaces large binary data and long texts in events with references, so that the store keeps each only once.
 
-References to bytes stay in the events that readers get. References to texts exist only in the persisted form; readers
-get the text itself.
+References are SHA-256 digests. Readers of events get references to binary data. References to texts exist only in the
+persisted form; readers get the text itself.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from acp_agent.conversation.messages import (
 )
 
 STORED_FROM = 4_096
-"""Characters, of base64 or of text, from which on it is stored separately."""
+"""Minimum number of characters, of base64 or text, to store data separately."""
 
 Part = TypeVar("Part", bound=UserPart)
 T = TypeVar("T")
 
 
 def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
-    """Return the event with its large bytes replaced by references.
+    """Return the event with its large binary data replaced by references.
 
-    Data that is not plain base64 stays in place, since it could not be restored character by character.
+    Data that is not plain base64 stays in place, since it could not be restored exactly.
 
-    :param blobs: receives the bytes, by their SHA-256.
+    :param blobs: receives the bytes by SHA-256.
     """
 
     def keep(part: UserPart) -> UserPart:
@@ -48,11 +48,11 @@ def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
 
 
 def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
-    """Return the event in its persisted form: with the long texts of attached files replaced by references.
+    """Return the event in its persisted form, with long texts of attached files replaced by references.
 
-    A text with lone surrogates stays in place; the codec replaces them.
+    A text with lone surrogates stays in place, and the codec replaces them.
 
-    :param blobs: receives their bytes, by their SHA-256.
+    :param blobs: receives the bytes of the texts by SHA-256.
     """
 
     def keep(part: UserPart) -> UserPart:
@@ -68,9 +68,9 @@ def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
 
 
 def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
-    """Return the event that `extract_texts` made this one from.
+    """Undo `extract_texts`.
 
-    :param read: returns the bytes of a SHA-256, or None if they are gone; then the reference stays.
+    :param read: returns the bytes with a SHA-256, or None if they are gone. In that case the reference stays.
     """
 
     def bring(part: UserPart) -> UserPart:
@@ -83,7 +83,7 @@ def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
 
 
 def data_of(part: UserPart) -> Data | None:
-    """Return the bytes of a part; None where it has none."""
+    """Return the binary data of a part, or None if it has none."""
     match part:
         case Image() | Audio():
             return part.data
@@ -94,7 +94,7 @@ def data_of(part: UserPart) -> Data | None:
 
 
 def with_data(part: Part, data: Data) -> Part:
-    """Return a part with its bytes replaced by `data`."""
+    """Return a part with its binary data replaced by `data`."""
     match part:
         case Image() | Audio():
             return replace(part, data=data)
@@ -121,7 +121,7 @@ def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
 
 
 def _changed(value: T, change: Callable[[UserPart], UserPart]) -> T:
-    """Return the value with the change applied to every part in it; the same value if none has changed."""
+    """Return the value with the change applied to every part in it, or the same object if nothing changed."""
     if isinstance(value, Image | Audio | Resource):
         return cast(T, change(value))
     if isinstance(value, tuple):

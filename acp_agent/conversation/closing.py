@@ -1,7 +1,7 @@
-"""The events that close an unfinished turn, so that the log is legal again.
+"""The events that close an unfinished turn, so that the log is valid again.
 
-They are appended when a turn is cancelled or fails, and before the first prompt after the agent was killed in mid-turn:
-the part of an answer that was shown becomes a message, and every call without a result gets one.
+They are appended when a turn is cancelled or fails, and before the first prompt after the agent was killed in the
+middle of a turn. The part of an answer that was shown becomes a message, and every call without a result gets one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENDED_BY_USER = "The user ended this command while it ran."
 
 
 def was_cancelled(result: ToolResult) -> bool:
-    """Return whether a call has this result because the user cancelled it, with its turn or alone."""
+    """Return whether this is the result of a call that the user cancelled, with its turn or on its own."""
     if not result.is_error:
         return False
     first = result.parts[0] if result.parts else None
@@ -43,12 +43,12 @@ def closing_events(
     view_of: Callable[[ToolCall], CallView],
     begun: str | None = None,
 ) -> tuple[Event, ...]:
-    """Return the events that make this context legal; empty where it is.
+    """Return the events that make this context valid; empty if it already is.
 
-    :param reason: why the turn ended, for the model to read.
-    :param view_of: returns what an editor shows of a call.
-    :param begun: id of the call that was started last; None if that is not known. Calls run one after another, so at
-        most the first open one has started.
+    :param reason: why the turn ended, for the model.
+    :param view_of: returns what an editor shows for a call.
+    :param begun: ID of the last call that was started; None if unknown. Calls run one after another, so at most the
+        first open call has started.
     """
     events: list[Event] = []
     partial = context.partial
@@ -67,10 +67,10 @@ def closing_events(
 
 
 def leaving_out_refused(context: Context) -> TurnRefused | None:
-    """Return the event that removes the messages that a provider has refused twice from the context.
+    """Return the event that removes messages from the context after a provider has refused them twice.
 
-    The request before the refused one was answered, so the newest step is the most likely cause: an answer and the
-    results of its tool calls. If that step has already been left out, the event removes the rest of the turn.
+    The request before the refused one was answered, so the newest step (an answer and the results of its tool calls) is
+    the most likely cause. If that step has already been removed, the event removes the rest of the turn.
 
     :returns: None if no turn ended with a refusal, or if the provider has answered since.
     """

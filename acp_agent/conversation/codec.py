@@ -1,9 +1,9 @@
-"""Events to JSON and back: the persisted form of the log.
+"""Converts events to JSON and back: the persisted form of the log.
 
 pydantic reads and writes the dataclasses directly. There is one adapter per kind of event, built on first use, since
-building all of them would delay a new session. Events that hold only texts (the start of a log, a prompt, the end of a
-turn) and the definitions of tools are written without pydantic, so that neither a new session nor an immediately
-cancelled turn imports it.
+building all of them would delay a new session. Events that contain only texts (the start of a log, a prompt, the end of
+a turn) and the definitions of tools are written without pydantic, so that neither a new session nor a turn that is
+cancelled at once imports it.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ def _adapter(kind: str) -> TypeAdapter[Event]:
 
 
 def encode(event: Event) -> str:
-    """Return one event as JSON; its kind is stored in a column of its own.
+    """Return one event as JSON. Its kind is stored in a separate column.
 
     Lone surrogates (from a file name that is not UTF-8, or a broken escape in a model's answer) become U+FFFD, since no
-    database and no client accepts them. So do values nested too deeply in a call's arguments to be read back. Numbers
-    that JSON does not have become null.
+    database or client accepts them. Values in a call's arguments that are nested too deeply to be read back also become
+    U+FFFD. Numbers that JSON cannot represent become null.
     """
     if _holds_texts(event):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
     adapter = _adapter(event.kind)
     try:
         text = adapter.dump_json(event, ensure_ascii=False, warnings=False).decode()
-        # pydantic writes deeper than it reads; an entry that cannot be read would close the session for good.
+        # pydantic writes deeper nesting than it reads. An unreadable entry would make the session unusable forever.
         if text.count("[") + text.count("{") > _DEEPEST:
             adapter.validate_json(text)
     except (ValueError, RecursionError):
@@ -73,12 +73,12 @@ def _holds_texts(event: Event) -> bool:
 
 
 def decode(kind: str, data: str, seq: int | None = None) -> Event:
-    """Return the event that `encode` made this text from.
+    """Undo `encode`.
 
     :param kind: the event's `kind`.
-    :param data: what `encode` returned.
-    :param seq: its number in the log, to name it where it cannot be read.
-    :raises StorageError: the text is not an event that this version can read.
+    :param data: the text from `encode`.
+    :param seq: the event's number in the log, for the error message.
+    :raises StorageError: if this version cannot read the event.
     """
     try:
         return _adapter(kind).validate_json(data)

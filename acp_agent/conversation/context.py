@@ -125,13 +125,13 @@ class Context:
     :ivar refused_tools: the tools that providers do not accept, by name.
     :ivar refusals: number of consecutive prompts that were refused, without an answer in between.
     :ivar refused_turn: the turn that the provider refused to continue, until the provider answers again.
-    :ivar unbound_until: seq up to which reasoning without a recorded conversation is not sent: the newest place at
-        which an earlier version of the agent changed the context before the reasoning.
-    :ivar partial: the part of an unfinished answer that the log holds.
+    :ivar unbound_until: reasoning up to this seq is not sent if its conversation was not recorded, since an earlier
+        version of the agent may have changed the context before it.
+    :ivar partial: the part of an unfinished answer that is in the log.
     :ivar prompted: seq of the newest prompt.
-    :ivar before_turn: the context before the newest prompt. A refusal of that turn restores it, even if the turn was
-        compacted meanwhile. It is missing if the fold began after that prompt, so it is ignored when contexts are
-        compared. A fold of a tail begins before a refused prompt.
+    :ivar before_turn: the context before the newest prompt. If the turn is refused, this context is restored, even if
+        it has been compacted since. It is missing if the fold began after that prompt, so comparisons ignore it. A fold
+        of a tail begins before a refused prompt.
     """
 
     head: int = 0
@@ -177,9 +177,9 @@ class Context:
 
     @classmethod
     def from_log(cls, events: Iterable[LoggedEvent]) -> Context:
-        """Fold a whole log, or its tail from the place that the last compaction names."""
+        """Fold a whole log, or its tail from the place that the last compaction recorded."""
         context = cls()
-        # Adding to a tuple copies it, which would be quadratic, so older entries are kept in a list during the fold.
+        # Appending to a tuple copies it, which would be quadratic, so older entries are kept in a list during the fold.
         older: list[Entry] = []
         for event in events:
             if isinstance(event.event, _LOOKS_BACK):

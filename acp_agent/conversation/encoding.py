@@ -1,7 +1,7 @@
-"""Base64 in the one form that is stored and sent, and bytes as text.
+"""Normalizes base64 to the form that is stored and sent, and decodes bytes as text.
 
-Programs write base64 in lines, without its padding or with the URL-safe alphabet (RFC 4648, 3 and 5). The store and the
-caches of providers need the same characters for the same bytes.
+Programs write base64 with line breaks, without padding or with the URL-safe alphabet (RFC 4648, 3 and 5). The store and
+the caches of providers need the same characters for the same bytes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _ALPHABET = str.maketrans("-_", "+/")
 
 
 def plain(data: str) -> str:
-    """Return base64 on one line, padded, in the standard alphabet; `data` itself where it is not base64."""
+    """Return base64 on one line, padded, in the standard alphabet. Return `data` unchanged if it is not base64."""
     content = decoded(data)
     if content is not None and data.endswith(b64encode(content[len(content) - (len(content) % 3 or 3) :]).decode()):
-        return data  # nearly always, and images are large
+        return data  # the usual case; avoids copying large images
     joined = "".join(data.split()).translate(_ALPHABET).rstrip("=")
     content = decoded(joined + "=" * (-len(joined) % 4))
     return data if content is None else b64encode(content).decode("ascii")
 
 
 def decoded(data: str) -> bytes | None:
-    """Return the bytes in plain base64; None where it is none."""
+    """Decode plain base64, or return None if it is invalid."""
     try:
         return b64decode(data, validate=True)
     except ValueError:
@@ -30,7 +30,7 @@ def decoded(data: str) -> bytes | None:
 
 
 def text_in(content: bytes) -> str | None:
-    """Return bytes as text, which is UTF-8 without a zero byte; None where they are something else."""
+    """Return bytes as text, or None if they are not UTF-8 or contain a zero byte."""
     if b"\0" in content:
         return None
     try:

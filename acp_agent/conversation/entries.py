@@ -1,4 +1,4 @@
-"""The entries of a context: those that a prompt adds, and those that refusals remove."""
+"""Adds the entries of a prompt to a context, and removes entries after refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from acp_agent.conversation.messages import (
 
 
 def not_removed(entries: tuple[Entry, ...], event: TurnRefused) -> tuple[Entry, ...]:
-    """Return the entries without those that a refusal removes; summaries stay."""
+    """Return the entries that a refusal does not remove. Summaries stay."""
     return tuple(entry for entry in entries if entry.summary or not event.removes(entry.seq))
 
 
@@ -49,7 +49,7 @@ def _voided(part: AssistantPart, void: frozenset[str]) -> AssistantPart:
 
 
 def prompt_entries(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
-    """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
+    """Return the entry that a prompt adds to the context, or nothing for a command that the model never sees."""
     if event.sent is None:
         return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
     # Files are kept as links, since their contents are in the sent text.

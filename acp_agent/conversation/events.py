@@ -1,9 +1,9 @@
 """The events of a session's log.
 
-An event says what happened, in the past tense, and is never changed afterwards. A new kind of event also needs a case
-in `Context.apply`, for its effect on the context, and one in `session/replay.py`, for its replay. Fields are only ever
-added with a default, so that logs of older versions stay readable. The events of a compaction are in `swaps.py`, the
-values that an editor shows in `views.py`.
+An event is named in the past tense and never changed afterwards. A new kind of event also needs a case in
+`Context.apply` for its effect on the context, and one in `session/replay.py` for its replay. New fields must have a
+default, so that logs of older versions stay readable. The events of a compaction are in `swaps.py`, and the values that
+an editor shows are in `views.py`.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ class SessionStarted:
 
 @frozen
 class SessionForked:
-    """The session was forked from another one, of whose log all before this is a copy, without costs and permissions.
+    """The session was forked from another one. All earlier events are copies from the other session's log, without
+    costs and permissions.
 
-    :ivar source: the other session's id.
+    :ivar source: ID of the other session.
     :ivar at: seq of the last entry that was copied.
-    :ivar additional_directories: all of them.
+    :ivar additional_directories: all additional directories.
     :ivar mode: the mode of the new session; empty for that of the other one.
     """
 
@@ -72,12 +73,12 @@ class SessionForked:
 
 @frozen
 class InstructionsLoaded:
-    """The system prompt as it was put together from the built-in text and the project's instruction files.
+    """The system prompt was assembled from the built-in text and the project's instruction files.
 
-    It holds until a compaction after which no reasoning of earlier answers is sent. What changes meanwhile is told by
-    `SurroundingsChanged`.
+    It is used until a compaction after which no reasoning of earlier answers is sent. `SurroundingsChanged` tells the
+    model about changes until then.
 
-    :ivar sections: what `text` was put together from; empty in logs of earlier versions.
+    :ivar sections: the parts of `text`; empty in logs of earlier versions.
     """
 
     text: str
@@ -88,8 +89,8 @@ class InstructionsLoaded:
 
 @frozen
 class ToolsDeclared:
-    """The tools and the level of reasoning with which every request begins, until the system prompt is put together
-    anew. What changes meanwhile is told by `SurroundingsChanged`."""
+    """The tools and the reasoning level at the beginning of every request, until the system prompt is assembled again.
+    `SurroundingsChanged` tells the model about changes until then."""
 
     tools: tuple[ToolDefinition, ...]
     thought_level: str = ""
@@ -98,7 +99,7 @@ class ToolsDeclared:
 
 @frozen
 class SurroundingsChanged:
-    """The instructions, the tools or the level of reasoning have changed since the last request."""
+    """The instructions, the tools or the reasoning level changed after the last request."""
 
     amendment: Amendment
     kind: Literal["surroundings_changed"] = "surroundings_changed"
@@ -108,11 +109,11 @@ class SurroundingsChanged:
 class ReasoningWithheld:
     """Reasoning of earlier answers is no longer sent to the model.
 
-    :ivar messages: ids of these answers.
-    :ivar cause: why, as a sentence.
-    :ivar pieces: names of those pieces of it that are never sent again, since the provider does not take them; see
-        `messages.name_of`. All others are sent again if the conversation before them is what it was, such as after an
-        undone compaction.
+    :ivar messages: IDs of these answers.
+    :ivar cause: the reason, as a sentence.
+    :ivar pieces: names of the pieces of reasoning that are never sent again, since the provider rejects them; see
+        `messages.name_of`. All others are sent again once the conversation before them is the same as before, such as
+        after a compaction was undone.
     """
 
     messages: tuple[str, ...]
@@ -123,7 +124,7 @@ class ReasoningWithheld:
 
 @frozen
 class FeatureRefused:
-    """A provider refused an optional part of its API; requests to this model no longer use it.
+    """A provider refused an optional part of its API. Requests to this model no longer use it.
 
     :ivar model: `provider/model`.
     :ivar takes: values that the provider accepts instead, as named in its error: the largest number, or words separated
@@ -138,10 +139,10 @@ class FeatureRefused:
 
 @frozen
 class ImagesRefused:
-    """A provider refused a request because of its images; requests to this model have a line of text in their place.
+    """A provider refused a request because of its images. Requests to this model have a line of text in their place.
 
     :ivar model: `provider/model`.
-    :ivar images: SHA-256 of each image's bytes, in hex.
+    :ivar images: hexadecimal SHA-256 of each image's bytes.
     """
 
     model: str
@@ -151,7 +152,7 @@ class ImagesRefused:
 
 @frozen
 class ToolsRefused:
-    """A provider refused requests because of these tools; requests to this model no longer include them.
+    """A provider refused requests because of these tools. Requests to this model no longer include them.
 
     :ivar model: `provider/model`.
     :ivar tools: names of the tools.
@@ -164,14 +165,15 @@ class ToolsRefused:
 
 @frozen
 class UserPrompted:
-    """A turn began, or the user said something more while it ran.
+    """A turn began, or the user sent another message while it ran.
 
-    `shown` is what the editor sent and what is replayed. `sent` is what the model gets in its place (a recipe's text);
-    None means the same, and an empty tuple that the prompt never enters the context (a command such as `/compact`).
+    `shown` is the message from the editor, and is replayed. `sent` is what the model gets instead, such as a recipe's
+    text. None means that the model gets `shown`. An empty tuple means that the prompt never enters the context, as for
+    a command such as `/compact`.
 
-    :ivar recipe: the name of the recipe that the prompt ran; empty where it ran none.
-    :ivar digest: which version of it: SHA-256 of its file's text, in hex.
-    :ivar steers: it belongs to the turn that ran.
+    :ivar recipe: name of the recipe that the prompt ran; empty if there was none.
+    :ivar digest: version of the recipe: the hexadecimal SHA-256 of its file's text.
+    :ivar steers: whether the message belongs to a turn that was already running.
     """
 
     message_id: str
@@ -185,7 +187,7 @@ class UserPrompted:
 
 @frozen
 class PartialAnswer:
-    """A checkpoint of an answer that still streams: what came since the last one. The whole message supersedes it."""
+    """A checkpoint of a streaming answer, with the text since the last checkpoint. The final message replaces it."""
 
     message_id: str
     text: str = ""
@@ -193,7 +195,7 @@ class PartialAnswer:
     kind: Literal["partial_answer"] = "partial_answer"
 
     def after(self, earlier: PartialAnswer | None) -> PartialAnswer:
-        """Return what the log holds of the answer with this checkpoint; `earlier` is what it held before."""
+        """Return this checkpoint appended to `earlier`, the earlier checkpoints of the same answer."""
         if earlier is None or earlier.message_id != self.message_id:
             return self
         return PartialAnswer(self.message_id, earlier.text + self.text, earlier.thinking + self.thinking)
@@ -201,7 +203,7 @@ class PartialAnswer:
 
 @frozen
 class AssistantAnswered:
-    """A model's answer is complete, or all that will come of it."""
+    """A model's answer is complete, or was cut off for good."""
 
     message: AssistantMessage
     kind: Literal["assistant_answered"] = "assistant_answered"
@@ -209,11 +211,11 @@ class AssistantAnswered:
 
 @frozen
 class ToolReturned:
-    """A tool call has its result.
+    """A tool call returned.
 
-    :ivar files: the versions that the model has now seen.
-    :ivar before: of a call that changed files, the versions that they had before, in the order of its diffs; None as
-        the digest of one that was made.
+    :ivar files: the file versions that the model has now seen.
+    :ivar before: the previous versions of the files that the call changed, in the order of its diffs. The digest of a
+        new file is None.
     """
 
     result: ToolResult
@@ -225,7 +227,7 @@ class ToolReturned:
 
 @frozen
 class NoteAdded:
-    """A message of the agent to the user that the model never sees, such as the answer to a built-in command."""
+    """A message from the agent to the user that the model never sees, such as the answer to a built-in command."""
 
     message_id: str
     text: str
@@ -242,10 +244,10 @@ class PlanChanged:
 
 @frozen
 class ModeChanged:
-    """The session works in another mode from here on.
+    """The session's mode changed.
 
-    :ivar scope: for how long: from here on; or until the session is closed, if it is open in another directory than its
-        own.
+    :ivar scope: how long it lasts: from here on, or until the session is closed if it is open in a directory other than
+        its own.
     """
 
     mode: str
@@ -255,7 +257,7 @@ class ModeChanged:
 
 @frozen
 class ModelChanged:
-    """The session uses another model (`provider/model`) from here on."""
+    """The session's model (`provider/model`) changed."""
 
     model: str
     kind: Literal["model_changed"] = "model_changed"
@@ -263,7 +265,7 @@ class ModelChanged:
 
 @frozen
 class ThoughtLevelChanged:
-    """The session uses another level of reasoning from here on."""
+    """The session's reasoning level changed."""
 
     level: str
     kind: Literal["thought_level_changed"] = "thought_level_changed"
@@ -299,8 +301,9 @@ class DirectoriesChanged:
 class PermissionGranted:
     """The user allowed this kind of call (see `Access.subject`).
 
-    :ivar scope: for how long: the rest of the session; or by a rule of the project, which is kept elsewhere and can be
-        revoked; or until the session is closed, where it was opened in another directory than its own.
+    :ivar scope: how long the permission lasts. `session`: for the rest of the session. `project`: by a rule of the
+        project, which is stored elsewhere and can be revoked. `opening`: until the session is closed, because it was
+        opened in a directory other than its own.
     """
 
     subject: str
@@ -310,10 +313,10 @@ class PermissionGranted:
 
 @frozen
 class TitleChanged:
-    """The session has a title.
+    """The session got a new title.
 
-    :ivar by: where it is from: the first words of a prompt, a model, or a person.
-    :ivar usage: of the request that was made for it.
+    :ivar by: the source of the title: the first words of a prompt, a model, or the user.
+    :ivar usage: usage of the request for the title.
     """
 
     title: str
@@ -339,9 +342,10 @@ class TurnEnded:
 
 @frozen
 class TurnRefused:
-    """The model or its provider refused. Everything from `from_seq` on leaves the context but stays in the log.
+    """The model or its provider refused. Entries from `from_seq` up to `before_seq` leave the context but stay in the
+    log.
 
-    :ivar before_seq: seq from which entries stay in the context; 0 if none stay.
+    :ivar before_seq: entries from this seq on stay in the context; 0 if none stay.
     """
 
     from_seq: int
@@ -355,7 +359,7 @@ class TurnRefused:
 
 @frozen
 class TextPinned:
-    """The user pinned a text: the model reads it from here on, and every later context holds it word for word."""
+    """The user pinned a text. Every later context contains it word for word."""
 
     message_id: str
     number: int
@@ -379,7 +383,7 @@ class EditsUndone:
     """The user undid a turn's changes to files; `sent` tells the model.
 
     :ivar turn: seq of that turn's prompt.
-    :ivar paths: the files, which have to be read again before they are changed.
+    :ivar paths: the files, which must be read again before they are changed.
     """
 
     message_id: str
@@ -391,7 +395,7 @@ class EditsUndone:
 
 @frozen
 class MessageSupplied:
-    """A hook supplied a message that replaces another one of the history; the swap behind this event keeps it."""
+    """A hook supplied a message that replaces another one in the history. The swap after this event keeps it."""
 
     message: Message
     kind: Literal["message_supplied"] = "message_supplied"
@@ -456,7 +460,7 @@ Event: TypeAlias = (
 
 @frozen
 class LoggedEvent:
-    """An event in its place: `seq` counts from 1 without gaps, `at` is milliseconds since the epoch."""
+    """An event in the log. `seq` counts from 1 without gaps, and `at` is in milliseconds since the epoch."""
 
     seq: int
     at: int

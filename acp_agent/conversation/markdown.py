@@ -1,7 +1,7 @@
-"""A conversation as Markdown, for people: messages, tool calls and their results.
+"""Writes a conversation as Markdown for people: messages, tool calls and their results.
 
-Every text is included word for word. A text that would swallow what follows it (a fence that is never closed) gets a
-fence around it. Reasoning is left out.
+Every text is included word for word. A text that would swallow the text after it, such as one with an unclosed fence,
+is put into a fence. Reasoning is omitted.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ USER, AGENT, NOTE, COMPACTED = "User", "Agent", "Note to the agent", "Compacted"
 
 
 def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
-    """Return a session's log as one document: what the user saw of it from its beginning, compactions included.
+    """Return a session's log as one document: everything that the user saw, including compactions.
 
-    :param title: its heading.
+    :param title: the heading of the document.
     """
     page = _Page(title)
     for logged in events:
@@ -48,7 +48,7 @@ def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
 
 
 class _Page:
-    """The document as far as it is written."""
+    """The document while it is being written."""
 
     def __init__(self, title: str) -> None:
         self.blocks = [f"# {' '.join(title.split())}"]
@@ -95,22 +95,22 @@ class _Page:
 
 
 def fenced(text: str, info: str = "") -> str:
-    """Return a text in a fence that nothing in it can close.
+    """Return a text in a fence that nothing in the text can close.
 
-    :param info: what the text is, such as `json`.
+    :param info: the language of the text, such as `json`.
     """
     fence = fence_for(text)
     return f"{fence}{info}\n{text}\n{fence}"
 
 
 def fence_for(text: str, mark: str = "`") -> str:
-    """Return the shortest fence of three marks or more that is longer than any run of them in the text."""
+    """Return the shortest fence of at least three marks that is longer than any run of marks in the text."""
     longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
     return mark * max(3, longest + 1)
 
 
 def _prose(text: str) -> tuple[str, ...]:
-    """Return Markdown as it is, or in a fence where a heading below it would be a part of it."""
+    """Return Markdown unchanged, or in a fence if it would swallow a heading below it."""
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").disable("inline").parse(f"{text}\n\n# _")

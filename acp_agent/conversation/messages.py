@@ -1,6 +1,6 @@
-"""Messages of users, models and tools, in parts.
+"""Messages of users, models and tools, made of parts.
 
-They are independent of any wire form; `llm` translates them for providers and `server` for editors.
+They are independent of any wire format. `llm` translates them for providers and `server` for editors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from acp_agent.visible import hidden_in
 
 if TYPE_CHECKING:
     JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
-else:  # pydantic reads a recursive type only by name, and pyright only as a plain alias
+else:  # pydantic supports a recursive type only with a name, and pyright only as a plain alias
     JsonValue = TypeAliasType("JsonValue", str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None)
 JsonObject: TypeAlias = dict[str, JsonValue]
 
@@ -38,9 +38,9 @@ connection or a killed process) mark an incomplete answer."""
 
 @frozen
 class Text:
-    """Plain text, or Markdown.
+    """Plain text or Markdown.
 
-    :ivar phase: what OpenAI calls it, `commentary` or `final_answer`, which has to be sent back; empty if unknown.
+    :ivar phase: OpenAI's phase of the text, `commentary` or `final_answer`, which must be sent back; empty if unknown.
     """
 
     text: str
@@ -50,12 +50,12 @@ class Text:
 
 @frozen
 class Stored:
-    """Bytes that the store keeps once, outside of the logs that refer to them.
+    """A reference to bytes that the store keeps once, outside the logs that refer to them.
 
-    :ivar sha256: of the bytes, in hex; by this name they are asked for.
-    :ivar size: bytes.
-    :ivar text: whether they are UTF-8 without a zero byte, so that a model can be given them as text.
-    :ivar of_text: they came as text, which they become again when the log is read.
+    :ivar sha256: hexadecimal SHA-256 of the bytes, which identifies them in the store.
+    :ivar size: in bytes.
+    :ivar text: whether they are UTF-8 without a zero byte, so that a model can get them as text.
+    :ivar of_text: whether they came as text, which is restored when the log is read.
     """
 
     sha256: str
@@ -65,11 +65,11 @@ class Stored:
 
 
 Data: TypeAlias = str | Stored
-"""Bytes in base64, or where they are stored."""
+"""Bytes in base64, or a reference to them."""
 
 
 def data_length(data: Data | None) -> int:
-    """Return the length of these bytes in base64, in characters."""
+    """Return the length of the base64 form, in characters."""
     if isinstance(data, Stored):
         return (data.size + 2) // 3 * 4
     return len(data or "")
@@ -77,7 +77,7 @@ def data_length(data: Data | None) -> int:
 
 @frozen
 class Image:
-    """An image; `uri` says where the editor took it from."""
+    """An image. `uri` is its address in the editor."""
 
     data: Data
     mime_type: str
@@ -87,7 +87,7 @@ class Image:
 
 @frozen
 class Audio:
-    """A sound, such as something spoken."""
+    """Audio, such as speech."""
 
     data: Data
     mime_type: str
@@ -109,7 +109,7 @@ class ResourceLink:
 
 @frozen
 class Resource:
-    """A file that came along in the prompt: `text`, or `blob`."""
+    """A file embedded in the prompt, as `text` or `blob`."""
 
     uri: str
     text: str | None = None
@@ -120,12 +120,12 @@ class Resource:
 
 @frozen
 class Bound:
-    """The conversation in which a piece of reasoning was created, as hex digests; see `llm/binding.py`.
+    """Identifies the conversation in which a piece of reasoning was created, by hex digests; see `llm/binding.py`.
 
-    :ivar head: of the system prompt and the tools.
-    :ivar before: of all messages before the piece, and of the parts of its own answer before it.
-    :ivar said: the same of what the user, the model and the tools have said alone.
-    :ivar previous: of the piece of reasoning before it in the request; empty if there was none.
+    :ivar head: digest of the system prompt and the tools.
+    :ivar before: digest of all messages before the piece, and of the earlier parts of its own answer.
+    :ivar said: like `before`, but only of the content from the user, the model and the tools.
+    :ivar previous: digest of the previous piece of reasoning in the request; empty if there was none.
     """
 
     head: str
@@ -136,13 +136,13 @@ class Bound:
 
 @frozen
 class CompactedBlock:
-    """What a provider's own compaction made of the messages that stood before it.
+    """The result of a provider's own compaction of the messages before it.
 
-    Stands in the first message of a context, once. `data` is the provider's form of it, which goes back to the same
-    provider unchanged and in front of everything else; every other provider reads `text`.
+    A context contains at most one, in its first message. `data` is the provider's form, which goes back to the same
+    provider unchanged and before everything else. Other providers get `text`.
 
-    :ivar at: digests of the request that asked for it, from which the messages after it are checked; None in logs of
-        earlier versions, and if the model keeps no reasoning through a compaction.
+    :ivar at: digests of the request that asked for the compaction, against which later messages are checked; None in
+        logs of earlier versions, and if the model keeps no reasoning through a compaction.
     """
 
     provider: str
@@ -156,11 +156,11 @@ class CompactedBlock:
 class Thinking:
     """A model's reasoning.
 
-    `data` is the provider's own form of it (a signature, an encrypted item), sent back to the same provider unchanged
-    and to no other.
+    `data` is the provider's own form (a signature, an encrypted item), which is sent back unchanged, and only to the
+    same provider.
 
-    :ivar bound: the conversation that it is valid in; None in logs of earlier versions, and if the provider binds its
-        reasoning to nothing.
+    :ivar bound: the conversation in which it is valid; None in logs of earlier versions, and if the provider does not
+        bind reasoning to a conversation.
     """
 
     text: str
@@ -171,7 +171,7 @@ class Thinking:
 
 
 def name_of(thinking: Thinking) -> str:
-    """Return a name for a piece of reasoning: the digest of what the provider knows it by."""
+    """Return a name for a piece of reasoning: a digest of the data by which the provider identifies it."""
     from hashlib import blake2b  # loads OpenSSL
 
     data = thinking.data
@@ -181,15 +181,15 @@ def name_of(thinking: Thinking) -> str:
 
 @frozen
 class ToolCall:
-    """A call that the model asks for.
+    """A tool call that the model requests.
 
-    `id` is ours and unique in the session, whatever the model sent. `invalid` holds the raw arguments where they were
-    no JSON object; `arguments` is empty then.
+    `id` is assigned by the agent and unique in the session, regardless of the model's. If the arguments were not a JSON
+    object, `invalid` holds their raw text and `arguments` is empty.
 
-    :ivar provider_id: the id that the model's provider gave it, which goes back to that provider; empty if it gave
-        none, or one that the session has already.
-    :ivar raw: the arguments as the model wrote them, if the provider compares their text and their compact JSON is
-        another one; empty otherwise.
+    :ivar provider_id: the ID from the model's provider, which goes back to that provider; empty if it sent none, or one
+        that the session already has.
+    :ivar raw: the arguments as the model wrote them, if the provider compares their text and it differs from their
+        compact JSON; otherwise empty.
     """
 
     id: str
@@ -208,7 +208,7 @@ ResultPart: TypeAlias = Text | Image
 
 @frozen
 class Usage:
-    """Tokens of one model call, as the provider counted them. The three kinds of input do not overlap. Negative counts
+    """Tokens of one model request, as counted by the provider. The three kinds of input do not overlap. Negative counts
     from the provider become zero."""
 
     input_tokens: int = 0
@@ -216,7 +216,7 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost: float | None = None
-    """US dollars, where the model's price is known."""
+    """US dollars, if the model's price is known."""
 
     def __post_init__(self) -> None:
         for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
@@ -236,7 +236,7 @@ class Usage:
 
 @frozen
 class UserMessage:
-    """What the user said, or what stands in its place (a recipe's text, a summary)."""
+    """A message from the user, or a text in its place, such as a recipe's text or a summary."""
 
     id: str
     parts: tuple[UserPart, ...]
@@ -245,11 +245,11 @@ class UserMessage:
 
 @frozen
 class RecipePrompt(UserMessage):
-    """A recipe's text, which the model gets in place of what the user typed to run it.
+    """A recipe's text, which the model gets in place of the command that the user typed.
 
-    Goes wherever a message goes: a prompt that a compaction keeps, shortens or brings back stays one.
+    A prompt that a compaction keeps, shortens or restores stays a `RecipePrompt`.
 
-    :ivar typed: without the contents of what was attached, which are in `parts`.
+    :ivar typed: the parts that the user typed, without the contents of attachments, which are in `parts`.
     """
 
     typed: tuple[UserPart, ...] = ()
@@ -257,7 +257,7 @@ class RecipePrompt(UserMessage):
 
 @frozen
 class ToolDefinition:
-    """A tool as the model sees it; `input_schema` is a JSON Schema of type object."""
+    """A tool as the model sees it. `input_schema` is a JSON Schema of type object."""
 
     name: str
     description: str
@@ -266,7 +266,7 @@ class ToolDefinition:
 
 @frozen
 class Section:
-    """A part of the system prompt that changes as a whole: an instruction file, by its path, or a fact, by its name."""
+    """A part of the system prompt that changes as a whole: an instruction file, named by its path, or a fact."""
 
     name: str
     text: str
@@ -274,16 +274,16 @@ class Section:
 
 @frozen
 class Amendment(UserMessage):
-    """What has changed around the conversation since its first request, told where it stands.
+    """Tells the model what has changed in the conversation's surroundings, at the place where it changed.
 
-    A request must not change its beginning: the provider's cache and the reasoning of earlier answers depend on it. So
-    a changed instruction file, another tool or another level of reasoning is appended. `parts` has the sections as the
-    model reads them; the adapters send tools and level in the provider's own form, if it has one.
+    The beginning of a request must stay the same, since the provider's cache and the reasoning of earlier answers
+    depend on it. So a changed instruction file, tool or reasoning level is appended. `parts` contains the sections as
+    the model reads them. The adapters send tools and level in the provider's own form, if it has one.
 
-    :ivar sections: changed sections of the system prompt; one with an empty text is gone.
-    :ivar added: tools that the model has from here on; one of a name that it knows replaces that.
-    :ivar removed: names of tools that it no longer has.
-    :ivar thought_level: the level of reasoning from here on; None leaves it.
+    :ivar sections: changed sections of the system prompt; a removed section has an empty text.
+    :ivar added: tools that the model has from now on. A tool replaces an earlier one of the same name.
+    :ivar removed: names of tools that the model no longer has.
+    :ivar thought_level: the reasoning level from now on; None if it has not changed.
     """
 
     sections: tuple[Section, ...] = ()
@@ -294,7 +294,7 @@ class Amendment(UserMessage):
 
 @frozen
 class AssistantMessage:
-    """One answer of a model, whole or cut off (see `stop_reason`).
+    """One answer of a model, complete or cut off (see `stop_reason`).
 
     :ivar model: `provider/model`; empty if unknown.
     :ivar doubtful: whether `usage` contradicts earlier counts and so does not give the size of the context.
@@ -326,7 +326,7 @@ class AssistantMessage:
 
 @frozen
 class ToolResult:
-    """What a tool answered to one call, as the model reads it."""
+    """The result of one tool call, as the model reads it."""
 
     call_id: str
     parts: tuple[ResultPart, ...]
@@ -340,16 +340,16 @@ class ToolResult:
 
 
 Message: TypeAlias = UserMessage | RecipePrompt | Amendment | AssistantMessage | ToolResult
-# `RecipePrompt` and `Amendment` are named so that pydantic reads and writes their fields: it takes the class with most
-# fields of the JSON.
+# `RecipePrompt` and `Amendment` are listed so that pydantic reads and writes their fields: it picks the class with the
+# most fields of the JSON.
 
 
 @frozen
 class Entry:
-    """A message in its place in the log; a summary stands at the seq of its swap, before all that it left in place.
+    """A message with its place in the log. A summary has the seq of its swap, and precedes the messages that were kept.
 
-    :ivar note: the agent wrote it for the model; the user did not say it.
-    :ivar shortened: the log holds more of it.
+    :ivar note: whether the agent wrote it for the model, so that it is not from the user.
+    :ivar shortened: whether the log contains a longer version.
     """
 
     seq: int
@@ -360,7 +360,7 @@ class Entry:
 
     @property
     def typed(self) -> tuple[UserPart, ...]:
-        """Return the parts that the user typed: of a recipe its command, of a summary or a note nothing."""
+        """Return the parts that the user typed: the command for a recipe, nothing for a summary or a note."""
         if self.summary or self.note or not isinstance(self.message, UserMessage):
             return ()
         return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
@@ -374,7 +374,7 @@ def texts_in(part: UserPart | AssistantPart) -> Iterator[str]:
 
 
 def words_in(part: UserPart) -> str:
-    """Return the text of a part of a prompt; of a file its address, as one word."""
+    """Return the text of a part of a prompt, or the address of a file as one word."""
     match part:
         case Text():
             return part.text
@@ -385,8 +385,8 @@ def words_in(part: UserPart) -> str:
 
 
 def address_of(part: ResourceLink | Resource) -> str:
-    """Return the address of a file as one word, as a URI is by RFC 3986: editors also send a file's name as it is, and
-    what stands in a name, blanks and line ends, must not be read as what the user wrote around it."""
+    """Return the address of a file as one word, like a URI by RFC 3986. Editors also send plain file names, and the
+    spaces and line ends in such a name must not make parts of it look like text from the user."""
     uri = part.uri
     if uri.isascii() and uri.isprintable() and " " not in uri:
         return uri
@@ -395,5 +395,5 @@ def address_of(part: ResourceLink | Resource) -> str:
 
 
 def new_id(prefix: str) -> str:
-    """Return a fresh identifier such as `msg_6f9c…`: unique, and legal as an id with every provider and editor."""
+    """Return a new unique identifier such as `msg_6f9c…`, which every provider and editor accepts as an ID."""
     return f"{prefix}_{os.urandom(16).hex()}"

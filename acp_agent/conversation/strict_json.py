@@ -1,7 +1,8 @@
-"""JSON as RFC 8259 defines it, and the fields of JSON from other programs: one of the wrong type counts as absent.
+"""Parses JSON as RFC 8259 defines it, and reads fields of JSON from other programs. A field of the wrong type counts as
+absent.
 
-Python's own reader also takes `NaN` and `Infinity`, and reads `1e999` as infinity. No provider and no editor takes such
-a value back.
+Python's own parser also accepts `NaN` and `Infinity`, and reads `1e999` as infinity. No provider or editor accepts such
+a value.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.json_bounds import has_too_many_values
 
 MAX_COUNT = 1_000_000_000_000
-"""Above what is counted here: tokens, bytes and places in a list."""
+"""More than any valid count of tokens, bytes or list items."""
 
 
 def parse_json(text: str) -> JsonValue:
-    """Return the value of JSON text.
+    """Parse JSON text.
 
-    :raises ValueError: the text is no JSON, or holds a number that is not finite; says what is wrong.
+    :raises ValueError: if the text is not JSON or contains a number that is not finite, with the reason.
     """
     try:
         value: JsonValue = _decoder.decode(text)
@@ -29,7 +30,7 @@ def parse_json(text: str) -> JsonValue:
 
 
 def is_finite(value: JsonValue) -> bool:
-    """Return whether every number in `value`, however deep, is one that JSON has."""
+    """Return whether all numbers in `value`, at any depth, are finite."""
     waiting = [value]
     while waiting:
         match waiting.pop():
@@ -59,7 +60,7 @@ _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 
 
 def parse_object(data: bytes | str) -> JsonObject | None:
-    """Return JSON text as an object; None where it is something else, has too many values, or is no JSON."""
+    """Parse JSON text as an object. Return None if it is invalid, not an object, or has too many values."""
     try:
         content = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
         value: JsonValue = None if has_too_many_values(content) else json.loads(data)
@@ -75,7 +76,7 @@ def get_text(source: JsonObject, key: str) -> str:
 
 
 def get_int(source: JsonObject, key: str) -> int:
-    """Return a number field in whole units, or 0; also for one that is no count, such as `1e400`, which is infinity."""
+    """Return a number field as an integer, or 0 if it is absent or out of range, such as `1e400`, which is infinity."""
     value = source.get(key)
     return int(value) if isinstance(value, int | float) and -MAX_COUNT < value < MAX_COUNT else 0
 

@@ -1,7 +1,7 @@
 """The parts of a request outside the conversation: system prompt (in sections), tools and reasoning level.
 
-Each request begins with the same surroundings as the one before it. What has changed is appended to the conversation
-as an `Amendment`.
+Each request begins with the same surroundings as the one before it. Changes are appended to the conversation as an
+`Amendment`.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ Feature: TypeAlias = Literal[
     "include",
     "store",
 ]
-"""A part of an API that not every server has. `controls`: the say in what happens to reasoning that is not valid any
-more. `compaction`: conversations that the provider has compacted. `trigger`: an item at the end of a request that asks
-for a compaction. `tools`, `effort`: tools, and a level of reasoning, that change in mid-conversation. `summaries`:
-readable summaries of reasoning. `echo`: members of a message that hold its reasoning, in Chat Completions. `functions`:
-any tools at all. `descriptions`: tool descriptions of any length. `cache_control`: cache breakpoints. `call_ids`: call
-ids other than nine letters and digits. `user_after_tool`: a user message directly after a tool result. `system`: a
-message with this role. `raw_arguments`: a call's arguments as the model wrote them, even if they are not JSON. All
-others are members of a request, by their names in the API."""
+"""A part of an API that not every server supports. `controls`: options for reasoning that is no longer valid.
+`compaction`: conversations that the provider has compacted. `trigger`: an item at the end of a request that asks for a
+compaction. `tools`, `effort`: changing tools or the reasoning level in the middle of a conversation. `summaries`:
+readable summaries of reasoning. `echo`: members of a message with its reasoning, in Chat Completions. `functions`: any
+tools at all. `descriptions`: tool descriptions of any length. `cache_control`: cache breakpoints. `call_ids`: call IDs
+other than nine letters and digits. `user_after_tool`: a user message directly after a tool result. `system`: a message
+with this role. `raw_arguments`: a call's arguments as the model wrote them, even if they are not JSON. All others are
+members of a request, by their names in the API."""
 
 
 @frozen
 class Surroundings:
     """The parts of a request outside the conversation.
 
-    :ivar sections: of the system prompt; empty in logs of earlier versions.
+    :ivar sections: the sections of the system prompt; empty in logs of earlier versions.
     :ivar tools: in the order of the request; None before the first request.
     :ivar thought_level: see `ModelRequest`.
     """
@@ -65,7 +65,7 @@ class Surroundings:
     thought_level: str = ""
 
     def after(self, amendments: Iterable[Amendment]) -> Surroundings:
-        """Return what holds after these amendments."""
+        """Return the surroundings after these amendments."""
         sections = {section.name: section for section in self.sections}
         tools = {tool.name: tool for tool in self.tools or ()}
         level = self.thought_level
@@ -90,16 +90,16 @@ _ADDITIONAL = re.compile(r"^Additional directory: .*$", re.MULTILINE)
 
 
 def as_instructions(text: str) -> str:
-    """Return what a file or a server instructs, as it stands in the frame of its section.
+    """Return the instructions of a file or a server, escaped for the frame of their section.
 
-    It cannot close the frame, and so pass for the instructions of somebody else. People review a file as it looks, so
-    that characters without a shape are named.
+    They cannot close the frame, so they cannot pass for instructions from another source. Invisible characters are
+    named, since people who review a file do not see them.
     """
     return _FRAME.sub(r"<\1quoted-\2", revealed(text))
 
 
 def sections_in(instructions: str) -> tuple[Section, ...]:
-    """Return the sections of a system prompt, as logs of earlier versions hold it, without them."""
+    """Split the system prompt of an earlier version's log, which has no sections, into sections."""
     head = instructions.partition("\n<instructions file=")[0]
     facts = [Section(match[1], match[0]) for match in _FACT.finditer(head)]
     additional = _ADDITIONAL.findall(head)
@@ -117,7 +117,7 @@ def amendments_in(entries: Iterable[Entry]) -> Iterable[Amendment]:
 
 
 def changed_sections(told: Iterable[Section], now: Iterable[Section]) -> tuple[Section, ...]:
-    """Return the sections of the system prompt that differ; one that is gone has an empty text."""
+    """Return the sections of the system prompt that differ. A removed section has an empty text."""
     before = {section.name: section.text for section in told}
     present = {section.name: section.text for section in now}
     changed = [Section(name, text) for name, text in present.items() if before.get(name, "") != text]
@@ -126,7 +126,7 @@ def changed_sections(told: Iterable[Section], now: Iterable[Section]) -> tuple[S
 
 
 def changed_tools(told: Surroundings, tools: tuple[ToolDefinition, ...], thought_level: str) -> Amendment | None:
-    """Return the amendment that tells these tools and this level of reasoning; None if they have been told."""
+    """Return the amendment that tells the model about these tools and this reasoning level, or None if it knows."""
     before = {tool.name: tool for tool in told.tools or ()}
     present = {tool.name for tool in tools}
     added = tuple(tool for tool in tools if before.get(tool.name) != tool)

@@ -1,7 +1,8 @@
-"""The events of a compaction: it replaced a part of the context, was undone, failed, or was not used; and what is
-remembered word for word through each.
+"""The events of a compaction: it replaced a part of the context, was undone, failed, or was not used. Also the texts
+that every compaction keeps word for word.
 
-Each holds all that a fold which begins at it needs; `Context.apply` defines its effect. `events.py` re-exports them.
+A swap and its undo contain everything that a fold beginning at them needs. `Context.apply` defines their effect, and
+`events.py` re-exports them.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ CompactionTrigger: TypeAlias = Literal[
     "manual", "threshold", "idle", "overflow", "resume", "model_switch", "request_size", "hook"
 ]
 """Why a compaction began. `threshold`: the context outgrew its share of the window. `idle`: the user paused, and the
-provider's prompt cache was about to expire. `overflow`: a provider refused the
-request, ended an answer for want of room, or would not take the context. `request_size`: too many images or bytes.
-`resume` and `model_switch` stand in logs of earlier versions for an overflow."""
+provider's prompt cache was about to expire. `overflow`: a provider refused the request or the context, or ended an
+answer because the window was full. `request_size`: too many images or bytes. In logs of earlier versions, `resume` and
+`model_switch` mean an overflow."""
 TitleAuthor: TypeAlias = Literal["words", "model", "user"]
-"""Where a session's title is from: the first words of a prompt, a model that was asked for one, or a person."""
+"""The source of a session's title: the first words of a prompt, a model, or the user."""
 REPLACE = "replace"
-"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
+"""Strategy of a swap in which a hook replaced the conversation with its own messages."""
 
 
 @frozen
 class Pin:
-    """A text that the user pinned; `number` names it for as long as the session lives and is never given again."""
+    """A text that the user pinned. `number` identifies it in the session and is never reused."""
 
     number: int
     text: str
@@ -45,7 +46,7 @@ class Pin:
 
 @frozen
 class Quote:
-    """Something that the user said, word for word, with the seq of the log's entry where it stands."""
+    """A verbatim quote of the user, with the seq of its log entry."""
 
     seq: int
     text: str
@@ -53,10 +54,10 @@ class Quote:
 
 @frozen
 class Memory:
-    """What outlives every compaction of a session.
+    """Texts that survive every compaction of a session.
 
-    :ivar next_pin: number of the next pin; one that was taken back never gets its number again.
-    :ivar rules: sentences of the user that version 0.1 carried as rules; newer compactions find them in the log.
+    :ivar next_pin: number of the next pin. Numbers of removed pins are not reused.
+    :ivar rules: sentences of the user that version 0.1 kept as rules; newer compactions find them in the log.
     """
 
     pins: tuple[Pin, ...] = ()
@@ -66,7 +67,7 @@ class Memory:
 
 @frozen
 class Carried:
-    """What a swap carries over besides messages, so that a context can be rebuilt from the swap's tail alone."""
+    """The values that a swap carries over besides messages, so that a context can be rebuilt from the swap onwards."""
 
     cwd: str
     additional_directories: tuple[str, ...]
@@ -95,7 +96,7 @@ class Carried:
 
 @frozen
 class Rewritten:
-    """A message that stays in a shorter form, at its place; the log keeps the whole of it."""
+    """A message that is replaced with a shorter form at its place. The log keeps the full message."""
 
     seq: int
     message: Message
@@ -103,10 +104,10 @@ class Rewritten:
 
 @frozen
 class Saving:
-    """What a compaction saves in the request after it, since the provider's prompt cache has expired. In US dollars.
+    """What a compaction saves in the next request if the provider's prompt cache has expired, in US dollars.
 
-    :ivar before: price of the request's prompt with the context as it was.
-    :ivar after: the same with the new context.
+    :ivar before: price of the request's prompt with the old context.
+    :ivar after: price of the request's prompt with the new context.
     """
 
     before: float
@@ -117,19 +118,19 @@ class Saving:
 class Receipt:
     """What a compaction did and cost, for the user to see.
 
-    :ivar summarised: messages that the summary took the place of.
-    :ivar kept: messages that stayed word for word.
-    :ivar rewritten: messages that stayed in a shorter form.
-    :ivar requests: model requests that were made for it.
-    :ivar seconds: how long it took.
-    :ivar waited: how much of that the user waited.
-    :ivar cached: share of the prompt that the provider read from its cache, from 0 to 1; None where no model was asked.
+    :ivar summarised: number of messages that the summary replaced.
+    :ivar kept: number of messages kept word for word.
+    :ivar rewritten: number of messages kept in a shorter form.
+    :ivar requests: number of model requests.
+    :ivar seconds: duration of the compaction.
+    :ivar waited: how many of these seconds the user waited.
+    :ivar cached: share of the prompt that the provider read from its cache, from 0 to 1; None if no model was used.
     :ivar unverified: pieces of the summary that the compacted part does not contain.
-    :ivar missing: sections that the recipe asks for and the summary lacks.
-    :ivar with_reasoning: answers that stayed together with their reasoning.
-    :ivar left_reasoning: pieces of reasoning of answers that stayed, which are no longer sent.
+    :ivar missing: sections that the recipe requires and the summary lacks.
+    :ivar with_reasoning: number of answers kept together with their reasoning.
+    :ivar left_reasoning: number of pieces of reasoning that are no longer sent although their answers were kept.
     :ivar saving: None unless the provider's prompt cache had expired.
-    :ivar notes: what else the user should know, such as which step of the ladder failed.
+    :ivar notes: other information for the user, such as a step that failed.
     """
 
     summarised: int = 0
@@ -149,9 +150,9 @@ class Receipt:
 
 @frozen
 class Pinned:
-    """A message from before the tail that stays as it is, with the seq at which it stands in the log.
+    """A message from before the tail that is kept unchanged, with its seq in the log.
 
-    :ivar shortened: it was rewritten before; the log holds more of it.
+    :ivar shortened: whether it was rewritten earlier, so that the log contains a longer version.
     """
 
     seq: int
@@ -161,25 +162,25 @@ class Pinned:
 
 @frozen
 class ContextSwapped:
-    """A compaction: the messages before `keep_from` leave the context, and `sent` stands in their place.
+    """A compaction: the messages before `keep_from` leave the context, and `sent` replaces them.
 
-    Where `sent` is empty, nothing leaves: an earlier summary stays, and messages were only rewritten.
+    If `sent` is empty, no message leaves: an earlier summary stays, and messages were only rewritten.
 
     :ivar compaction_id: unique, and never reused.
     :ivar summary: the summary as the user reads it.
-    :ivar sent: the same as the model reads it, framed as history.
-    :ivar keep_from: seq of the first event whose message stays, word for word; the swap's own seq where none does.
-    :ivar pinned: messages from before that, which stay as well, between the summary and the tail: the prompt of a turn
-        that is still running.
+    :ivar sent: the summary as the model reads it, framed as history.
+    :ivar keep_from: seq of the first event whose message is kept word for word; the swap's own seq if there is none.
+    :ivar pinned: earlier messages that are also kept, between the summary and the tail: the prompt of a turn that is
+        still running.
     :ivar tokens_before: tokens of the context that was replaced.
     :ivar tokens_after: estimate of the new context's tokens.
-    :ivar recipe: name of the recipe that ran, and `digest` of its text.
-    :ivar strategy: what made it.
-    :ivar rewritten: messages behind `keep_from`, or among `pinned`, that stay in a shorter form.
-    :ivar files: file versions that the model still sees; all others have to be read again.
-    :ivar fold_from: seq at which a fold of the log's tail has to begin; 0 for the first message that stays.
-    :ivar earlier: seqs of the compactions before this one that are still in force.
-    :ivar behind: what is told after the messages that stay, since nothing may stand between `sent` and them.
+    :ivar recipe: name of the recipe that ran. `digest` is the digest of its text.
+    :ivar strategy: name of the strategy that was used.
+    :ivar rewritten: messages after `keep_from`, or among `pinned`, that are kept in a shorter form.
+    :ivar files: file versions that the model still sees. All others must be read again.
+    :ivar fold_from: seq at which a fold of the log's tail must begin; 0 for the first kept message.
+    :ivar earlier: seqs of the earlier compactions that are still in effect.
+    :ivar behind: an amendment after the kept messages, since nothing may come between `sent` and them.
     """
 
     compaction_id: str
@@ -207,13 +208,13 @@ class ContextSwapped:
 
 @frozen
 class ContextRestored:
-    """A compaction was undone: the context is again what it was before it, with what has been said since.
+    """A compaction was undone: the context is what it was before, plus the messages since then.
 
-    Holds the whole context, so that a fold can begin here.
+    This contains the whole context, so that a fold can begin here.
 
     :ivar undone: seq of the compaction.
     :ivar tokens: estimate of the context's tokens.
-    :ivar earlier: seqs of the compactions that are still in force.
+    :ivar earlier: seqs of the compactions that are still in effect.
     """
 
     compaction_id: str
@@ -228,7 +229,7 @@ class ContextRestored:
 
 @frozen
 class CompactionFailed:
-    """A compaction began and did not happen; the context is as it was."""
+    """A compaction began but failed or was cancelled. The context has not changed."""
 
     compaction_id: str
     trigger: CompactionTrigger
@@ -240,7 +241,7 @@ class CompactionFailed:
 
 @frozen
 class SummaryDropped:
-    """A summary that was prepared in the background was not used; it cost `usage`."""
+    """A summary that was prepared in the background was not used. It cost `usage`."""
 
     usage: Usage
     kind: Literal["summary_dropped"] = "summary_dropped"

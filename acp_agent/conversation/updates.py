@@ -1,4 +1,4 @@
-"""The updates that a session sends to its client, as values; the presenters of `server` give them their wire form."""
+"""The updates that a session sends to its client, as plain values. The presenters in `server` encode them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class UserSaid:
 class AgentSaid:
     """More visible text of the message with this id.
 
-    :ivar kind: an answer, of the model or of a command; a note next to it; why a hook ended the turn (`veto`); or why a
-        command was not carried out (`failure`).
+    :ivar kind: `answer`: an answer of the model or a command; `note`: an additional note; `veto`: why a hook ended the
+        turn; `failure`: why a command was not carried out.
     """
 
     message_id: str
@@ -70,7 +70,7 @@ class AgentThought:
 
 @frozen
 class CallAnnounced:
-    """A tool call is pending and does not run yet."""
+    """A tool call is pending and not running yet."""
 
     call_id: str
     name: str
@@ -80,9 +80,9 @@ class CallAnnounced:
 
 @frozen
 class CallStarted:
-    """The call is allowed and runs; `view` is the result of its preparation.
+    """The call is allowed and running. `view` is the result of its preparation.
 
-    :ivar asks: it has run, and the user is asked whether it may run once more with other means.
+    :ivar asks: whether it has already run, and the user is asked if it may run again with more access.
     """
 
     call_id: str
@@ -268,4 +268,4 @@ Update: TypeAlias = (
 )
 
 Show: TypeAlias = Callable[[Update], Awaitable[None]]
-"""Sends an update to the client; waits while the client is slow."""
+"""Sends an update to the client, and waits if the client is slow."""

@@ -1,4 +1,4 @@
-"""What an editor shows besides text: tool calls, the files that they touch, the plan. Plain values, parts of events."""
+"""What an editor shows besides text: tool calls, the files that they use, and the plan. Plain values in events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlanEntry:
 
 @frozen
 class Location:
-    """A place in a file that a call looks at or changes; `line` counts from 1."""
+    """A place in a file that a call reads or changes. `line` counts from 1."""
 
     path: str
     line: int | None = None
@@ -34,7 +34,7 @@ class Location:
 
 @frozen
 class Diff:
-    """A change of one file (or of a part of it, where the file is large); `old_text` is None for a new file."""
+    """A change of one file, or of a part of a large file. `old_text` is None for a new file."""
 
     path: str
     old_text: str | None
@@ -45,9 +45,9 @@ class Diff:
 class FileChange:
     """A file that was deleted, moved or copied.
 
-    :ivar path: absolute; for a move and a copy, where it is now.
-    :ivar former: where it was moved or copied from, absolute; None for a file that was deleted.
-    :ivar kind: of what is there, or was; None where that is not known.
+    :ivar path: absolute path; the new path of a moved or copied file.
+    :ivar former: absolute path from which it was moved or copied; None for a deleted file.
+    :ivar kind: kind of the file; None if unknown.
     """
 
     operation: Literal["delete", "move", "copy"]
@@ -58,7 +58,7 @@ class FileChange:
 
 @frozen
 class FileVersion:
-    """The contents of a file that the model has seen, by digest; None where the file is gone."""
+    """The version of a file that the model has seen, by digest. The digest is None if the file does not exist."""
 
     path: str
     digest: str | None
@@ -66,9 +66,9 @@ class FileVersion:
 
 @frozen
 class CallView:
-    """What an editor shows of a tool call besides the result's text.
+    """What an editor shows for a tool call besides the text of its result.
 
-    :ivar diffs: changes of what is in files.
+    :ivar diffs: changes to the contents of files.
     :ivar changes: files that were deleted, moved or copied.
     """
 
