@@ -1,10 +1,10 @@
-"""Settings: their files, layers and validation; stored keys, trust, and permission rules.
+"""Settings: their files, layers and validation. Also stored keys, trust, and permission rules.
 
-Built-in defaults < `config.yaml` in the user's home of the agent < `.acp-agent/config.yaml` of the project < the
-environment.
+Later layers override earlier ones: built-in defaults, `config.yaml` in the agent's home, the project's
+`.acp-agent/config.yaml`, the environment.
 
-Importing this package loads neither yaml nor pydantic; without a configuration file they are never loaded. `Settings`
-itself is imported on first use, since a handshake may need the folder alone.
+Importing this package does not load yaml or pydantic. Without a configuration file they are never loaded. `Settings`
+itself is imported on first use, since a handshake may only need the folder.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ MAX_CALLED = 300
 MAX_TEXT = 256 * 1024
 """How many bytes of each file are searched."""
 _MAX_NAMES = 50_000
-"""How many names are looked up, over all texts."""
+"""Maximum number of names to look up, for all texts together."""
 _MAX_BASES = 16
-"""How many folders each name of a text is looked up in."""
+"""Maximum number of folders in which each name in a text is looked up."""
 
 _WORD = re.compile(r"[^\s\"'`$(){}\[\]<>|&;:=,*?!#%^\\]+")
 _QUOTED = (re.compile(r"\"([^\"\n]{1,300})\""), re.compile(r"'([^'\n]{1,300})'"))
@@ -162,7 +162,7 @@ class _Places:
                 yield from self._code_in(base, folder)
 
     def _bases(self, text: Text, names: Iterable[str]) -> tuple[Path, ...]:
-        """Return the folders to look names up in, including folders that the text names: it may join the two."""
+        """Return the folders in which to look up names, including folders that the text names: it may join the two."""
         bases = dict.fromkeys((self._cwd, self._project))
         if text.folder is not None:
             bases[text.folder] = None
@@ -246,7 +246,7 @@ class _Places:
                     yield from self._environment_of(folder / word)
 
     def _below(self, base: Path, name: str) -> Path | None:
-        """Return the path of a name in the project; None if it lies outside, or if it cannot exist.
+        """Return the path of a name in the project, or None if it is outside the project or cannot exist.
 
         Most words are not file names, and for those this does not access the disk.
         """

@@ -1,9 +1,9 @@
-"""Small YAML files that people write: read safely, parsed with the line of every key, validated by pydantic.
+"""Reads small YAML files that people write: safely, with the line of every key, validated by pydantic.
 
 Errors are `DocumentError`s with line and key; the caller adds the file. A file may come from an untrusted repository,
-and be irregular, huge, endless or not UTF-8. PyYAML's own `safe_load` gives no lines, lets the last of two equal keys
-win, and shares one object among all aliases of an anchor, so that walking a small file may never end. Words without
-quotes are text but for those of JSON: YAML 1.1 would make false of `no`, 750 of `12:30` and 7 of `007`.
+and be a device, huge, endless or not UTF-8. PyYAML's own `safe_load` does not report lines, silently prefers the last
+of two equal keys, and shares one object among all aliases of an anchor, so that walking a small file may never end.
+Unquoted words are text unless they are JSON literals: YAML 1.1 would read `no` as false, `12:30` as 750 and `007` as 7.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 MAX_TOKENS = 10_000
-"""YAML tokens in a document: `key: value` are four. PyYAML takes 20 µs for each."""
+"""Maximum number of YAML tokens in a document: `key: value` has four. PyYAML takes 20 µs for each."""
 
 Place: TypeAlias = tuple[str | int, ...]
 _YAML = "tag:yaml.org,2002:"
@@ -42,8 +42,8 @@ class DocumentError(Exception):
     """A mistake in a document. The caller that catches it adds the file and raises an error for the user.
 
     :param message: what is wrong, and what would be right.
-    :param line: line in the file, from 1, where known.
-    :param key: dotted path, where known.
+    :param line: line in the file, from 1, if known.
+    :param key: dotted path of the key, if known.
     """
 
     def __init__(self, message: str, line: int | None = None, key: str | None = None) -> None:
@@ -57,15 +57,16 @@ class DocumentError(Exception):
 class Document:
     """A YAML mapping.
 
-    :ivar data: the types of JSON.
-    :ivar lines: line in the file, from 1, of every key and list item by its path; the empty path is where it begins.
+    :ivar data: the content, with JSON types only.
+    :ivar lines: maps the path of every key and list item to its line in the file, from 1. The empty path maps to the
+        line at which the mapping begins.
     """
 
     data: Mapping[str, object]
     lines: Mapping[Place, int]
 
     def at(self, place: Place) -> object:
-        """Return what stands at a place; None where there is nothing, or null."""
+        """Return the value at a place, or None if there is none or it is null."""
         value: object = self.data
         for key in place:
             if isinstance(value, Mapping):
@@ -75,13 +76,13 @@ class Document:
         return value
 
     def line(self, place: Place) -> int | None:
-        """Return the line of a key, or of the nearest one above it."""
+        """Return the line of a key, or of its nearest parent with a known line."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place)
 
     def wrong(self, message: str, *place: str | int) -> DocumentError:
-        """Return the error for what stands at a place."""
+        """Return an error about the value at a place."""
         return DocumentError(message, self.line(place), dotted(place))
 
 
@@ -89,9 +90,9 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
     """Read a small UTF-8 file.
 
     :param path: the file.
-    :param within: a folder that the file must be in, symbolic links followed; None for no such limit.
-    :return: its text without a byte order mark, or None where there is no such file.
-    :raises DocumentError: it is not a regular file, too large, no text, not UTF-8, outside of `within`, or unreadable.
+    :param within: a folder that must contain the file after symbolic links are resolved; None for no limit.
+    :return: its text without a byte order mark, or None if the file does not exist.
+    :raises DocumentError: if the file is not regular, too large, binary, not UTF-8, outside `within`, or unreadable.
     """
     try:
         if within is None:
@@ -122,20 +123,21 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
 
 @lru_cache(64)
 def parse_mapping(text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False) -> Document:
-    """Parse YAML whose top level is a mapping, or nothing; once, since every session reads the same recipes (10 ms).
+    """Parse YAML whose top level is a mapping or empty. Results are cached, since every session reads the same recipes
+    (10 ms).
 
     :param text: the YAML.
-    :param first_line: the line of the file that `text` begins at.
-    :param is_text: returns whether a word at a place is text in any case: `1.10` would be 1.1.
-    :raises DocumentError: with the line.
+    :param first_line: the line of the file at which `text` begins.
+    :param is_text: returns whether words at a place are always text. Otherwise `1.10` would be 1.1.
+    :raises DocumentError: if the YAML is invalid, with the line.
     """
     return _mapping(*_parse("\n" * (first_line - 1) + text, is_text))
 
 
 def parse_mappings(text: str) -> list[Document]:
-    """Parse YAML whose top level is a mapping or a list of them.
+    """Parse YAML whose top level is a mapping or a list of mappings.
 
-    :raises DocumentError: with the line.
+    :raises DocumentError: if the YAML is invalid, with the line.
     """
     data, lines = _parse(text, lambda _: False)
     if not isinstance(data, list):
@@ -155,11 +157,11 @@ def _mapping(data: object, lines: dict[Place, int]) -> Document:
 
 
 def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Place, int]]:
-    """Return the data, an empty mapping where there is none, and its lines."""
+    """Return the data and its lines. The data of an empty document is an empty mapping."""
     import yaml
     from yaml.reader import ReaderError
 
-    # JSON may be indented by tabs, which YAML does not take.
+    # JSON may be indented with tabs, which YAML does not allow.
     bare = ((line, line.lstrip("\t")) for line in text.split("\n"))
     text = "\n".join("  " * (len(line) - len(rest)) + rest for line, rest in bare)
     try:
@@ -173,7 +175,7 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise DocumentError(f"is not valid YAML: the character #x{error.character:02x} is not allowed", line) from error
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # a number with thousands of digits
         raise DocumentError(f"is not valid YAML: {error}") from error
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
@@ -181,9 +183,9 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
 
 @cache
 def _loader() -> type[SafeLoader]:
-    """Return a loader that stops at too many tokens, and at too many brackets in brackets.
+    """Return a loader that limits the number of tokens and the depth of nested brackets.
 
-    With each bracket, PyYAML takes longer for all that follow.
+    Each open bracket makes PyYAML slower for the rest of the document.
     """
     import yaml
 
@@ -209,9 +211,9 @@ def _loader() -> type[SafeLoader]:
 def _value(
     node: Node, place: Place, lines: dict[Place, int], seen: set[int], is_text: Callable[[Place], bool]
 ) -> object:
-    """Return what a node says, and record the line of every key and item below it.
+    """Return the value of a node, and record the line of every key and item below it.
 
-    :raises DocumentError: a value would be lost or misread silently.
+    :raises DocumentError: if a value would silently be lost or misread.
     """
     import yaml
 
@@ -246,10 +248,10 @@ def _value(
 
 
 def validate(type_: type[T], document: Document, *place: str | int, data: object = None) -> T:
-    """Check what stands at a place of a document against a pydantic model, or a class of `settings`.
+    """Validate the value at a place of a document against a pydantic model or a class of `settings`.
 
-    :param data: what is checked in its place.
-    :raises DocumentError: the first one from the top of the file, with line and key.
+    :param data: a value to validate instead.
+    :raises DocumentError: if it is invalid; the first error in the file, with line and key.
     """
     from pydantic import ValidationError
 
@@ -270,7 +272,7 @@ def _adapter(type_: type[T]) -> TypeAdapter[T]:
 
 
 def _sentence(details: ErrorDetails, type_: type) -> str:
-    """Return what pydantic found, in our words. Repeats no text of the file: it may be a secret in the wrong place."""
+    """Return our message for an error from pydantic. It never quotes the file, which may have a misplaced secret."""
     message = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
     match details["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
@@ -288,7 +290,7 @@ def _sentence(details: ErrorDetails, type_: type) -> str:
 
 
 def _keys_at(annotation: object, place: Place) -> list[str]:
-    """Return the names of the keys that a class, or a type that holds such, knows at a place."""
+    """Return the names of the valid keys at a place, for a class or a type that contains one."""
     if isinstance(annotation, type) and (fields := _fields(cast("type[object]", annotation))):
         return _keys_at(fields[str(place[0])], place[1:]) if place else list(fields)
     arguments = get_args(annotation)
@@ -301,7 +303,7 @@ def _keys_at(annotation: object, place: Place) -> list[str]:
 
 
 def _fields(cls: type[object]) -> dict[str, object]:
-    """Return the annotations of the keys that a file may set; nothing for a class that is no mapping in a file."""
+    """Return the annotations of the keys that a file may set, or nothing if the class is not a mapping in a file."""
     from pydantic import BaseModel
 
     if issubclass(cls, BaseModel):
@@ -310,12 +312,12 @@ def _fields(cls: type[object]) -> dict[str, object]:
 
 
 def dotted(place: Iterable[str | int]) -> str | None:
-    """Return a path as people write it, such as `compaction.threshold`; None for the top of the file."""
+    """Return a path in dotted notation, such as `compaction.threshold`, or None for the top of the file."""
     return ".".join(str(part) for part in place) or None
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """Return the end of an error about a word that is none of the known ones."""
+    """Return the end of an error message about an unknown word, with a suggestion."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=3)

@@ -1,7 +1,7 @@
-"""The forms of single values in the configuration files: their checks, and their JSON Schema.
+"""The formats of single values in the configuration files: their checks and their JSON Schema.
 
-Pydantic reads these markers when it validates a class whose annotations have them. It is imported with the first file,
-and not here.
+Pydantic reads these markers when it validates a class with such annotations. It is imported when the first file is
+read, and not here.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ _SIZE_SHARE = (0.02, 0.9)
 
 @frozen
 class Share:
-    """A part of the model's window, 0 to 1."""
+    """A share of the model's context window, from 0 to 1."""
 
     of_window: float
 
     def tokens(self, window: int) -> int:
-        """Return the tokens that this is of a window.
+        """Convert the share to tokens.
 
-        :param window: tokens of the whole window.
+        :param window: size of the whole window in tokens.
         """
         return int(window * self.of_window)
 
 
 Size: TypeAlias = int | Share
-"""Tokens, or a share of the window."""
+"""A number of tokens, or a share of the window."""
 
 
 class Form:
-    """Says how a value is written, in an `Annotated`: without a conversion, within limits, and as a check wants it.
+    """Marks an `Annotated` type for strict validation, with limits and an optional check.
 
-    :param check: returns the value that is meant; raises `ValueError` with what would be right.
-    :param schema: the JSON Schema of what `check` takes; its `title` is how the documentation names the form.
-    :param any_type: `check` takes any value; otherwise only values of the annotated type reach it.
-    :param limits: what pydantic's core schema of the annotated type knows, such as `gt`.
+    :param check: returns the converted value; raises `ValueError` with a description of valid values.
+    :param schema: the JSON Schema of the values that `check` accepts. The documentation uses its `title`.
+    :param any_type: whether `check` gets any value; otherwise it only gets values of the annotated type.
+    :param limits: further keys of pydantic's core schema of the annotated type, such as `gt`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Form:
 
 
 class Internal:
-    """Marks a field that no file sets: there it is an unknown key."""
+    """Marks a field that a file cannot set: in a file it is an unknown key."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import PydanticKnownError, core_schema
@@ -112,7 +112,7 @@ class Section:
 
     @classmethod
     def whole(cls, value: object) -> object:
-        """Return the mapping that a short form of it stands for."""
+        """Expand a short form into the full mapping."""
         return value
 
     @classmethod
@@ -132,19 +132,19 @@ class Section:
 
 
 def is_model_name(text: str) -> bool:
-    """Return whether a text has the form `provider/model`; the model's part may hold more slashes."""
+    """Return whether a text has the form `provider/model`. The model's part may contain more slashes."""
     return re.fullmatch(_MODEL_NAME, text) is not None
 
 
 def share_of(value: object) -> float | None:
-    """Return the share that a value such as `70%` or `0.7` is; None for any other."""
+    """Parse a share such as `70%` or `0.7`, or return None for any other value."""
     percentage = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value) if isinstance(value, str) else None
     share = float(percentage[1]) / 100 if percentage else value
     return share if isinstance(share, float) else None
 
 
 def _matching(pattern: str, message: str, title: str | None = None) -> Form:
-    """Return the form of a text that matches as a whole."""
+    """Return the form of a text that must match a pattern in full."""
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -155,9 +155,9 @@ def _matching(pattern: str, message: str, title: str | None = None) -> Form:
 
 
 def http_url(value: str) -> str:
-    """Return an address of the web without its last slash.
+    """Return a web address without a trailing slash.
 
-    :raises ValueError: it is none; the message continues a sentence that names it.
+    :raises ValueError: if it is not valid; the message continues a sentence that begins with the key.
     """
     try:
         url = urlsplit(value)

@@ -1,4 +1,4 @@
-"""The agent's home, which is made private, and the names of a project's folders."""
+"""The agent's home folder, which only the user can access, and the names of a project's folders."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ HOME_VARIABLE = "ACP_AGENT_HOME"
 PROJECT_FOLDER = ".acp-agent"
 CLAUDE_FOLDER = ".claude"
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk without room, or of a user who may have no more of it."""
+"""Errors for a full disk or an exceeded quota."""
 
 
 def home_dir(env: Mapping[str, str]) -> Path:
-    """Return the folder of all state: `ACP_AGENT_HOME`, else where the platform keeps a user's data.
+    """Return the folder of all state: `ACP_AGENT_HOME`, or the platform's folder for user data.
 
-    The default is platformdirs' `user_data_dir`, computed here since platformdirs reads the process's own environment.
-    Without `HOME` (some editors pass no environment) the password database has the user's home directory.
+    The default is the same as platformdirs' `user_data_dir`, which would read the process's own environment. Without
+    `HOME` (some editors pass no environment), the user's home directory comes from the password database.
 
     :param env: environment variables.
-    :return: an absolute path, which need not exist.
-    :raises ConfigError: `ACP_AGENT_HOME` is not an absolute path; or it is not set, and there is no home directory.
+    :return: an absolute path, which may not exist.
+    :raises ConfigError: if `ACP_AGENT_HOME` is not an absolute path, or is not set and there is no home directory.
     """
     chosen = env.get(HOME_VARIABLE, "")
     user = user_home(env)
@@ -52,7 +52,7 @@ _DATA_FOLDER = ("Library", "Application Support") if sys.platform == "darwin" el
 
 
 def user_home(env: Mapping[str, str]) -> Path | None:
-    """Return the user's home directory: `HOME`, else the password database's; None where neither has one."""
+    """Return the user's home directory from `HOME` or the password database, or None if neither has one."""
     home = env.get("HOME", "")
     if not home.startswith("/"):
         import pwd
@@ -65,13 +65,13 @@ def user_home(env: Mapping[str, str]) -> Path | None:
 
 
 def ensure_private_dir(path: Path) -> Path:
-    """Make a folder that only its owner can enter (mode 0700), or close an existing one.
+    """Create a folder that only its owner can access (mode 0700), or make an existing one private.
 
-    Its `config.yaml`, whose headers may hold tokens, and its file of keys are closed to others as well.
+    Its `config.yaml`, which may have tokens in headers, and its file of keys are made private as well.
 
-    :param path: absolute path; missing parents are made.
+    :param path: absolute path; missing parents are created.
     :return: `path`.
-    :raises ConfigError: it cannot be made or written, or is shared by the system (`/`, `/tmp`).
+    :raises ConfigError: if it cannot be created or written, or belongs to the whole system (`/`, `/tmp`).
     """
     advice = f"set {HOME_VARIABLE} to a folder that you can write to"
     try:
@@ -97,8 +97,8 @@ def ensure_private_dir(path: Path) -> Path:
 
 
 def _make_private(name: str, folder: int) -> None:
-    """Close a regular file of ours in an open folder to everybody else. What a link leads to is left as it is."""
-    with suppress(OSError):  # it is not there, or mounted read-only, as containers do
+    """Make a regular file of the user in an open folder private. The target of a symbolic link is not changed."""
+    with suppress(OSError):  # it does not exist, or is mounted read-only, as in containers
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & 0o077:
             change_mode(name, lambda _: 0o600, folder)

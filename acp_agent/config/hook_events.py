@@ -1,5 +1,5 @@
-"""The names of the events that a hook may be bound to, ours and those that Claude Code has for them; and what the
-failure of a hook may mean. This is the only table of them: `hooks.events` has what happens at each."""
+"""The names of the events for hooks, ours and Claude Code's, and the possible effects of a hook's failure. This is the
+only table of these names. `hooks.events` describes the events."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EventName: TypeAlias = Literal[
     "session_end",
 ]
 OnError: TypeAlias = Literal["ask", "allow", "block"]
-"""What a hook's failure means: that the user is asked about the call that it guards, and nothing at other events; that
-it wants nothing; or that what it was asked about may not happen."""
+"""The effect of a hook's failure. `ask`: the user is asked about the call that the hook guards; at other events nothing
+happens. `allow`: nothing happens. `block`: the action is refused."""
 OF_CALLS: frozenset[EventName] = frozenset({"before_tool_call", "after_tool_call"})
-"""Where nothing runs a tool, they do not happen."""
+"""The events of tool calls. They do not occur in a run without tools."""
 OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
-"""Events that happen after the fact: a hook's answer cannot change them."""
+"""Events after the fact, which a hook's answer cannot change."""
 EVENT_NAMES: Mapping[str, EventName] = {name: name for name in get_args(EventName)}
 
 ALIASES: Mapping[str, EventName] = {
@@ -37,7 +37,7 @@ ALIASES: Mapping[str, EventName] = {
     "PreCompact": "before_compaction",
     "SessionEnd": "session_end",
 }
-"""The names that Claude Code has for some of them; `turn_end` and `after_compaction` are ours alone."""
+"""Claude Code's names of events. It has no names for `turn_end` and `after_compaction`."""
 
 CLAUDE_TOOLS: Mapping[str, str] = {
     "shell": "Bash",
@@ -50,22 +50,22 @@ CLAUDE_TOOLS: Mapping[str, str] = {
     "plan": "TodoWrite",
     "ask_user": "AskUserQuestion",
 }
-"""The names that it has for our tools."""
+"""Claude Code's names of our tools."""
 OUR_TOOLS: Mapping[str, str] = {"MultiEdit": "edit", **{theirs: ours for ours, theirs in CLAUDE_TOOLS.items()}}
 
 
 def event_name(word: str) -> EventName | None:
-    """Return the event that a word names, by our name or by Claude Code's; None where there is no such event."""
+    """Return the event with this name, ours or Claude Code's, or None if there is no such event."""
     return EVENT_NAMES.get(word) or ALIASES.get(word)
 
 
 def unknown_event(word: str) -> str:
-    """Return what to tell about a word that names no event."""
+    """Return the error message for a word that is not the name of an event."""
     return f"there is no event {word[:50]!r}; {did_you_mean(word, (*EVENT_NAMES, *ALIASES))}"
 
 
 def events_named(words: Iterable[str]) -> tuple[frozenset[EventName], list[str]]:
-    """Return the events that some words name, and what to tell about each word that names none."""
+    """Return the events with these names, and an error message for each unknown name."""
     events: set[EventName] = set()
     unknown: list[str] = []
     for word in words:

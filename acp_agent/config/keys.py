@@ -1,7 +1,7 @@
-"""`KeyStore`: the providers' keys that `acp-agent login` was given, in the system's keyring or in a file.
+"""`KeyStore`: stores the providers' keys from `acp-agent login`, in the system's keyring or in a file.
 
-One small file of the agent's home (mode 0600) says which providers have one. Where the package `keyring` is installed
-and has a safe place, the key itself is there; otherwise it is in the file.
+A small file in the agent's home (mode 0600) lists the providers with a key. If the package `keyring` is installed and
+has a secure backend, the keys are in the keyring; otherwise they are in the file.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
 _SERVICE = "acp-agent"
-"""What the keyring has the keys under."""
+"""The service name for keys in the keyring."""
 _IN_KEYRING = {"in": "keyring"}
 _SAFE = 1.0
-"""The least priority of a backend that keyring itself recommends; the others keep keys in the open, or not at all."""
+"""The minimum priority of a recommended keyring backend. Other backends store keys unencrypted, or not at all."""
 
 _log = logging.getLogger(__name__)
 
 
 @frozen
 class StoredKey:
-    """:ivar key: None where the keyring has it."""
+    """:ivar key: None if the key is in the keyring."""
 
     key: str | None = field(default=None, repr=False)
 
 
 class KeyStore:
-    """The stored keys of one home. The keyring may ask the user to unlock it: call what uses it in a thread, which may
-    be abandoned.
+    """The stored keys of one home. The keyring may ask the user to unlock it, so call methods that use the keyring in
+    a thread that may be abandoned.
 
     :param home: the folder of all state.
     """
@@ -50,29 +50,29 @@ class KeyStore:
         self.path = self._file.path
 
     def read(self) -> Mapping[str, StoredKey]:
-        """Return the keys by provider, without asking the keyring.
+        """Return the keys by provider, without using the keyring.
 
-        :raises ConfigError: the file cannot be understood.
+        :raises ConfigError: if the file is invalid.
         """
         return {name: StoredKey(entry.get("key")) for name, entry in self._file.read().items()}
 
     def signature(self) -> tuple[int, ...]:
-        """Return what is another value when a key was stored or removed. Touches the disk, but little."""
+        """Return a value that changes when a key is stored or removed. This only stats a file."""
         return file_signature(self.path)
 
     def from_keyring(self, provider: str) -> str | None:
-        """Return a key that the keyring has; None where it does not give it. Uses the keyring."""
+        """Return a key from the keyring, or None if the keyring does not return it. Uses the keyring."""
         with _logged(f"give the key of {provider}"):
             return keyring.get_password(_SERVICE, self._account(provider)) if (keyring := _keyring()) else None
         return None
 
     def store(self, provider: str, key: str) -> str:
-        """Keep a key in place of the one there was. Uses the keyring.
+        """Store a key, replacing an existing one. Uses the keyring.
 
-        :returns: where it is kept, in words.
-        :raises ConfigError: see `read`; or the file cannot be written.
+        :returns: a description of where it is stored.
+        :raises ConfigError: see `read`; also if the file cannot be written.
         """
-        self.read()  # nothing goes into the keyring that the file cannot name
+        self.read()  # if the file is invalid, fail before a key goes into the keyring
         keyring, in_keyring = _keyring(), False
         if keyring is not None:
             with _logged(f"take the key of {provider}"):
@@ -83,11 +83,11 @@ class KeyStore:
         return "the system's keyring" if in_keyring else str(self.path)
 
     def remove(self, providers: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Forget keys. Uses the keyring.
+        """Remove keys. Uses the keyring.
 
-        :param providers: whose; None for all.
-        :returns: whose there were.
-        :raises ConfigError: see `store`; or the keyring does not let go of one, which stays there.
+        :param providers: the providers whose keys to remove; None for all.
+        :returns: the providers that had a key.
+        :raises ConfigError: see `store`; also if the keyring does not remove a key, which then stays listed.
         """
         before = {name: key for name, key in self.read().items() if providers is None or name in providers}
         if not before:
@@ -108,7 +108,7 @@ class KeyStore:
         return tuple(before)
 
     def _removed_from_keyring(self, provider: str) -> bool:
-        """Remove a key from the keyring, and return whether it has none any more."""
+        """Remove a key from the keyring, and return whether it is gone."""
         keyring, account = _keyring(), self._account(provider)
         if keyring is not None:
             with _logged(f"let go of the key of {provider}"):
@@ -118,11 +118,11 @@ class KeyStore:
         return False
 
     def _account(self, provider: str) -> str:
-        return f"{provider} ({self._home})"  # another home has keys of its own
+        return f"{provider} ({self._home})"  # each home has its own keys
 
 
 def _keyring() -> Any | None:
-    """Return the package, where it is installed and has a safe place. It is an optional dependency."""
+    """Return the optional package `keyring`, or None if it is not installed or has no secure backend."""
     if find_spec("keyring") is not None:
         with _logged("start"):
             keyring: Any = import_module("keyring")
@@ -132,7 +132,7 @@ def _keyring() -> Any | None:
 
 @contextmanager
 def _logged(what: str) -> Generator[None]:
-    """Log an error of the keyring: each backend has its own, whose text may hold the key."""
+    """Log errors of the keyring by type only: backends raise their own errors, whose text may contain the key."""
     try:
         yield
     except Exception as error:

@@ -1,14 +1,14 @@
-"""Merging of the layers: defaults, the user's file, the project's file, the environment.
+"""Merges the layers: defaults, the user's file, the project's file, the environment.
 
-The user's file may set everything. The project's file comes with a repository and is untrusted: it may restrict, but
-neither send a key or the conversation to another server, nor extend what runs without permission, nor raise what a turn
-may cost. So the keys of `USER_ONLY_KEYS` are left out there, as unknown ones are: a base URL or a header would
-send the user's key to its author, an MCP server is a program or an address that gets what the model asks for,
-`max_turn_cost` is computed from the prices of `models`, and the others are habits of the user's. Of the user's mode and
-limits of a turn and the project's, the stricter one holds. A project's `hooks` are added to the user's; whether they
-run is a matter of trust.
+The user's file may set everything. The project's file comes with a repository and is untrusted: it may restrict, but it
+may not send a key or the conversation to another server, allow more to run without permission, or raise the cost limit
+of a turn. So the keys in `USER_ONLY_KEYS` are ignored there, like unknown keys: a base URL or a header would send the
+user's key to its author, an MCP server is a program or an address that gets the model's requests, `max_turn_cost` is
+computed from the prices in `models`, and the others are personal preferences. For the mode and the limits of a turn,
+the stricter value of the user's and the project's applies. A project's `hooks` are added to the user's, and run only if
+the user trusts the project.
 
-Pydantic and yaml are imported only where there is a file.
+Pydantic and yaml are imported only if there is a file.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ USER_ONLY_KEYS = (
     *("mcp_servers", "wire_log", "protocol", "sandbox.write"),
 )
 _REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})
-"""Keys of `compaction` that earlier versions had; `size` says now what they said together."""
+"""Keys of `compaction` in earlier versions, which `size` has replaced."""
 _RENAMED = {"ledger": "excerpts", "truncate": "excerpts"}
-"""Strategies of earlier versions, and what they are called now."""
+"""Maps names of strategies in earlier versions to their current names."""
 
 
 _Strategies: TypeAlias = Callable[[], Collection[str]] | None
-"""Returns the names of the compaction strategies that exist; None does not check them."""
+"""Returns the names of the existing compaction strategies; None disables the check."""
 _HOOKS = "hooks"
 _IGNORED = ("type", "statusMessage")
-"""Keys of a command in Claude Code's form that mean nothing here."""
+"""Keys of a command in Claude Code's format that have no meaning here."""
 
 
 @frozen
@@ -74,17 +74,17 @@ def load_settings(
     strategies: _Strategies = None,
     providers: Collection[str] | None = None,
 ) -> Settings:
-    """Read all layers. Makes no file or folder.
+    """Read all layers. This does not create files or folders.
 
     :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL` (`provider/model`),
-        `ACP_AGENT_CONTEXT_WINDOW` (tokens); an empty one counts as not set.
-    :param cwd: absolute path of the session's working directory; None reads no project's file.
-    :param root: the project's root, where it is known already.
-    :param providers: names of the providers that need no configuration; None does not check whose model is to write
-        summaries.
-    :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
-        hook is left out instead, see `Settings.hook_faults`; so is a project's key that is unknown or not for it, and
-        a key of earlier versions, see `Settings.notices`.
+        `ACP_AGENT_CONTEXT_WINDOW` (tokens). An empty variable counts as not set.
+    :param cwd: absolute path of the session's working directory; None to skip the project's file.
+    :param root: the project's root, if already known.
+    :param providers: names of the providers that need no configuration; None to skip checking the provider of the model
+        that writes summaries.
+    :raises ConfigError: if a file or a variable is unreadable or invalid, with file, line and key, or the variable.
+        Invalid hooks are ignored instead, see `Settings.hook_faults`. Keys of earlier versions, and keys that are
+        unknown or not allowed in a project's file, are also ignored, see `Settings.notices`.
     """
     settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
     if cwd is not None:
@@ -98,8 +98,8 @@ def load_settings(
 
 
 def current(document: Document, path: Path) -> tuple[Document, str]:
-    """Return a document without removed keys of `compaction` and with the strategies' new names, and a notice of what
-    was changed.
+    """Return a document without obsolete keys of `compaction` and with the new names of strategies, and a notice about
+    the changes.
 
     :param path: the document's file, for the notice.
     """
@@ -120,10 +120,10 @@ def current(document: Document, path: Path) -> tuple[Document, str]:
 
 
 def unknown_provider(model: str, providers: Collection[str]) -> str:
-    """Return what is wrong with a model whose provider does not exist; empty where it does.
+    """Return an error message if a model's provider does not exist, otherwise an empty string.
 
     :param model: `provider/model`.
-    :param providers: names that exist.
+    :param providers: names of the existing providers.
     """
     name = model.partition("/")[0]
     if name in providers:
@@ -138,13 +138,13 @@ def _with_file(
     strategies: _Strategies,
     providers: Collection[str] | None,
 ) -> Settings:
-    """Lay the user's file or the project's over the settings."""
+    """Merge the user's or the project's file into the settings."""
     folder = settings.project if origin == "project" and settings.project is not None else settings.home
     path = folder / CONFIG_FILE
     if origin == "project" and is_foreign(path):
         return replace(settings, notices=(*settings.notices, f"{path} was left out: {foreign(path)}."))
     try:
-        # A project's link to some other file of the user's would have its words repeated in error messages.
+        # If a project's file were a link to another file of the user, error messages could quote that file.
         text = read_text(path, within=folder.parent if origin == "project" else None)
         if not text or text.isspace():
             return settings
@@ -194,7 +194,7 @@ def _with_users(settings: Settings, document: Document) -> Settings:
 
 
 def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
-    """Take the keys out of a project's document that are unknown or not for it; return what is wrong with each."""
+    """Remove unknown and disallowed keys from a project's document. Return an error for each."""
     faults: dict[Place, str] = {}
     if document.data.get("mode") in ("accept-edits", "full-access"):
         freer = "a project may set `plan` or `ask` alone; choose a freer mode in the editor or in"
@@ -215,7 +215,7 @@ def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
 
 
 def _with_projects(settings: Settings, document: Document) -> Settings:
-    """Lay a project's file over the user's settings, which it can tighten but not loosen."""
+    """Merge a project's file into the user's settings, which it can tighten but not loosen."""
     keys = _validated(document)
     if "mode" in keys:
         keys["mode"] = min(keys["mode"], settings.mode, key=MODES.index)
@@ -232,7 +232,7 @@ def _with_projects(settings: Settings, document: Document) -> Settings:
 
 
 def _validated(document: Document) -> dict[str, Any]:
-    """Return the fields of `Settings` that a file sets, but for its hooks, which are read one by one."""
+    """Return the fields of `Settings` that a file sets, except for its hooks, which are read one by one."""
     read = validate(Settings, document)
     return {key: getattr(read, key) for key, value in document.data.items() if value is not None and key != "hooks"}
 
@@ -243,10 +243,10 @@ def check_names(
     strategies: _Strategies,
     providers: Collection[str] | None,
 ) -> None:
-    """Refuse a section of compaction with a strategy that does not exist, or a model of a provider that does not.
+    """Refuse a `compaction` section with an unknown strategy, or with a model of an unknown provider.
 
-    :param own: where the section stands.
-    :param providers: names that exist; None for any.
+    :param own: the place of the section.
+    :param providers: names of the existing providers; None for any.
     """
     strategy, writer = document.at((*own, "strategy")), document.at((*own, "model"))
     if isinstance(strategy, str) and strategies is not None and strategy not in (names := strategies()):
@@ -268,14 +268,14 @@ def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
     return settings
 
 
-# --- hooks: each is read by itself, so that a wrong one affects neither the others nor the session ---
+# --- hooks: each is read separately, so that an invalid one affects neither the others nor the session ---
 
 
 def _read_hooks(document: Document, origin: Origin, path: Path) -> tuple[list[HookCommand], list[DocumentError]]:
-    """Read the section of one file.
+    """Read the hooks section of one file.
 
-    :param path: where the file is.
-    :returns: the commands that can be used, in the file's order, and what is wrong with the others.
+    :param path: path of the file.
+    :returns: the valid commands in the file's order, and an error for each invalid one.
     """
     commands, faults = list[HookCommand](), list[DocumentError]()
     for event, place, group in _hook_entries(document, faults):
@@ -289,7 +289,7 @@ def _read_hooks(document: Document, origin: Origin, path: Path) -> tuple[list[Ho
 
 
 def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[tuple[EventName, Place, _Group | None]]:
-    """Yield the event, the place and the group of each command; add what cannot be one to the faults."""
+    """Yield the event, the place and the group of each command. Append an error to `faults` for each invalid entry."""
     section = document.at((_HOOKS,))
     if not isinstance(section, Mapping | None):
         faults.append(document.wrong("should be `key: value` lines of its own, indented below", _HOOKS))
@@ -315,9 +315,9 @@ def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[t
 
 
 def _hook_command(document: Document, event: EventName, place: Place, group: _Group | None) -> HookCommand:
-    """Return one command.
+    """Read one command.
 
-    :raises DocumentError: it is wrong.
+    :raises DocumentError: if it is invalid.
     """
     data = document.at(place)
     if group is not None and isinstance(data, Mapping):

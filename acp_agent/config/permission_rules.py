@@ -1,7 +1,7 @@
-"""`PermissionRules`: what the user has allowed for good, by project, with "Always allow".
+"""`PermissionRules`: what the user has permanently allowed in each project with "Always allow".
 
-One small file in the agent's home, never in the project: what a repository brings cannot allow itself anything. A file
-that cannot be understood allows nothing. A rule is compared as a whole: of the shell it is the exact command line.
+The rules are in one small file in the agent's home, never in the project, so that a repository cannot allow itself
+anything. An invalid file allows nothing. A rule must match in full: a rule for the shell is the exact command line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PermissionRules:
     """The rules of one home.
 
     :param home: the folder of all state.
-    :ivar notice: what the user should be told of the file; empty where there is nothing to tell.
+    :ivar notice: a notice for the user about the file; empty if there is none.
     """
 
     def __init__(self, home: Path) -> None:
@@ -34,18 +34,18 @@ class PermissionRules:
         self.notice = ""
 
     def read(self) -> Mapping[str, Mapping[str, str]]:
-        """Return every project's rules, and since when they hold, in ISO 8601 and UTC.
+        """Return every project's rules, each with the time since when it applies, in ISO 8601 and UTC.
 
-        :raises ConfigError: the file cannot be understood.
+        :raises ConfigError: if the file is invalid.
         """
         rules = self._file.read()
         if self._drop_older(rules):
             with suppress(ConfigError), self._update():
-                pass  # written as it is read
+                pass  # write the file without the old rules
         return rules
 
     def of(self, project: Path) -> frozenset[str]:
-        """Return what is allowed in a project.
+        """Return the rules of a project.
 
         :param project: absolute path of a session's working directory.
         :raises ConfigError: see `read`.
@@ -53,19 +53,20 @@ class PermissionRules:
         return frozenset(self.read().get(_key(project), ()))
 
     def allow(self, project: Path, subject: str) -> None:
-        """Allow what `grant_subject` of the permission policy names.
+        """Add a rule for a subject, as returned by the permission policy's `grant_subject`.
 
-        :raises ConfigError: see `read`; or the file cannot be written.
+        :raises ConfigError: see `read`; also if the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._update() as rules:
             rules.setdefault(_key(project), {}).setdefault(subject, now)
 
     def revoke(self, project: Path, subjects: Collection[str] = ()) -> tuple[str, ...]:
-        """Ask again for these in a project, or for all.
+        """Remove rules of a project, so that the user is asked again.
 
-        :param project: its folder, which need not exist any more.
-        :returns: what had been allowed of them.
+        :param project: the project's folder, which may no longer exist.
+        :param subjects: the rules to remove; empty for all.
+        :returns: the removed rules.
         :raises ConfigError: see `allow`.
         """
         with self._update() as rules:
@@ -82,7 +83,7 @@ class PermissionRules:
             yield rules
 
     def _drop_older(self, rules: Entries) -> bool:
-        """Remove what an earlier version allowed of the shell, and return whether there was any."""
+        """Remove the shell rules of an earlier version, and return whether there were any."""
         if self._file.read_version != _OLDER:
             return False
         dropped = {rule for allowed in rules.values() for rule in allowed if rule.startswith(_SHELL)}

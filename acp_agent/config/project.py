@@ -1,8 +1,8 @@
-"""What belongs to a session's project: its root, and its `.acp-agent` and `.claude` folders.
+"""Finds a session's project: its root, and its `.acp-agent` and `.claude` folders.
 
-A command in the sandbox may make a repository or such a folder below a session's directory. Sessions that are opened
-there later would take it for the project's own, and so lose the guards of the folders above. What commands made is kept
-in the home, and does not count until the user trusts the folder.
+A command in the sandbox may create a repository or such a folder below a session's directory. A session opened there
+later would take it for the project's own and lose the protection of the folders above. So the agent's home records
+paths that commands created, and they do not count until the user trusts the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MADE_FILE = "made.json"
 
 
 class MadeStore(StateFile):
-    """What commands made that would change which folder is a project's root, or where its settings are; by path.
+    """Paths created by commands that would change a project's root or the location of its settings.
 
     :param home: the folder of all state.
     """
@@ -31,15 +31,15 @@ class MadeStore(StateFile):
         super().__init__(home / _MADE_FILE, "paths", advice)
 
     def read(self) -> Entries:
-        """Return the entries; none if the file cannot be read."""
+        """Return the entries, or nothing if the file cannot be read."""
         with suppress(ConfigError):
             return super().read()
         return {}
 
     def add(self, paths: Iterable[Path]) -> None:
-        """Remember what a command made, and forget what does not exist any more.
+        """Record paths that a command created, and remove paths that no longer exist.
 
-        :raises ConfigError: the file cannot be written.
+        :raises ConfigError: if the file cannot be written.
         """
         with self.update() as entries:
             for path in paths:
@@ -49,14 +49,14 @@ class MadeStore(StateFile):
                     del entries[name]
 
     def has(self, path: Path) -> bool:
-        """Return whether a command has made this very file or folder."""
+        """Return whether a command created exactly this file or folder."""
         entry = self.read().get(str(path.parent.resolve() / path.name))
         return entry is not None and entry.get("inode") == _inode(path)
 
     def accept(self, folder: Path) -> tuple[Path, ...]:
-        """Let what is in a folder, and in those below it, count from now on, and return it.
+        """Let the recorded paths at or below a folder count from now on, and return them.
 
-        :raises ConfigError: the file cannot be written.
+        :raises ConfigError: if the file cannot be written.
         """
         within = [name for name in self.read() if Path(name).is_relative_to(folder.resolve())]
         if within:
@@ -67,11 +67,11 @@ class MadeStore(StateFile):
 
 
 class Project:
-    """A directory's project, as it is found on the disk now.
+    """A directory's project, as found on disk now.
 
     :param cwd: absolute path of the directory.
-    :param home: the folder of all state; None counts everything.
-    :param root: its root, where that is known already.
+    :param home: the folder of all state; None to count paths that commands created.
+    :param root: the project's root, if already known.
     """
 
     def __init__(self, cwd: Path, home: Path | None = None, root: Path | None = None) -> None:
@@ -82,8 +82,8 @@ class Project:
     def folder(self, name: str = PROJECT_FOLDER) -> Path | None:
         """Return the nearest `.acp-agent` folder, or one of another name, from the directory up to the root.
 
-        Outside of a repository only the directory itself counts, since a folder further up, such as `/tmp`, may be
-        anybody's. An empty folder says nothing, and may be a placeholder of the sandbox.
+        Outside a repository only the directory itself is searched, since a parent folder such as `/tmp` may belong to
+        anyone. Empty folders are skipped, since they may be placeholders of the sandbox.
         """
         for parent in (self._cwd, *self._cwd.parents):
             place = parent / name
@@ -106,7 +106,7 @@ def project_dir(cwd: Path, name: str = PROJECT_FOLDER, *, home: Path | None = No
 
 
 def _inode(path: Path) -> str:
-    """Return the device and the number of a file; empty if it does not exist."""
+    """Return the device and inode number of a file, or an empty string if it does not exist."""
     try:
         found = path.lstat()
     except (OSError, ValueError):
@@ -115,7 +115,7 @@ def _inode(path: Path) -> str:
 
 
 def _is_filled(folder: Path) -> bool:
-    """Return whether a folder exists and is not empty. One that cannot be read may hold anything."""
+    """Return whether a folder exists and is not empty. An unreadable folder counts as not empty."""
     try:
         return any(folder.iterdir())
     except OSError:

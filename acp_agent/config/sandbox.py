@@ -1,4 +1,4 @@
-"""The sandbox that the settings ask for."""
+"""Creates the sandbox from the settings, and records what commands in it create."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 _MOST_TOLD = 5
 _LONGEST = 600
-"""Characters of what was done about one repository."""
+"""Maximum length of the description of changes to one repository."""
 _STRICTER = ("off", "auto", "required")
 
 
 @frozen
 class MadeKeeper:
-    """Keeps in the home what commands made; see `sandbox.planted.Keeper`.
+    """Records in the home what commands created; see `sandbox.planted.Keeper`.
 
     :ivar home: the folder of all state.
-    :ivar notices: gets a sentence for each thing, for the user.
+    :ivar notices: a sentence for the user about each of these is appended to it.
     """
 
     home: Path
     notices: list[str]
 
     def is_made(self, path: Path) -> bool:
-        """Return whether a command has made this file or folder."""
+        """Return whether a command created this file or folder."""
         return MadeStore(self.home).has(path)
 
     def keep(self, found: Found) -> None:
-        """Remember what a command has made, and add the sentences."""
+        """Record what a command created, and append the notices."""
         try:
             MadeStore(self.home).add(each.mark for each in found.planted if each.mark is not None)
         except ConfigError as error:
@@ -67,7 +67,7 @@ class MadeKeeper:
 
 
 def _told_of_blocked(blocked: Sequence[str]) -> str:
-    """Return what the user has to know of paths that were renamed.
+    """Return the notice about paths that were renamed.
 
     :param blocked: see `sandbox.planted.Found`.
     """
@@ -93,7 +93,7 @@ def _told_of_unstaged(unstaged: Sequence[str]) -> str:
 
 
 def _told_of_kept(kept: Sequence[Path]) -> str:
-    """Return what the user has to know of guarded paths that git has checked out."""
+    """Return the notice about guarded paths that git has checked out."""
     names = _listed([str(path) for path in kept])
     return (
         f"A command checked out {names} from a commit that your repository already had. Other programs run or obey by "
@@ -107,7 +107,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _told(planted: Planted) -> str:
-    """Return what the user has to know of something that a command has made."""
+    """Return the notice about something that a command created."""
     place = shlex.quote(_one_line(str(planted.place)))
     if planted.mark is None:
         return (
@@ -130,7 +130,7 @@ def _told(planted: Planted) -> str:
 
 
 def _one_line(text: str, longest: int = 300) -> str:
-    """Return a text whose author is not trusted, without line breaks and control characters, and cut."""
+    """Return an untrusted text without line breaks and control characters, cut to a maximum length."""
     plain = "".join(each if each.isprintable() else "?" for each in text)
     return plain if len(plain) <= longest else f"{plain[:longest]} …"
 
@@ -142,12 +142,12 @@ def sandbox_of(
     keys: Iterable[str] = (),
     notices: list[str] | None = None,
 ) -> Sandbox:
-    """Return the sandbox of commands, which may be off.
+    """Return the sandbox for commands, which may be off.
 
-    :param roots: the directories that they may write.
-    :param home: the agent's, which they may not read.
-    :param keys: names of the variables that hold keys of providers.
-    :param notices: gets what the user has to know of what commands made.
+    :param roots: the directories to which commands may write.
+    :param home: the agent's home, which commands may not read.
+    :param keys: names of the environment variables with provider keys.
+    :param notices: notices for the user about what commands created are appended to it.
     """
     from acp_agent.sandbox.sandbox import Sandbox
 
@@ -158,7 +158,7 @@ def sandbox_of(
 
 
 def tightened(settings: SandboxSettings, project: SandboxSettings, named: Container[object]) -> SandboxSettings:
-    """Return the user's settings with what a project's file makes stricter.
+    """Return the user's settings, tightened by a project's file.
 
     :param named: the keys that the project's file sets.
     """

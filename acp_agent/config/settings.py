@@ -1,7 +1,7 @@
-"""`Settings` and its parts: what can be set, with the defaults. The configuration files are validated against these.
+"""`Settings` and its parts: everything that can be set, with defaults. Configuration files are validated against them.
 
-The docstrings below the fields are the words of the JSON Schemas and of the documentation's tables, which
-.ci/generate_reference.py writes. No secret is in here: a key is named by its environment variable.
+The docstrings below the fields appear in the JSON Schemas and the documentation's tables, which
+.ci/generate_reference.py writes. Settings contain no secrets: a key is named by its environment variable.
 """
 
 from __future__ import annotations
@@ -54,29 +54,30 @@ Idle: TypeAlias = Literal["auto", "off"]
 """Whether a summary is prepared while the user pauses."""
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
 Origin: TypeAlias = Literal["config", "project"]
-"""The user's file, or a project's."""
+"""The source of a setting: the user's file or a project's."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""The permission modes, from the strictest to the freest."""
+"""The permission modes, from the most to the least restrictive."""
 
 _DEFAULT_PREPARE = 0.70
 _PREPARE_BELOW_THRESHOLD = 7 / 8
-"""A `prepare` that is not lower than the threshold is this part of it: a lower threshold alone is no mistake."""
+"""A `prepare` that is not below the threshold is replaced with this share of it, so that a user who only lowers the
+threshold makes no mistake."""
 
 
 @frozen
 class CompactionSettings:
-    """When and how the context is made short, after all layers.
+    """When and how the context is compacted, after merging all layers.
 
-    :ivar auto: whether it is without being asked; `/compact` always works.
-    :ivar threshold: share of the usable window, 0 to 1, from which on it is.
-    :ivar prepare: share of the usable window from which on a summary is prepared in the background, always lower than
-        `threshold`; None where none is: switched off, or `auto` is.
-    :ivar wait: whether a turn waits for a summary rather than use excerpts.
-    :ivar size: how much the new context may take; None leaves it to the recipe.
-    :ivar strategy: name of the strategy; None leaves it to the recipe.
-    :ivar model: `provider/model` that writes summaries; None leaves it to the recipe, else it is the session's own.
-    :ivar idle: whether a summary is prepared while the user pauses; `off` where `auto` is.
+    :ivar auto: whether to compact automatically. `/compact` always works.
+    :ivar threshold: share of the usable window, from 0 to 1, at which the context is compacted.
+    :ivar prepare: share of the usable window at which a summary is prepared in the background, always below
+        `threshold`; None if this is off or `auto` is False.
+    :ivar wait: whether a turn waits for a summary instead of using excerpts.
+    :ivar size: maximum size of the new context; None for the recipe's.
+    :ivar strategy: name of the strategy; None for the recipe's.
+    :ivar model: the `provider/model` that writes summaries; None for the recipe's or the session's own.
+    :ivar idle: whether a summary is prepared while the user pauses; `off` if `auto` is False.
     """
 
     auto: bool = True
@@ -118,11 +119,11 @@ class CompactionChoices(Section):
     """the model that writes summaries; `native` does not ask it; left out: the recipe's, else the session's"""
 
     def over(self, below: CompactionChoices) -> CompactionChoices:
-        """Return what this layer says, and where it says nothing what the one below does."""
+        """Merge this layer over the one below: values that this layer does not set come from the one below."""
         return replace(below, **self._said())
 
     def settled(self) -> CompactionSettings:
-        """Return it with the defaults below."""
+        """Return the settings with defaults for everything that is not set."""
         settled = replace(CompactionSettings(), **self._said())
         if not settled.auto:
             return replace(settled, prepare=None, idle="off")
@@ -345,10 +346,10 @@ class Settings(Section):
     """where each value was set, as `file:line` or the name of a variable, by its dotted key; nothing for defaults"""
 
     def compaction_for(self, model: str, auto: bool | None = None) -> CompactionSettings:
-        """Return what holds for a model: its own section laid over the general one.
+        """Return the compaction settings for a model: its own section merged over the general one.
 
         :param model: `provider/model`, as in `models`.
-        :param auto: whether it is done without being asked, laid over both; None leaves it to them.
+        :param auto: overrides `auto` of both sections; None to use theirs.
         """
         own = self.models[model].compaction if model in self.models else CompactionChoices()
         return CompactionChoices(auto=auto).over(own).over(self.compaction).settled()

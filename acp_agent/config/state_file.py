@@ -1,6 +1,6 @@
-"""`StateFile`: one small JSON file in the agent's home, which several processes read and change.
+"""`StateFile`: a small JSON file in the agent's home that several processes read and change.
 
-It holds mappings of texts by name, below one key, and a version. Changes are made under a lock, and each write is
+It contains a version and, under one key, named mappings of strings. Changes are made under a lock, and each write is
 atomic.
 """
 
@@ -22,11 +22,12 @@ Entries: TypeAlias = dict[str, dict[str, str]]
 class StateFile:
     """One file.
 
-    :param path: in the folder of all state.
-    :param key: what the entries stand under.
-    :param advice: what it means for the user that the file cannot be used, and what to do; behind "so that".
-    :param version: what is written as its `version`; those before it can be read too.
-    :ivar read_version: the version of what was read last; `version` where there is no file.
+    :param path: path of the file, in the folder of all state.
+    :param key: the key that contains the entries.
+    :param advice: the consequence for the user if the file cannot be used, and what to do; it continues a sentence
+        after "so that".
+    :param version: the `version` to write. Earlier versions can also be read.
+    :ivar read_version: the version that was last read; `version` if there is no file.
     """
 
     def __init__(self, path: Path, key: str, advice: str, version: int = 1) -> None:
@@ -37,9 +38,9 @@ class StateFile:
         self._version = version
 
     def read(self) -> Entries:
-        """Return its entries; none where there is no file.
+        """Return the entries, or nothing if there is no file.
 
-        :raises ConfigError: it cannot be understood.
+        :raises ConfigError: if the file is unreadable or invalid.
         """
         self.read_version = self._version
         try:
@@ -58,9 +59,9 @@ class StateFile:
 
     @contextmanager
     def update(self) -> Generator[Entries]:
-        """Read, change and write under a lock. The entries are to be changed in place; one that is empty is removed.
+        """Read the entries under a lock, yield them to be changed in place, and write them. Empty entries are removed.
 
-        :raises ConfigError: see `read`; or the file cannot be written.
+        :raises ConfigError: see `read`; also if the file cannot be written.
         """
         import fcntl
 
@@ -83,17 +84,17 @@ class StateFile:
 
 
 def file_signature(path: Path) -> tuple[int, ...]:
-    """Return a value that differs when a file has changed; empty if there is no file. Stats the file."""
+    """Return a value that changes when a file changes; empty if there is no file. This only stats the file."""
     try:
         status = path.stat()
     except OSError:
         return ()
-    # st_ctime_ns: a change may have put the old st_mtime_ns back.
+    # st_ctime_ns is included since a change may restore the old st_mtime_ns.
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _texts(entries: object) -> Entries:
-    """Return the texts of each entry; version 0.1.0 wrote more into one."""
+    """Return the strings of each entry. Entries from version 0.1.0 have other values too."""
     mappings = cast("dict[str, object]", entries) if isinstance(entries, dict) else {"": None}
     found: Entries = {}
     for name, entry in mappings.items():
@@ -106,11 +107,12 @@ def _texts(entries: object) -> Entries:
 
 @contextmanager
 def atomic_write(path: Path, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
-    """Yield a temporary file that replaces `path` when the block succeeds: at no time is it missing or half written.
+    """Yield a temporary file that replaces `path` when the block succeeds, so that `path` is never missing or half
+    written.
 
-    :param mode: of the new file, before the umask; for the user alone unless given.
-    :param folder: descriptor of the folder that a relative `path` begins in.
-    :raises OSError: it cannot be written.
+    :param mode: permissions of the new file, before the umask; by default only the user has access.
+    :param folder: descriptor of the folder that a relative `path` is relative to.
+    :raises OSError: if the file cannot be written.
     """
     temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -35,9 +35,9 @@ _PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
 """For each folder of a project, the subfolders whose files could run."""
 _ALL_PARTS = {part for parts in _PARTS.values() for part in parts}
 _BIG = 1024 * 1024
-"""Bytes. Only the size and change time of larger files that hooks run are compared, before each hook."""
+"""In bytes. For larger files that hooks run, only size and change time are compared before each hook."""
 _SETTLED_NS = 50_000_000
-"""A file that changed less than this before it was read may change again without a new change time."""
+"""A file that changed less than this long before it was read may change again without a new change time."""
 _Signature: TypeAlias = tuple[int, int, int, int, int]
 _BOM = b"\xef\xbb\xbf"
 
@@ -47,8 +47,8 @@ class _CodeFile:
     """One file of a project.
 
     :ivar name: its path relative to the folder, such as `hooks/check`, or `../scripts/check.py` if the hooks run it.
-    :ivar content: hex SHA-256 of its bytes, without a byte order mark if the readers of the file skip it. A description
-        if it is not a readable regular file.
+    :ivar content: hexadecimal SHA-256 of its bytes, without a byte order mark if readers of the file skip it; or a
+        description if it is not a readable regular file.
     :ivar executable: whether the file is executable.
     :ivar link: the link's target, if the file is a link.
     """
@@ -186,7 +186,8 @@ def _are_as_seen(seen: Sequence[tuple[Path, _Signature]]) -> bool:
 
 
 def _signature(path: Path, settled_by: int | None = None) -> _Signature:
-    """Return a value that changes whenever a file or a folder's list of names does; nobody can set its third part.
+    """Return a value that changes whenever a file or a folder's list of names changes. Programs cannot set its third
+    part.
 
     :param settled_by: a time in nanoseconds. If the path changed near or after this time, the signature matches no
         other.
@@ -253,7 +254,7 @@ class TrustStore(StateFile):
         super().__init__(home / _TRUST_FILE, "folders", advice)
 
     def digest(self, place: Path) -> str | None:
-        """Return the digest of the code that was allowed in a folder, whatever the folder contains now.
+        """Return the digest of the code that was allowed in a folder, regardless of what the folder contains now.
 
         :raises ConfigError: see `read`.
         """
