@@ -1,6 +1,6 @@
 """Claims file descriptors 0 and 1 for the protocol, so that nothing else in the process can use them.
 
-Imports the standard library alone, so that a process can claim them before anything else is loaded.
+This imports only the standard library, so that a process can claim them before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 def claim_descriptors() -> tuple[int, int]:
     """Duplicate fd 0 and fd 1 for the wire, then point fd 0 at the null device and fd 1 at stderr.
 
-    From then on a stray `print`, a C library or a child process can neither eat input nor corrupt output. The
-    duplicates are not inherited by children. Where stderr leads to the same pipe as stdout (`2>&1`), it is silenced.
+    After that a stray `print`, a C library or a child process can neither consume input nor corrupt output. Children do
+    not inherit the duplicates. If stderr leads to the same pipe as stdout (`2>&1`), it is silenced.
 
     :returns: the descriptor to read from and the one to write to; the caller owns both.
-    :raises OSError: when the process has no stdout.
+    :raises OSError: if the process has no stdout.
     """
     # `sys.__stdout__` is None if fd 1 was closed at startup; by now another file may have been opened as fd 1.
     if sys.__stdout__ is None:
@@ -28,7 +28,7 @@ def claim_descriptors() -> tuple[int, int]:
     write_fd = _duplicate(_STDOUT)
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        if sys.__stdin__ is None:  # the same as an input that ends at once
+        if sys.__stdin__ is None:  # same as an empty input
             read_fd = _duplicate(null)
         else:
             read_fd = _duplicate(_STDIN)
@@ -46,5 +46,5 @@ def claim_descriptors() -> tuple[int, int]:
 
 
 def _duplicate(fd: int) -> int:
-    # Not inherited by children, and above the standard range also where one of the three was closed at the start.
+    # Not inherited by children, and above the standard range even if one of the three was closed at startup.
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)

@@ -32,15 +32,15 @@ _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile(
     r"\\u[dD](?:[89abAB]\w\w(?!\\u[dD][c-fC-F]\w\w)|[c-fC-F]\w\w(?<!\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w))"
 )
-# Legal in a JSON string, but some readers of lines (Node's readline, Python's splitlines) break there.
+# Valid in a JSON string, but some line readers (Node's readline, Python's splitlines) break lines there.
 _LINE_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 class RpcError(Exception):
-    """An error as it stands on the wire, sent or received.
+    """An error on the wire, sent or received.
 
     :param message: one sentence for the person at the other end.
-    :param data: anything more; when absent, the sentence is repeated as `data.details`, where some clients look.
+    :param data: additional data. If it is absent, the message is repeated as `data.details`, where some clients look.
     """
 
     def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
@@ -56,7 +56,7 @@ class RpcError(Exception):
 class InvalidMessageError(RpcError):
     """Raised for a line that is not a valid message.
 
-    :ivar request_id: the id to answer with, where one could be read.
+    :ivar request_id: the ID to answer with, if one could be read.
     """
 
     def __init__(self, message: str, request_id: RequestId = None, *, code: int = INVALID_REQUEST) -> None:
@@ -65,14 +65,14 @@ class InvalidMessageError(RpcError):
 
 
 class PeerClosedError(ConnectionError):
-    """The other end is gone: the request was not, or will not be, answered."""
+    """The other end is gone, so the request was not answered."""
 
 
 @frozen
 class Request:
     """A request, or a notification, which is not answered.
 
-    :ivar id: None for a notification, and for a request whose id is null.
+    :ivar id: None for a notification, and for a request whose ID is null.
     """
 
     id: RequestId
@@ -83,7 +83,7 @@ class Request:
 
 @frozen
 class Response:
-    """The answer to a request of ours: a result or an error."""
+    """The answer to one of our requests: a result or an error."""
 
     id: JsonValue
     result: JsonValue
@@ -93,9 +93,9 @@ class Response:
 def parse(line: bytes) -> Request | Response:
     """Parse one line, with or without its line ending, and check that it is a message.
 
-    Lone surrogates (`"\\ud800"`) become U+FFFD, so that whatever was read can be written again.
+    Lone surrogates (`"\\ud800"`) become U+FFFD, so that everything that was read can be written again.
 
-    :raises InvalidMessageError: the line is not UTF-8, not JSON (NaN and Infinity are invalid), or not a message.
+    :raises InvalidMessageError: if the line is not UTF-8, not JSON (NaN and Infinity are invalid), or not a message.
     """
     value = _decode(line)
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def parse(line: bytes) -> Request | Response:
 
 
 def id_at_start(line: bytes) -> RequestId:
-    """Return the id of a request from the start of its line; None if it does not stand in front of the params."""
+    """Return the ID of a request from the start of its line, or None if it does not precede the params."""
     before, params, _ = line.partition(b'"params"')
     try:
         message = parse(before.rstrip(b", ") + b"}")
@@ -127,18 +127,18 @@ def id_at_start(line: bytes) -> RequestId:
 
 
 def error_object(error: RpcError) -> JsonObject:
-    """Return an error as it stands in a response."""
+    """Return the error object for a response."""
     data: JsonValue = {"details": error.message} if error.data is None else error.data
     return {"code": error.code, "message": error.message, "data": data}
 
 
 def encode(**members: JsonValue) -> bytes:
-    """Write a message with these members as compact UTF-8 JSON in exactly one line, `\\n` included.
+    """Encode a message with these members as compact UTF-8 JSON on exactly one line, including `\\n`.
 
-    What JSON cannot hold is replaced: lone surrogates by U+FFFD (halves of a pair that met in joined text become the
-    character), NaN and infinities by null.
+    Values that JSON cannot represent are replaced: lone surrogates by U+FFFD (the halves of a pair that meet in joined
+    text become the character), NaN and infinities by null.
 
-    :raises TypeError: for a value of no JSON type.
+    :raises TypeError: for a value that has no JSON type.
     :raises RecursionError: for a value nested too deeply.
     """
     message: JsonObject = {"jsonrpc": "2.0", **members}
@@ -156,7 +156,7 @@ def encode(**members: JsonValue) -> bytes:
 
 
 def encode_notification(method: str, params: JsonObject) -> bytes:
-    """Write a notification as `encode` does, several times as quick: a session that is loaded is thousands of them."""
+    """Encode a notification like `encode`, but several times as fast: loading a session sends thousands of them."""
     _, to_json = _pydantic_json()
     try:
         line = to_json({"jsonrpc": "2.0", "method": method, "params": params}, inf_nan_mode="null")
@@ -168,7 +168,7 @@ def encode_notification(method: str, params: JsonObject) -> bytes:
 
 
 def _pydantic_json() -> tuple[Callable[..., JsonValue], Callable[..., bytes]]:
-    # Importing it would hold up the first answers.
+    # Imported late, since importing it would delay the first answers.
     from pydantic_core import from_json, to_json
 
     return from_json, to_json
@@ -179,14 +179,15 @@ def _decode(line: bytes) -> JsonValue:
         text = f"The message has more than {MAX_VALUES:,} values, which are the most. It was not read; send less."
         raise InvalidMessageError(text, id_at_start(line))
     if len(line) >= _LARGE:
-        # Several times as quick, and without a copy. What it refuses is read below, which says why or replaces it.
+        # Several times as fast, and without a copy. Input that this refuses is parsed below, which repairs it or says
+        # what is wrong.
         from_json, _ = _pydantic_json()
         with suppress(ValueError):
             return from_json(line, allow_inf_nan=False)
     try:
         text = line.removeprefix(_BOM).decode("utf-8")
         if ("\\ud" in text or "\\uD" in text) and "\0" not in text:
-            # Without escaped backslashes, every backslash begins an escape. NUL is in no JSON.
+            # Without escaped backslashes, every backslash begins an escape. NUL never occurs in JSON.
             text = _LONE_SURROGATE.sub(r"\\ufffd", text.replace("\\\\", "\0\0")).replace("\0\0", "\\\\")
         return _decoder.decode(text)
     except UnicodeDecodeError as error:
@@ -195,7 +196,7 @@ def _decode(line: bytes) -> JsonValue:
         problem = "The line is not readable as JSON: it is nested too deeply."
     except json.JSONDecodeError as error:
         problem = f"The line is not JSON: {error.msg} (character {error.pos})."
-    except ValueError:  # a constant such as NaN, or an integer of more digits than Python converts
+    except ValueError:  # a constant such as NaN, or an integer with more digits than Python converts
         problem = "The line is not JSON: it holds a number that JSON does not have."
     raise InvalidMessageError(problem, code=PARSE_ERROR)
 

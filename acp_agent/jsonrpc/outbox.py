@@ -1,6 +1,6 @@
 """The queue of outgoing messages: bounded, first in first out, written by one task.
 
-A full queue blocks senders in the order of their arrival. Adjacent notifications may be merged.
+A full queue blocks senders in order of arrival. Adjacent notifications may be merged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from acp_agent.jsonrpc.messages import JsonObject, encode_notification
 from acp_agent.jsonrpc.transport import Transport
 
 Merge: TypeAlias = Callable[[JsonObject, JsonObject], "JsonObject | None"]
-"""Merges the params of two adjacent notifications of one method, or returns None; the result must be bounded."""
+"""Merges the params of two adjacent notifications of the same method, or returns None. The result must be bounded."""
 
 MAX_QUEUED_MESSAGES = 256
 MAX_QUEUED_BYTES = 4 * 1024 * 1024
@@ -27,7 +27,7 @@ _FINAL_WRITE_SECONDS = 0.05
 class Outbox:
     """Queues lines for the writer.
 
-    Senders wait while the queue is full, in the order of arrival, so that a client that does not read slows them down
+    Senders wait in order of arrival while the queue is full, so that a client that does not read slows them down
     instead of filling the memory. Once the queue is finished, messages are dropped and senders do not wait.
     """
 
@@ -35,21 +35,21 @@ class Outbox:
         self._transport = transport
         self._lines: deque[bytes] = deque()
         self._bytes = 0
-        self._last: tuple[str, JsonObject] | None = None  # of the last line, if the next one may be merged into it
+        self._last: tuple[str, JsonObject] | None = None  # of the last line, if the next may be merged into it
         self._draining = False
         self._finished = False
-        self._room_lock = anyio.Lock()  # fair: its holder has waited longest for room
+        self._room_lock = anyio.Lock()  # fair: its holder has been waiting the longest
         self._room = anyio.Event()
         self._work = anyio.Event()
-        self._writing = anyio.CancelScope(shield=True)  # a line that was begun is finished
+        self._writing = anyio.CancelScope(shield=True)  # never write only part of a line
 
     async def notify(self, method: str, params: JsonObject, *, merge: Merge | None = None) -> None:
         """Send a notification: wait for room in the queue, not for the write.
 
-        :param merge: may merge these params into those of the last notification in the queue, if both are of the same
-            method and were sent with a `merge`. Its result must be of bounded size (some KiB), since it is queued
+        :param merge: may merge these params into those of the last notification in the queue, if both have the same
+            method and were sent with a `merge`. Its result must have a bounded size (some KiB), since it is queued
             without waiting for room.
-        :raises TypeError: when `params` hold something that JSON does not have.
+        :raises TypeError: if `params` contain a value that has no JSON type.
         """
         if merge is not None and self._joined(method, params, merge):
             return
@@ -66,8 +66,8 @@ class Outbox:
             self.force(line)
 
     def force(self, line: bytes) -> None:
-        """Send a line even if the queue is full. Use it for small lines that must not wait: those of the read loop, and
-        of a task that is being cancelled."""
+        """Send a line even if the queue is full. Use this for small lines that must not wait: in the read loop, and in
+        a task that is being cancelled."""
         if not self._finished:
             self._lines.append(line)
             self._bytes += len(line)
@@ -93,12 +93,12 @@ class Outbox:
                 connection.cancel()
 
     def drain(self) -> None:
-        """Stop making senders wait: from now on, drop lines that find no room."""
+        """Stop making senders wait: from now on, drop lines for which there is no room."""
         self._draining = True
         self._room.set()
 
     def finish(self) -> None:
-        """Accept no more lines; `run` ends once the queue is written or `_FINAL_WRITE_SECONDS` have passed."""
+        """Accept no more lines. `run` ends once the queue is written or `_FINAL_WRITE_SECONDS` have passed."""
         self._finished = True
         self._writing.deadline = anyio.current_time() + _FINAL_WRITE_SECONDS
         self.drain()
@@ -109,7 +109,7 @@ class Outbox:
         return len(self._lines) >= MAX_QUEUED_MESSAGES or self._bytes >= MAX_QUEUED_BYTES
 
     async def _wait_for_room(self) -> bool:
-        """Wait for room, after senders that came earlier; return whether a line may be queued."""
+        """Wait for room, after earlier senders. Return whether a line may be queued."""
         if self._is_full or self._room_lock.locked():
             async with self._room_lock:
                 while self._is_full and not self._draining:
@@ -118,7 +118,7 @@ class Outbox:
         return not self._finished and not self._is_full
 
     def _joined(self, method: str, params: JsonObject, merge: Merge) -> bool:
-        """Merge params into the last notification of the queue; return whether `merge` allowed that."""
+        """Merge params into the last notification of the queue, and return whether `merge` allowed it."""
         if not self._lines or self._last is None or self._last[0] != method or self._room_lock.locked():
             return False
         joined = merge(self._last[1], params)

@@ -1,4 +1,4 @@
-"""Bidirectional JSON-RPC: receives calls from the other end and answers them, and sends requests and notifications.
+"""Bidirectional JSON-RPC: answers calls from the other end, and sends requests and notifications.
 
 It tracks the requests in flight in both directions, their cancellation, and the end of the connection. This is the only
 place where an exception becomes an error response.
@@ -38,18 +38,19 @@ _log = logging.getLogger(__name__)
 
 
 class Peer:
-    """One end of a JSON-RPC connection; its owner calls the handlers. Create it inside a running event loop.
+    """One end of a JSON-RPC connection. Its owner calls the handlers. Create it inside a running event loop.
 
         async with peer.open() as tasks:
             while (call := await peer.next_call()) is not None:
                 tasks.start_soon(peer.answer, call, handle(call))
 
-    :param transport: moves the lines; leaving `open` closes it.
-    :param error_mapper: converts an exception to the error that is sent. It is also called for a notification's
-        exception, so that it can be logged.
-    :ivar notify: sends a notification; see `Outbox.notify`. What one task sends stays in order, and before the response
-        that it returns.
-    :ivar background: runs tasks that outlive the request that started them; cancelled when the connection ends.
+    :param transport: sends and receives the lines; leaving `open` closes it.
+    :param error_mapper: converts an exception to the error to send. It is also called for exceptions in notifications,
+        so that it can log them.
+    :ivar notify: sends a notification; see `Outbox.notify`. Messages from one task stay in order, and precede the
+        response that the task returns.
+    :ivar background: a task group for tasks that outlive the request that started them; cancelled when the connection
+        ends.
     """
 
     def __init__(self, transport: Transport, error_mapper: Callable[[Exception], RpcError]) -> None:
@@ -68,12 +69,13 @@ class Peer:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[TaskGroup]:
-        """Serve the connection until the body ends; `close` cancels it, and so does an end that no longer reads.
+        """Serve the connection until the body ends. The body is cancelled by `close`, or if the other end stops
+        reading.
 
-        Then our pending requests fail with PeerClosedError, the running calls are cancelled, the outgoing queue is
-        flushed for a moment, and the transport is closed once `background` has ended.
+        After that, our pending requests fail with PeerClosedError, running calls are cancelled, the outgoing queue is
+        flushed for a short time, and the transport is closed once `background` has ended.
 
-        :returns: the tasks in which calls are answered.
+        :returns: the task group for answering calls.
         """
         try:
             async with self.background:
@@ -105,13 +107,13 @@ class Peer:
     async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
         """Send a request and wait for its response.
 
-        If the caller is cancelled or the time is up, `$/cancel_request` is sent, and a late response is ignored.
+        If the caller is cancelled or the timeout expires, `$/cancel_request` is sent, and a late response is ignored.
 
-        :param timeout: seconds; without one, wait until the connection ends.
+        :param timeout: in seconds; None to wait until the connection ends.
         :returns: the result.
-        :raises RpcError: what the other end answered.
-        :raises PeerClosedError: the connection has ended.
-        :raises TimeoutError: no answer in time.
+        :raises RpcError: if the other end answers with an error.
+        :raises PeerClosedError: if the connection has ended.
+        :raises TimeoutError: if there is no answer in time.
         """
         if self._closed:
             raise PeerClosedError(f"The connection has ended; {method} was not sent.")
@@ -129,7 +131,7 @@ class Peer:
             del self._pending[request_id]
             response = self._responses.pop(request_id, None)
             if sent and not answered.is_set():
-                # Without waiting for room: the task is being cancelled. There is at most one for each request.
+                # Do not wait for room, since the task is being cancelled. There is at most one such line per request.
                 self._outbox.force(encode(method=CANCEL_METHOD, params={"requestId": request_id}))
         if response is None:
             raise PeerClosedError(f"The connection has ended; {method} was not answered.")
@@ -138,9 +140,9 @@ class Peer:
         return response.result
 
     async def next_call(self) -> Call | None:
-        """Wait for the next request or notification; return None once the other end has closed its side.
+        """Wait for the next request or notification. Return None once the other end has closed its side.
 
-        Calls come in the order of the wire. Responses on the way are passed to the requests that wait for them.
+        Calls are returned in the order of the wire. Responses in between go to the requests that wait for them.
         """
         while True:
             try:
@@ -165,10 +167,10 @@ class Peer:
                         self._in_flight[call.id] = call
                     return call
                 case _:
-                    pass  # a late answer, or one to nothing: some clients answer notifications with id null
+                    pass  # a late or unexpected answer: some clients answer notifications with ID null
 
     def refuse(self, call: Call, error: Exception) -> None:
-        """Answer a call with an error without waiting, since its handler was not called or has failed at once."""
+        """Answer a call with an error, without waiting, because its handler was not called or failed immediately."""
         failure = self._error_mapper(error)
         _log.debug("%s was not started: %s", call.method, failure)
         if not call.is_notification:
@@ -186,7 +188,7 @@ class Peer:
         try:
             with call.scope:
                 answer = encode(id=call.id, result=await outcome)
-        except Exception as error:  # only here and in `refuse` does one become an error response
+        except Exception as error:  # only here and in `refuse` do exceptions become error responses
             failure = self._error_mapper(error)
         if not call.is_notification:
             await self._outbox.send(answer or encode(id=call.id, error=error_object(failure)))
@@ -201,7 +203,7 @@ class Peer:
         self._running.discard(call)
 
     async def cancel(self, call: Call, params: JsonObject) -> JsonValue:
-        """Handle `$/cancel_request`: cancel the named request, unless it was answered already."""
+        """Handle `$/cancel_request`: cancel the named request unless it has already been answered."""
         request_id = params.get("requestId")
         named = self._in_flight.get(request_id) if isinstance(request_id, int | str) else None
         if named is not None:

@@ -1,7 +1,7 @@
-"""Finds the handler of a request with jsonrpcserver, whose only importer this is.
+"""Finds the handler of a request with jsonrpcserver. No other module imports jsonrpcserver.
 
-jsonrpcserver looks the method up and binds its params by name. It gets messages that are parsed and checked, and runs
-nothing: its asynchronous dispatch would run handlers in `asyncio.gather`, which breaks anyio's shielded cleanup.
+jsonrpcserver looks up the method and binds its params by name. It gets messages that are already parsed and checked,
+and does not run handlers: its asynchronous dispatch would use `asyncio.gather`, which breaks anyio's shielded cleanup.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _AfterResponse: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Call:
-    """One request or notification while it is handled.
+    """One request or notification that is being handled.
 
-    :ivar id: the request's id; None for a notification.
+    :ivar id: the request's ID; None for a notification.
     :ivar params: as received.
     :ivar scope: cancelling it ends the handler, and the request is answered with -32800.
     :ivar followers: the callbacks of `after_response`, in order.
@@ -41,14 +41,14 @@ class Call:
     def after_response(self, callback: _AfterResponse) -> None:
         """Call `callback` once the response is in the outgoing queue, so that its messages follow the response.
 
-        Callbacks run one after another; after an error response, or when the connection ends, they do not run.
+        Callbacks run one after another. They do not run after an error response, or when the connection ends.
         """
         self.followers.append(callback)
 
     def on_cancel(self, callback: Callable[[], None]) -> None:
         """Call `callback` on `$/cancel_request` instead of cancelling the scope.
 
-        What the handler then returns or raises is the answer. The end of the connection still cancels the scope.
+        The handler's result or exception is then the answer. The end of the connection still cancels the scope.
         """
         self._on_cancel = callback
 
@@ -59,19 +59,20 @@ class Call:
 
 
 Handler: TypeAlias = Callable[[Call, Any], Awaitable[JsonValue]]
-"""Called with validated params while the message is read, in the order of the wire; what it returns is awaited in a
-task of its own. Those tasks begin in the order of the wire as well."""
+"""Called with validated params while the message is read, in the order of the wire. The returned awaitable is awaited
+in a separate task. These tasks also start in the order of the wire."""
 
 
 ReadParams: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
-"""Validates the params of a method and returns them as its handler takes them; raises if they are invalid."""
+"""Validates the params of a method and returns them in the form that its handler expects; raises if they are invalid.
+"""
 
 
 class Router:
-    """The methods that can be called.
+    """Routes calls to the handlers of their methods.
 
-    :param handlers: by the names of their methods.
-    :param read_params: validates the params of a call; without it, handlers get them as received.
+    :param handlers: handlers by method name.
+    :param read_params: validates the params of a call. Without it, handlers get the params as received.
     """
 
     def __init__(self, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
@@ -79,12 +80,12 @@ class Router:
         self._read_params = read_params
 
     async def begin(self, call: Call) -> Awaitable[JsonValue]:
-        """Validate the params of a call and call its handler; return the awaitable of its result.
+        """Validate the params of a call, call its handler, and return the awaitable of its result.
 
-        :raises RpcError: -32601 for an unknown method, -32602 for params by position.
+        :raises RpcError: with code -32601 for an unknown method, and -32602 for positional params.
         """
         found: list[Handler] = []
-        # A notification gets an id, too: jsonrpcserver returns no errors for a message without one.
+        # Notifications also get an ID, since jsonrpcserver returns no errors for a message without one.
         message: JsonObject = {"method": call.method, "params": call.params, "id": None}
 
         def checked(_: object) -> JsonObject:

@@ -1,10 +1,11 @@
 """Lines over a stream: the `Transport` protocol, and lines over file descriptors.
 
-Nothing here sets O_NONBLOCK. The flag belongs to the open file description, which the parent, a shell around us or a
-terminal may share, and would outlive us there. Instead: sockets are written with MSG_DONTWAIT; pipes only when poll
-says there is room, and then at most PIPE_BUF bytes, which POSIX promises to take without blocking; everything else
-(regular files, terminals) in a worker thread. Pipes, sockets and terminals are read when they are readable, other
-files in a worker thread; a thread that hangs in read(2) would keep the process alive until the editor closes the pipe.
+This module never sets O_NONBLOCK. The flag belongs to the open file description, which the parent, a surrounding shell
+or a terminal may share, so it would outlive this process. Instead, sockets are written with MSG_DONTWAIT. Pipes are
+written when poll reports room, with at most PIPE_BUF bytes at a time, which POSIX guarantees not to block. Everything
+else (regular files, terminals) is written in a worker thread. Pipes, sockets and terminals are read when they are
+readable, and other files in a worker thread. A thread that hangs in read(2) would keep the process alive until the
+editor closes the pipe.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import anyio.to_thread
 from acp_agent.jsonrpc.messages import InvalidMessageError, id_at_start
 
 MAX_LINE_BYTES = 48 * 1024 * 1024
-"""More than the 45 MB of images that a request to a model may hold, in base64; decoding a longer line would hold up
-other sessions."""
+"""Maximum length of a line. This is more than the 45 MB of base64 images that a request to a model may contain.
+Decoding a longer line would delay other sessions."""
 _CHUNK_BYTES = 64 * 1024
 _START_PARTS = 2
-"""Parts that are kept of a line that is too long, for its id; the first may end anywhere."""
+"""How many parts of an overlong line are kept to find its ID. The first part may end anywhere."""
 
 
 class Transport(Protocol):
@@ -35,14 +36,14 @@ class Transport(Protocol):
     async def read_line(self) -> bytes | None:
         """Return the next line without its `\\n`, or None at the end of the stream.
 
-        :raises InvalidMessageError: in place of a line above the limit; reading can continue.
+        :raises InvalidMessageError: instead of returning a line above the limit. Reading can continue.
         """
         ...
 
     async def write(self, data: bytes) -> None:
-        """Write all of `data`, which is one or more whole lines. A call that is cancelled may have written a part.
+        """Write all of `data`, which is one or more whole lines. A cancelled call may have written part of it.
 
-        :raises OSError, anyio.BrokenResourceError: when the other end no longer reads.
+        :raises OSError, anyio.BrokenResourceError: if the other end no longer reads.
         :raises anyio.ClosedResourceError: after `aclose`.
         """
         ...
@@ -53,10 +54,10 @@ class Transport(Protocol):
 
 
 class _LineBuffer:
-    """Cuts a stream of bytes into lines.
+    """Splits a stream of bytes into lines.
 
-    :param limit: the longest line that is kept, in bytes, without its `\\n`.
-    :ivar lines: the complete lines; an error in place of one that was too long.
+    :param limit: maximum length of a line in bytes, without its `\\n`.
+    :ivar lines: the complete lines, with an error in place of each overlong line.
     """
 
     def __init__(self, limit: int) -> None:
@@ -66,7 +67,7 @@ class _LineBuffer:
         self._size = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Add bytes that were read."""
+        """Add bytes from the stream."""
         *ends, rest = chunk.split(b"\n")
         for part in ends:
             self._extend(part)
@@ -97,12 +98,12 @@ class _LineBuffer:
 
 
 class StdioTransport:
-    """Lines over a pair of file descriptors, which it then owns.
+    """Lines over a pair of file descriptors, which this transport owns.
 
     :param read_fd: pipe, socket, terminal or file to read from.
     :param write_fd: pipe, socket, terminal or file to write to.
     :param initial: bytes that were already read from `read_fd`.
-    :param max_line: longest line accepted, in bytes.
+    :param max_line: maximum length of a line in bytes.
     """
 
     def __init__(self, read_fd: int, write_fd: int, *, initial: bytes = b"", max_line: int = MAX_LINE_BYTES) -> None:
@@ -113,7 +114,7 @@ class StdioTransport:
         self._ended = False
         self._closed = False
         mode = os.fstat(read_fd).st_mode
-        # kqueue accepts a regular file and then never reports its end, so that asking the poller is not enough.
+        # kqueue accepts a regular file but never reports its end, so asking the poller is not enough.
         self._polls_input = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(read_fd)
         mode = os.fstat(write_fd).st_mode
         self._socket = socket.socket(fileno=write_fd) if stat.S_ISSOCK(mode) else None
@@ -131,7 +132,7 @@ class StdioTransport:
                     chunk = os.read(self._read_fd, _CHUNK_BYTES)
                 else:
                     chunk = await anyio.to_thread.run_sync(os.read, self._read_fd, _CHUNK_BYTES, abandon_on_cancel=True)
-            except BlockingIOError:  # a spurious wake-up, while another process has set O_NONBLOCK
+            except BlockingIOError:  # a spurious wake-up after another process set O_NONBLOCK
                 continue
             except (OSError, anyio.ClosedResourceError):  # a reset socket, a terminal that hung up, our own aclose
                 chunk = b""
