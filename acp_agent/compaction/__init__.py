@@ -1,7 +1,9 @@
-"""Compaction of a long context: how full the window is, where the history may be cut, what replaces the rest.
+"""Compaction of a long context: measures how full the window is, chooses where to cut the history, and builds what
+replaces the removed part.
 
-Pure: state in, plan or result out. The names below are public, for Python code without an agent (docs/library.md) and
-for strategies of other packages (docs/strategies.md). Each is imported on first use, so that the agent starts quickly.
+The code is pure: state in, plan or result out. The names below are public, for Python code without an agent
+(docs/library.md) and for strategies of other packages (docs/strategies.md). Each is imported on first use, so that the
+agent starts quickly.
 """
 
 from __future__ import annotations
@@ -49,9 +51,9 @@ __all__ = [
 ]
 
 _MODULES = ("budget", "calls", "cuts", "estimate", "shortening", "state", "strategy", "strategies", "service")
-# A library logs nothing unless its program configures logging. This stands here and not in `acp_agent`, because
+# A library does not log unless the program configures logging. This is here and not in `acp_agent`, because
 # `initialize` is answered before `logging` is imported.
 logging.getLogger("acp_agent").addHandler(logging.NullHandler())
 
-if not TYPE_CHECKING:  # a checker would take every name for one of ours
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
     __getattr__ = on_demand(__name__, _MODULES, __all__)

@@ -1,4 +1,4 @@
-"""Find the summary in a model's answer.
+"""Finds the summary in a model's answer.
 
 When asked for a summary, models that are trained to call tools or to think first sometimes write tool calls or thinking
 as plain text. Some answer with a single word. Such an answer must not replace a conversation.
@@ -17,7 +17,7 @@ from acp_agent.llm.thinking_marks import THINKING_MARKS
 LEAST_CHARACTERS = 200
 """Minimum length of a summary without sections, if the recipe asks for sections and much text is replaced."""
 LEAST_SENTENCE = 12
-"""The same minimum, however little text is replaced. A shorter answer is a word, such as "Understood."."""
+"""Lower bound of this minimum, even if little text is replaced. A shorter answer is just a word, like "Understood."."""
 TOKENS_PER_CHARACTER = 150
 """Such a summary needs at least one character for each of this many replaced tokens."""
 

@@ -1,4 +1,4 @@
-"""Build the compacted conversation from a strategy's draft, and check that it is worth using."""
+"""Builds the compacted conversation from a strategy's draft, and checks that it is worth using."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def accepted(
     size: int,
     index: ExcerptIndex | None,
 ) -> CompactedState | None:
-    """Return the compacted conversation, or None if that would free too little.
+    """Return the compacted conversation, or None if it would free too little.
 
     :param size: see `size_of`.
-    :raises CompactionError: the draft cannot be used; the message says why.
+    :raises CompactionError: if the draft cannot be used, with the reason.
     """
     if draft.cut is None:
         return _rewritten(state, policy, draft, strategy)
@@ -54,7 +54,7 @@ def accepted(
             "The history is unchanged.",
         )
     replaced = replaced_tokens(draft.cut)
-    # Where the request has to fit, it may be the running prompt that is shortened.
+    # If the request must fit, the running prompt may be shortened instead.
     if layers.tokens >= replaced and (draft.told or not policy.must_fit):
         what = "summary" if draft.told else "new context"
         raise CompactionError(
@@ -70,7 +70,8 @@ def accepted(
             f"({size:,}), so it was not used.",
             "The history is unchanged.",
         )
-    # Where the request may be sent as it is, the gain has to be worth the provider's cache, or an answer.
+    # If the request could be sent unchanged, the gain must be worth losing the provider's cache, or make room for an
+    # answer.
     least = budget.least_answer if policy.must_fit else budget.window * (0 if policy.idle else LEAST_GAIN)
     must = policy.by_hand or (policy.must_fit and (budget.used > budget.limit or limits_exceeded))
     if must or budget.used - after >= least or (limits_exceeded and not policy.limits.exceeded(result.messages)):
@@ -85,13 +86,13 @@ def refreshed(
     index: ExcerptIndex | None,
     before: ConversationState | None = None,
 ) -> CompactedState:
-    """Return a result that was prepared earlier, brought up to date with the messages that have come since.
+    """Update a result that was prepared earlier with the messages that have arrived since.
 
-    The newer messages are appended, excerpts are dropped to make room for them, and next to the summary it is stated
-    what has happened since.
+    The newer messages are appended, excerpts are dropped to make room for them, and a list of what has happened since
+    is added next to the summary.
 
-    :param before: the conversation from which the result was made; None states nothing.
-    :raises CompactionError: the result can no longer be used; the message says why.
+    :param before: the conversation from which the result was made; None to omit that list.
+    :raises CompactionError: if the result can no longer be used, with the reason.
     """
     cut: Cut | None = None
     if result.sent:
@@ -153,7 +154,7 @@ def _swapped(
     boundary = cut.summarised[-1].seq
     sent, behind = layers.parts, tuple[UserPart, ...]()
     if blocks:
-        # A provider wants its own compaction first, and keeps the reasoning of what follows it directly.
+        # A provider requires its own compaction to come first, and keeps the reasoning of messages directly after it.
         sent = tuple(blocks)
         running = () if policy.keeps_prompts else _running_request(state, cut)
         behind = (*(part for part in layers.parts if part not in blocks), *running)
@@ -166,7 +167,7 @@ def _swapped(
 
 
 def _running_request(state: ConversationState, cut: Cut) -> tuple[UserPart, ...]:
-    """Return the prompt that is being worked on, if it is among the messages that leave."""
+    """Return the prompt of the running turn, if it is among the removed messages."""
     for entry in cut.summarised:
         if entry.seq == state.turn_from and not entry.summary:
             return (Text(_RUNNING), *(part for part in entry.message.parts if isinstance(part, UserPart)))

@@ -1,4 +1,4 @@
-"""How full a model's window is, what else limits a request, and when a context has to be compacted."""
+"""Computes how full a model's window is, checks other limits of a request, and decides when to compact a context."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ MAX_RESERVE_SHARE = 0.25
 MARGIN_SHARE = 0.02
 """Share of the window kept free, because the newest part of the count is an estimate."""
 MIN_OUTPUT = 2_048
-"""Fewest output tokens worth asking for; a request that leaves fewer is sent, and the provider refuses it."""
+"""Minimum number of output tokens to request. If there is less room, the request is sent anyway, and refused."""
 OUT_OF_ROOM = 0.95
 """Share of the usable window above which a truncated answer is attributed to the window, and no summary is awaited."""
 LIMIT_SHARE = 0.9
-"""Share of the images or bytes that a request may hold."""
+"""Share of the maximum number of images or bytes of a request at which the context is compacted."""
 NEW_INPUT = 0.1
 """Share of the usable window by which the context must grow after a compaction before another one is worthwhile."""
 SURE_SHARE = 0.95
-"""Share of a refused request that is assumed to fit, if the provider does not say. Also the least share of an estimate
-that is real, so that a request whose share exceeds the window is certainly too large."""
+"""Share of a refused request that is assumed to fit if the provider does not say. Also the smallest share of an
+estimate that is assumed to be real: if this share exceeds the window, the request is certainly too large."""
 
 Pressure: TypeAlias = Literal["none", "prepare", "threshold", "urgent", "request_size", "full"]
 
 
 @frozen
 class TokenBudget:
-    """The window of a model, and what of it a context fills. All in tokens, and none below zero.
+    """The window of a model, and how much of it a context fills. All values are in tokens and not negative.
 
-    :ivar window: the whole window.
-    :ivar output_reserve: kept free for the answer.
-    :ivar system: the system prompt and the tools.
-    :ivar messages: the messages.
+    :ivar window: size of the whole window.
+    :ivar output_reserve: tokens to keep free for the answer.
+    :ivar system: tokens of the system prompt and the tools.
+    :ivar messages: tokens of the messages.
     """
 
     window: int
@@ -44,23 +44,23 @@ class TokenBudget:
     messages: int = 0
 
     def __post_init__(self) -> None:
-        # A provider that counts less than our estimate of the system prompt must not make the messages negative.
+        # If a provider counts less than our estimate of the system prompt, the messages must not become negative.
         for name, least in (("window", 1), ("output_reserve", 0), ("system", 0), ("messages", 0)):
             object.__setattr__(self, name, max(least, getattr(self, name)))
 
     @property
     def usable(self) -> int:
-        """Return the tokens that a request may fill: at least 3/4 of the window, however large the output limit is."""
+        """Return how many tokens a request may fill: at least 3/4 of the window, regardless of the output limit."""
         return self.window - min(self.output_reserve, int(self.window * MAX_RESERVE_SHARE))
 
     @property
     def limit(self) -> int:
-        """Return the most tokens that a request may fill while leaving room for a short answer."""
+        """Return the maximum tokens of a request that leaves room for a short answer."""
         return max(1, self.window - int(self.window * MARGIN_SHARE) - self.least_answer)
 
     @property
     def most(self) -> int:
-        """Return the most tokens of a request that cannot be shortened; its answer may be very short."""
+        """Return the maximum tokens of a request that cannot be shortened, whose answer may be very short."""
         return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
 
     @property
@@ -80,7 +80,7 @@ class TokenBudget:
 
     @property
     def free(self) -> int:
-        """Return the tokens by which a request may still grow; 0 if it already exceeds the window."""
+        """Return how many tokens a request may still grow; 0 if it already exceeds the window."""
         return max(0, self.usable - self.used)
 
     @property
@@ -95,7 +95,7 @@ class TokenBudget:
         return replace(self, system=system, messages=used - system)
 
     def output(self, used: int, wanted: int) -> int:
-        """Return the output limit to request: providers refuse input and output that together exceed the window."""
+        """Return the output limit to request. Providers refuse input and output that together exceed the window."""
         room = self.window - used - int(self.window * MARGIN_SHARE)
         return min(wanted, max(room, self.least_answer, 1))
 
@@ -106,7 +106,7 @@ class TokenBudget:
 
 @frozen
 class Limits:
-    """What a request to a model may hold besides tokens; None where there is no limit.
+    """The limits of a request to a model besides tokens; None for no limit.
 
     :ivar sent: see `request_bytes`.
     """
@@ -118,13 +118,13 @@ class Limits:
     def exceeded(self, messages: Sequence[Message]) -> bool:
         """Return whether these messages come close to one of the limits.
 
-        What has come since the newest prompt may have as many images as the model takes.
+        The messages since the newest prompt may have as many images as the model accepts.
         """
         size = Sizes(count_images(messages), request_bytes(messages, self.sent) if self.max_bytes else 0)
         return self.exceeded_by(size, messages)
 
     def exceeded_by(self, size: Sizes, messages: Sequence[Message]) -> bool:
-        """Return the same of messages whose size is known."""
+        """Like `exceeded`, for messages whose size is known."""
         share = LIMIT_SHARE if size.images > count_images(since_prompt(messages)) else 1
         if self.max_images is not None and size.images > self.max_images * share:
             return True

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 _LARGER = "The history is unchanged; have a model with a larger window write the summary."
 MAX_REQUESTS = 12
-"""Most model requests of one compaction, retries included."""
+"""Maximum number of model requests of one compaction, including retries."""
 
 
 @frozen
@@ -57,7 +57,7 @@ class Overflow:
 class Courtesy:
     """Lets summary requests run only while nothing else needs the model's server.
 
-    :param begin_again: called when a running request was cancelled and has to be sent again.
+    :param begin_again: called when a running request was cancelled and must be sent again.
     """
 
     def __init__(self, begin_again: Callable[[], None] = lambda: None) -> None:
@@ -66,18 +66,18 @@ class Courtesy:
         self._asking: anyio.CancelScope | None = None
 
     def give_way(self) -> None:
-        """Cancel the running request, and hold back further requests until the server is free."""
+        """Cancel the running request, and hold further requests until the server is free."""
         if self._is_free.is_set():
             self._is_free = anyio.Event()
         if self._asking is not None:
             self._asking.cancel()
 
     def go_on(self) -> None:
-        """Let requests run, since the server is free."""
+        """Let requests run again: the server is free."""
         self._is_free.set()
 
     async def ask(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Send a request, again after each cancellation, and return its result."""
+        """Send a request, resending it after each cancellation, and return its result."""
         while True:
             await self._is_free.wait()
             with anyio.CancelScope() as scope:
@@ -95,8 +95,8 @@ class ModelCalls:
     :param call: asks the model.
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
-    :param courtesy: holds requests back until the model's server is free; None to send them at once.
-    :ivar usage: of all answers so far; None before the first.
+    :param courtesy: holds requests until the model's server is free; None to send them at once.
+    :ivar usage: usage of all answers so far; None before the first.
     :ivar refusals: the parts of requests that the provider refused.
     :ivar overflows: the requests that the provider refused because they do not fit.
     """
@@ -128,9 +128,9 @@ class ModelCalls:
         """Send one request.
 
         :param shown: whether the answer is streamed to the user.
-        :raises SummaryOverflowError: the request does not fit the model's window.
-        :raises CompactionError: the answer broke off, or too many requests were made.
-        :raises ModelError: the model could not be asked.
+        :raises SummaryOverflowError: if the request does not fit the model's window.
+        :raises CompactionError: if the answer was cut off, or too many requests were made.
+        :raises ModelError: if the model could not be asked.
         """
         await self._before_request()
         answer: Answered | None = None
@@ -167,7 +167,7 @@ class ModelCalls:
         return None
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> CompactedBlock:
-        """Ask the provider to compact, once; raises what `ask` raises."""
+        """Ask the provider to compact, once. Raises the same errors as `ask`."""
         await self._before_request()
         try:
             block, usage = await native.compact(request, instructions, self._note_retry)
@@ -222,9 +222,9 @@ class ModelCalls:
 
 
 async def beside_thread(ask: Callable[[], Awaitable[S]], work: Callable[[], T]) -> tuple[S, T]:
-    """Return what `ask` returns, such as a model's answer, and what a function makes in a thread meanwhile.
+    """Await `ask`, such as a model's answer, while `work` runs in a thread. Return both results.
 
-    :raises Exception: what `ask` raises; the thread is not waited for then.
+    :raises Exception: if `ask` raises, its exception, without waiting for the thread.
     """
     made: list[T] = []
     answers: list[S] = []
@@ -237,7 +237,7 @@ async def beside_thread(ask: Callable[[], Awaitable[S]], work: Callable[[], T]) 
         tasks.start_soon(run)
         try:
             answers.append(await ask())
-        except Exception as error:  # raised below, outside of the task group
+        except Exception as error:  # raised below, outside the task group
             failures.append(error)
             tasks.cancel_scope.cancel()
     if failures:

@@ -1,4 +1,4 @@
-"""Cuts of a history: the places where providers accept one, and the choice among them by size.
+"""Cuts of a history: finds the places where providers accept a cut, and chooses one by size.
 
 A cut before `index` keeps `entries[index:]` after a user message with the summary of `entries[:index]`.
 """
@@ -27,8 +27,8 @@ class Cut:
     """The division of a history by one compaction.
 
     :ivar summarised: entries before the cut, in order; never empty.
-    :ivar pinned: the entry among them that stays word for word: the prompt of the running turn.
-    :ivar kept: entries after the cut, which stay.
+    :ivar pinned: the entry among them that is kept word for word: the prompt of the running turn.
+    :ivar kept: entries after the cut, which are kept.
     """
 
     summarised: tuple[Entry, ...]
@@ -42,7 +42,7 @@ class Cut:
 
     @property
     def retained(self) -> tuple[Entry, ...]:
-        """Return the entries that stay word for word, on both sides of the cut."""
+        """Return the entries that are kept word for word, on both sides of the cut."""
         return (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in self.pinned), *self.kept)
 
 
@@ -55,19 +55,19 @@ def plan_cut(
     keep_reasoning: bool = False,
     estimate: Callable[[Message], int] = estimate_message,
 ) -> Cut | None:
-    """Return the cut of this history; None if nothing may be replaced.
+    """Return the cut of this history, or None if nothing may be replaced.
 
-    The newest messages stay, up to `tail_tokens`, from a legal place on. If everything would fit into the tail, as much
-    as possible is summarised. The prompt of a running turn and the steps that the model has not answered yet always
-    stay. If the newest step alone is larger than the tail, no tail is kept.
+    The newest messages are kept, up to `tail_tokens`, beginning at a legal place. If everything would fit into the
+    tail, as much as possible is summarised. The prompt of a running turn and the steps that the model has not answered
+    yet are always kept. If the newest step alone is larger than the tail, there is no tail.
 
-    :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param leave_tail: whether at least the newest step has to stay after the summary; only a compaction that the user
+    :param turn_from: seq of the prompt of the running turn; None if no turn is running.
+    :param leave_tail: whether at least the newest step must be kept after the summary. Only a compaction that the user
         requested may replace everything.
-    :param keep_reasoning: whether the provider's own compaction is put in the place of the messages, after which the
-        others keep their reasoning. Nothing is pinned then.
+    :param keep_reasoning: whether the provider's own compaction replaces the messages, so that the kept messages retain
+        their reasoning. Nothing is pinned in that case.
     """
-    # The entries before the first of these are an earlier summary and the prompt, which stays anyway.
+    # The entries before the first of these are an earlier summary and the prompt, which is kept anyway.
     replaceable = (index for index, entry in enumerate(entries, 1) if not entry.summary and entry.seq != turn_from)
     first = next(replaceable, len(entries) + 1)
     places = legal_cuts(entries, turn_from)
@@ -90,7 +90,7 @@ def plan_cut(
 def _tail_from(
     entries: tuple[Entry, ...], places: list[int], tail_tokens: int, estimate: Callable[[Message], int]
 ) -> int | None:
-    """Return the earliest legal place after which all entries fit into the tail; None if there is none."""
+    """Return the earliest legal place after which all entries fit into the tail, or None if there is none."""
     best: int | None = None
     index = len(entries)
     tokens = 0
@@ -105,17 +105,17 @@ def _tail_from(
 def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
     """Return every index before which the history may be cut, in order; it may equal the number of entries.
 
-    Errors of the providers for a history that is cut at another place:
+    Providers return these errors for a history that is cut at other places:
 
-    - Between an answer that calls tools and all of the results, Anthropic: "unexpected `tool_use_id` found in
+    - Between an answer that calls tools and all of its results, Anthropic: "unexpected `tool_use_id` found in
       `tool_result` blocks", or "`tool_use` ids were found without `tool_result` blocks immediately after"; OpenAI
-      Responses: "No tool call found for function call output"; Chat Completions: a `tool` message has to follow one
-      with `tool_calls`.
-    - Between consecutive answers (a paused one is continued) of which an earlier one holds the thinking for a later
-      one's call, Anthropic: "Expected `thinking` or `redacted_thinking`, but found `tool_use`"; OpenAI Responses: a
-      `function_call` "was provided without its required 'reasoning' item".
+      Responses: "No tool call found for function call output"; Chat Completions: a `tool` message must follow one with
+      `tool_calls`.
+    - Between consecutive answers, such as a paused one and its continuation, if an earlier one contains the thinking
+      for a later one's call, Anthropic: "Expected `thinking` or `redacted_thinking`, but found `tool_use`"; OpenAI
+      Responses: a `function_call` "was provided without its required 'reasoning' item".
 
-    :param turn_from: seq of the prompt of the running turn; None where none runs.
+    :param turn_from: seq of the prompt of the running turn; None if no turn is running.
     """
     places: list[int] = []
     pending: set[str] = set()  # ids of the newest answer's calls without a result
@@ -132,10 +132,10 @@ def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
 
 
 def _keeps_reasoning(entries: tuple[Entry, ...], place: int) -> bool:
-    """Return whether what stays after a provider's own compaction keeps its reasoning, if the history is cut here.
+    """Return whether the kept messages retain their reasoning after a provider's own compaction with this cut.
 
-    The first message that stays must have another role than the last one that is summarised: it is an answer to what
-    was sent, or the prompt after an answer. Source: platform.claude.com, "Compaction and thinking blocks".
+    The first kept message must have a different role than the last summarised one: it is an answer to that message, or
+    the prompt after an answer. Source: platform.claude.com, "Compaction and thinking blocks".
     """
     if place in (0, len(entries)):
         return True
@@ -154,10 +154,11 @@ def _splits_thinking(entries: tuple[Entry, ...], index: int) -> bool:
 
 
 def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
-    """Return the index of the first entry that must stay in a running turn; the number of entries where none runs.
+    """Return the index of the first entry that must be kept in a running turn, or the number of entries if no turn is
+    running.
 
-    It is the newest answer, whose results or continuation the model has not answered yet, or the prompt. Providers
-    accept a cut after it, but the model would go on without the results that it waits for.
+    This is the newest answer, whose results or continuation the model has not answered yet, or the prompt. Providers
+    accept a cut after it, but the model would continue without the results that it waits for.
     """
     if turn_from is None:
         return len(entries)

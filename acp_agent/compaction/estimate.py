@@ -1,6 +1,7 @@
 """Token counts of a context: the provider's last count, plus an estimate of the messages since.
 
-Four characters per token is off by up to a third in both directions; the provider's counts calibrate it.
+The estimate is four characters per token, which is off by up to a third in both directions. The provider's counts
+calibrate it.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
 """Tokens that the large providers charge for a full-size image."""
 AUDIO_CHARACTERS_PER_TOKEN = 640
-"""Characters of base64, at the provider that counts most, for MP3; WAV takes fewer tokens."""
+"""Base64 characters of MP3 per token, for the provider that counts the most tokens. WAV takes fewer tokens."""
 LARGEST_IMAGE = 7_000_000
-"""Most characters of base64 of an image as it is sent, however large the stored one is."""
+"""Maximum number of base64 characters of an image in a request, regardless of the size of the stored image."""
 MESSAGE_TOKENS = 4
-"""Role and separators of one message."""
+"""Tokens for the role and separators of one message."""
 UNSURE_SHARE = 0.05
-"""Share of a provider's count; if the newer messages take less, their calibration would change nothing."""
+"""Share of a provider's count. If the newer messages take less, calibrating their estimate is pointless."""
 LEAST_GROWTH = 1_000
-"""Estimated tokens between two counts of a provider, below which they do not calibrate the estimate."""
+"""Minimum estimated tokens between two counts of a provider to calibrate the estimate with them."""
 MAX_CALIBRATION = 4.0
-"""Above the ratio of any script."""
+"""Maximum calibration. It is above the ratio of any script."""
 DOUBT = 4 / 3
-"""Assumed tokens by the provider's count for each token of our estimate, if a refusal states no count."""
+"""Assumed ratio of the provider's count to our estimate, if a refusal does not state a count."""
 
 
 def estimate_text(text: str) -> int:
@@ -68,17 +69,17 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 
 def estimate_kept(entries: Sequence[Entry], exempt: Container[int], rate: float) -> int:
-    """Return the tokens of consecutive entries that stay with their reasoning, in tokens of our estimate.
+    """Return the tokens of consecutive entries that are kept with their reasoning, in tokens of our estimate.
 
-    Providers count more for reasoning than can be seen of it. Between two answers, the growth of the provider's counts
-    says what the entries take.
+    Providers count more tokens for reasoning than its visible part has. The growth of the provider's counts between two
+    answers shows how many tokens the entries take.
 
     :param exempt: seqs of the entries that do not count.
-    :param rate: the provider's tokens for each estimated one.
+    :param rate: ratio of the provider's count to the estimate.
     """
     total = 0
     between = 0  # estimated tokens since the last counted answer, without exempt ones
-    left_out = 0  # those of the exempt ones
+    left_out = 0  # estimated tokens of the exempt entries
     last: int | None = None
     for entry in entries:
         message = entry.message
@@ -106,9 +107,9 @@ def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
 
 
 class RunningEstimate:
-    """Estimates of a conversation that grows at its end: each entry is looked at once, when it is first asked for.
+    """Estimates of a conversation that grows at its end. Each entry is examined only once, on first use.
 
-    A conversation that does not continue the last one, such as one after a compaction, is looked at anew.
+    A conversation that does not continue the last one, such as one after a compaction, is examined again.
     """
 
     def __init__(self) -> None:
@@ -120,7 +121,7 @@ class RunningEstimate:
         self._counted: list[tuple[int, int]] = []
 
     def tokens(self, entries: tuple[Entry, ...], start: int = 0, end: int | None = None) -> int:
-        """Return the tokens of the entries of a conversation.
+        """Return the tokens of entries of a conversation.
 
         :param entries: all entries of the conversation.
         :param start: index of the first entry to count.
@@ -130,7 +131,7 @@ class RunningEstimate:
         return self._tokens[len(entries) if end is None else end] - self._tokens[start]
 
     def words(self, entries: tuple[Entry, ...]) -> int:
-        """Return the tokens of text, tool calls and tool results alone, which every provider reads and counts."""
+        """Return the tokens of only text, tool calls and tool results, which every provider reads and counts."""
         self._follow(entries)
         return self._words[len(entries)]
 
@@ -149,7 +150,7 @@ class RunningEstimate:
         if entries is self._entries:
             return
         known = len(self._entries)
-        # Tuples compare by identity first, so that known entries are not looked into.
+        # Tuples compare items by identity first, so known entries are not examined.
         if len(entries) < known and self._entries[: len(entries)] == entries:
             return
         if entries[:known] != self._entries:
@@ -179,8 +180,8 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0, estimate: Runn
     """Return the tokens that the context takes now.
 
     :param prefix: tokens of the system prompt and the tools, which are added if no provider has counted them yet.
-    :param rate: the provider's tokens for each estimated one, where `calibration` cannot determine it.
-    :param estimate: the estimate of the same conversation so far, which saves looking at all of it again.
+    :param rate: ratio of the provider's count to the estimate, used if `calibration` cannot determine it.
+    :param estimate: the estimate of the same conversation so far, to avoid examining all of it again.
     """
     entries = context.entries
     estimate = estimate or RunningEstimate()
@@ -191,17 +192,17 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0, estimate: Runn
         since = round(since * calibration(context, rate, estimate))
     used = context.baseline + since
     if context.usage is None and rate > 1:
-        # After a compaction the baseline is an estimate too, from before the rate was known.
+        # After a compaction the baseline is also an estimate, made before the rate was known.
         used = max(used, round((prefix + estimate.tokens(entries)) * rate))
     return used
 
 
 def calibration(context: Context, rate: float = 1.0, estimate: RunningEstimate | None = None) -> float:
-    """Return the provider's tokens for each estimated one, by the growth of its counts since the last compaction.
+    """Return the ratio of the provider's count to the estimate, from the growth of both since the last compaction.
 
-    :param rate: the result if the counts are too few.
+    :param rate: the result if there are too few counts.
     :param estimate: see `used_tokens`.
-    :returns: at least 1: an underestimated request is refused, an overestimated one only compacted early.
+    :returns: at least 1, since an underestimated request is refused, but an overestimated one is only compacted early.
     """
     start = _first_after(context.revision, context.entries)
     counted, estimated = (estimate or RunningEstimate()).growth(context.entries, start)
@@ -213,16 +214,16 @@ def calibration(context: Context, rate: float = 1.0, estimate: RunningEstimate |
 def _first_after(seq: int, entries: tuple[Entry, ...]) -> int:
     """Return the index of the first entry that was added after the event with this seq.
 
-    Entries may be in another order before it: a compaction puts its summary before what it keeps.
+    Entries before it may be out of order: a compaction puts its summary before the messages that it keeps.
     """
     return bisect_left(entries, True, key=lambda entry: entry.seq > seq)
 
 
 @frozen
 class Sizes:
-    """What messages take in a request besides tokens.
+    """The sizes of messages in a request besides tokens.
 
-    :ivar bytes: see `request_bytes`, where nothing is known of stored images.
+    :ivar bytes: see `request_bytes`, without known sizes of stored images.
     """
 
     images: int = 0
@@ -234,14 +235,14 @@ class Sizes:
 
 
 def count_images(messages: Iterable[Message]) -> int:
-    """Return the images in all messages, those in results of tools included."""
+    """Return the number of images in all messages, including tool results."""
     return sum(is_picture(part) for message in messages for part in message.parts)
 
 
 def request_bytes(messages: Iterable[Message], sent: Mapping[str, int] | None = None) -> int:
     """Return the approximate bytes of these messages in a request.
 
-    :param sent: characters of base64 of stored images as they are sent, by SHA-256, where known.
+    :param sent: known base64 lengths of stored images in requests, by SHA-256.
     """
     return sum(_bytes(part, sent or {}) for message in messages for part in message.parts)
 
@@ -261,10 +262,10 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
         case ResourceLink():
             return estimate_text(part.uri) + estimate_text(part.name)
         case CompactedBlock():
-            # The provider gets one of the two.
+            # The provider gets only one of the two.
             return max(estimate_text(part.text), estimate_text(json.dumps(part.data)))
         case Thinking():
-            # The provider's own form is sent back where there is one; some providers get the text as well.
+            # The provider's own form is sent back if there is one. Some providers also get the text.
             return estimate_text(part.text) + (estimate_text(json.dumps(part.data)) if part.data else 0)
         case ToolCall():
             return estimate_text(part.name) + estimate_text(part.invalid or json.dumps(part.arguments))
@@ -273,7 +274,7 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
 
 
 def _sent_length(part: Resource) -> int:
-    """Return the characters of a file that are sent; of stored binary files only the name is."""
+    """Return how many characters of a file's contents are sent. Of a stored binary file, only the name is sent."""
     if isinstance(part.blob, Stored):
         return part.blob.size if part.blob.text else 0
     return len(part.text or part.blob or "")

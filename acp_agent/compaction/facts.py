@@ -1,8 +1,8 @@
-"""The texts of a conversation as passages with their speakers, the lines of a passage, and the facts in a text.
+"""Splits a conversation into passages with their speakers, splits passages into lines, and finds facts in texts.
 
 Facts are paths, names, error names, options, URLs, numbers, versions and hashes. Excerpts are selected by these facts,
 and summaries are checked against them. A text is split into runs, pieces without white space or quotes; each distinct
-run is classified once. The time is linear.
+run is classified only once. This takes linear time.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from acp_agent.frozen import frozen
 Kind: TypeAlias = Literal["path", "name", "error", "option", "url", "number", "version", "hash"]
 
 LONGEST = 260
-"""Most characters of a fact; a longer run is data, such as base64."""
+"""Maximum length of a fact in characters. A longer run is data, such as base64."""
 
 RUNS = re.compile(
     r"(?:https?|ftp|file|ssh|wss?)://[^\s<>\"'`|\\^{}]+"
     r"|[A-Za-z0-9_\u00c0-\u052f./@~+-]+"
-    # Scripts that write without spaces would hide an ASCII name between their characters.
+    # A separate run, since scripts without spaces would otherwise hide an ASCII name between their characters.
     r"|[^\W\x00-\u052f]+"
 )
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+(?:[-+.]?[A-Za-z]+[\d.]*)?")
@@ -47,7 +47,7 @@ _FEWEST_DIGITS = 3
 _SHORTEST_NAME = 3
 _LONGEST_ABBREVIATION = 3  # "e.g", "i.e", "z.B"
 LONGEST_UNIT = 240
-"""Characters; a longer line is split at the ends of sentences, or else at white space."""
+"""Maximum length of a line in characters. A longer line is split at the end of a sentence, or at white space."""
 
 _SENTENCE_END = re.compile(r"[.!?;][\"')\]]*\s+|[。！？]\s*")
 
@@ -62,7 +62,7 @@ def key_of(run: str) -> str:
 def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
     """Return the facts in one match of `RUNS`, as key, start and end in the run, and kind.
 
-    The names inside a path or a dotted name are facts too. All mentions of a fact have the same key.
+    The names inside a path or a dotted name are also facts. All mentions of a fact have the same key.
     """
     if len(run) > LONGEST:
         return ()
@@ -79,7 +79,7 @@ def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
 
 
 def _kind(key: str) -> Kind | None:
-    """Return the kind of fact that a whole run is; None if only pieces of it may be facts."""
+    """Return the kind of a whole run, or None if only pieces of it may be facts."""
     if "://" in key:
         return "url"
     if "/" in key:
@@ -124,7 +124,7 @@ def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
 
 @frozen
 class Speaker:
-    """The origin of a passage; texts of tools, files and recipes are never labelled as the user's."""
+    """The origin of a passage. Texts from tools, files and recipes are never labelled as the user's."""
 
     label: str
     is_participant: bool = False  # the user or the model
@@ -135,7 +135,7 @@ _RESULT, _ATTACHED, _RECIPE, _NOTE = map(Speaker, ("result", "attached file", "r
 
 
 def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
-    """Yield the texts of an entry with their speakers; reasoning is left out, since no provider keeps it."""
+    """Yield the texts of an entry with their speakers. Reasoning is omitted, since no provider keeps it."""
     message = entry.message
     if isinstance(message, UserMessage):
         speaker = _RECIPE if isinstance(message, RecipePrompt) else _NOTE if entry.note else USER
@@ -160,7 +160,7 @@ def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
 
 
 def units(text: str) -> Iterator[str]:
-    """Yield the lines of a text; a long line is split into pieces."""
+    """Yield the lines of a text. Long lines are split into pieces."""
     for line in text.splitlines():
         start = 0
         while start < len(line):
@@ -171,7 +171,7 @@ def units(text: str) -> Iterator[str]:
 
 
 def _end_of_piece(line: str, start: int) -> int:
-    """Return the end of the piece: after its last whole sentence, or else after its last white space."""
+    """Return the end of the piece that begins at `start`: after its last sentence, or after its last white space."""
     limit = start + LONGEST_UNIT
     if limit >= len(line):
         return len(line)

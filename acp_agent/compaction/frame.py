@@ -1,8 +1,8 @@
-"""The framing of a compacted history: the summary request, the sections that it has to have, and the text around the
+"""The framing of a compacted history: the summary request, the check for required sections, and the text around the
 summary in later requests.
 
-A summary is framed as history, since models otherwise act on it as on a new message of the user. The user never sees
-this framing.
+A summary is framed as history, since models otherwise treat it as a new message from the user. The user never sees this
+framing.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
 
 
 def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: bool) -> tuple[UserPart, ...]:
-    """Return the parts of a compacted history with its summary replaced by other words.
+    """Return the parts of a compacted history with the text of its summary replaced.
 
-    In a provider's own compaction only the text for other providers is changed, which ends with the summary.
+    In a provider's own compaction, only the text for other providers changes, which ends with the summary.
     """
     [old], [new] = frame_summary(summary, recall=recall), frame_summary(words, recall=recall)
     changed: list[UserPart] = []
@@ -105,7 +105,7 @@ def frame_since(happened: str) -> tuple[Text, ...]:
 
 
 def layer_of(part: object) -> Literal["pinned", "summary", "excerpts"]:
-    """Return the layer of a part of a compacted history; a provider's own compaction is the summary."""
+    """Return the layer of a part of a compacted history. A provider's own compaction counts as the summary."""
     text = part.text if isinstance(part, Text) else ""
     if text.startswith(("<recorded_excerpts>\n", "<recorded_facts>\n")):
         return "excerpts"
@@ -116,7 +116,7 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
     """Return the last message of the summary request.
 
     :param prompt: the rendered recipe.
-    :param first_kept: the first message after the cut; None where all messages are summarised.
+    :param first_kept: the first message after the cut; None if all messages are summarised.
     :param summarised: the entries before the cut, whose numbers the summary may cite.
     """
     text = prompt
@@ -131,7 +131,8 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
 
 
 def _entry_table(entries: Sequence[Entry]) -> str:
-    """Return a numbered list of the first words of user messages and answers; many answers are sampled evenly."""
+    """Return a numbered list of the first words of user messages and answers. If there are many answers, they are
+    sampled evenly."""
     prompts = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
     answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]
     prompts = prompts[-_TABLE_ENTRIES // 2 :]
@@ -161,7 +162,7 @@ def _first_words(parts: Sequence[object], length: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return the text without tags of a frame: a file's text in a summary could close the frame."""
+    """Return the text with the tags of frames disabled, since a file's text in a summary could close the frame."""
     return _FRAMES.sub(r"\1\2-", text)
 
 

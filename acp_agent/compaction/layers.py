@@ -1,17 +1,17 @@
 """The layers of a compacted conversation, and how many tokens each may take.
 
-The tokens are allotted in this order; each layer takes what it needs of the tokens that the earlier ones left:
+Tokens are allotted in this order. Each layer takes what it needs from the tokens that the earlier layers left:
 
 | layer | takes at most |
 | --- | --- |
-| newest messages, as they are | `TAIL_SHARE` of the size |
+| newest messages, unchanged | `TAIL_SHARE` of the size |
 | summary; pins, mode and plan | what it needs |
-| what the user typed | `WORDS_SHARE` |
+| text typed by the user | `WORDS_SHARE` |
 | files and commands | `INVENTORY_SHARE` |
-| excerpts | all that is left |
+| excerpts | everything that is left |
 
 The system prompt, the prompt of a running turn and the steps that the model has not answered yet are exempt: the size
-does not include them, and shrinks where the window is too small for both. All tokens are estimates.
+does not include them, and shrinks if the window is too small for both. All token counts are estimates.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from acp_agent.frozen import frozen
 
 TAIL_SHARE = 0.25
 WORDS_SHARE, PROSE_WORDS_SHARE = 0.2, 0.05
-"""The smaller share is for conversations about no code: there the user says half of everything, and the newest of it is
-worth no more than the rest."""
+"""Share of the size for the user's text. The smaller share is for conversations without code: in those the user writes
+half of the text, and the newest of it is no more valuable than the rest."""
 INVENTORY_SHARE = 0.1
 REPLACED_SHARE = 0.75
-"""Largest share of the replaced tokens that the layers may take, so that a short conversation is shortened too."""
+"""Maximum share of the replaced tokens that the layers may take, so that a short conversation also gets shorter."""
 LEAST_QUOTED = 250
-"""Tokens that the user's words may take however small the size is; at most a quarter of the replaced tokens."""
+"""Tokens that the user's text may take even if the size is small, but at most a quarter of the replaced tokens."""
 HEADINGS = 90
 """Tokens of the headings and introductions around the quotations."""
 LEAST_SIZE = 250
-"""Tokens, in addition to the pins, below which the new context would contain nothing useful."""
+"""Minimum tokens of a useful new context, in addition to the pins."""
 LEAST_SUMMARY = 20
 """Tokens of the shortest useful summary."""
 MASKED_SHARE = 0.5
-"""Share of the room left by exempt messages; masking alone is enough if it brings the other messages below it."""
+"""Share of the room that exempt messages leave. Masking alone is enough if it brings the other messages below this."""
 
 
 @frozen
@@ -63,21 +63,21 @@ class Layers:
     """The content that replaces the messages before the cut.
 
     :ivar parts: quotations, the summary (framed as history, or in a provider's own form) and excerpts, in the order in
-        which the model reads them; empty layers are left out.
+        which the model reads them, without empty layers.
     """
 
     parts: tuple[UserPart, ...]
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of the message that consists of them."""
+        """Return the tokens of a message with these parts."""
         return MESSAGE_TOKENS + _tokens(self.parts)
 
 
 def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
-    """Return the tokens that the new context may take, without exempt messages: the policy's size, or less to fit.
+    """Return how many tokens the new context may take without exempt messages: the policy's size, or less to fit.
 
-    :raises NoRoomError: nothing would fit; the message lists what takes the tokens.
+    :raises NoRoomError: if nothing would fit; the message lists what takes the tokens.
     """
     budget, exempt = state.budget, _exempt_tokens(state)
     wanted = int(policy.size_tokens(state) / state.rate)
@@ -98,10 +98,11 @@ def planned_cut(
     leave_tail: bool = True,
     keep_reasoning: bool = False,
 ) -> Cut | None:
-    """Return the cut for a new context of this size; None if nothing may be replaced.
+    """Return the cut for a new context of this size, or None if nothing may be replaced.
 
-    :param tail: tokens of the newest messages that stay; `TAIL_SHARE` of the size where not given.
-    :param leave_tail: see `plan_cut`, and `keep_reasoning`.
+    :param tail: tokens of the newest messages to keep; None for `TAIL_SHARE` of the size.
+    :param leave_tail: see `plan_cut`.
+    :param keep_reasoning: see `plan_cut`.
     """
     exempt = {id(entry.message) for entry in unanswered(state)}
 
@@ -130,10 +131,10 @@ def fill(
 ) -> Layers:
     """Return the layers that bring a conversation with this cut to this size.
 
-    :param size: tokens of the layers and of the messages that stay.
-    :param summary: the summary of the replaced messages; empty where there is none.
-    :param body: parts that the model reads in place of the framed summary.
-    :param index: an index of the state's original entries; built where not given.
+    :param size: tokens of the layers and the kept messages together.
+    :param summary: the summary of the replaced messages; empty if there is none.
+    :param body: parts that the model reads instead of the framed summary.
+    :param index: an index of the state's original entries; None to build one.
     """
     recall, replaced, exempt = state.recall, replaced_tokens(cut), unanswered(state)
     exempt_seqs, boundary = {entry.seq for entry in exempt}, cut.summarised[-1].seq
@@ -167,7 +168,7 @@ def fill(
 
 
 def _tokens_kept(state: ConversationState, cut: Cut, body: tuple[UserPart, ...], exempt: Container[int]) -> int:
-    """Return the tokens of the messages that stay, except for exempt ones."""
+    """Return the tokens of the kept messages, except for exempt ones."""
     if any(isinstance(part, CompactedBlock) and part.at is not None for part in body):
         return estimate_kept(cut.retained, exempt, state.rate)
     return estimate_messages(entry.message for entry in cut.retained if entry.seq not in exempt)
@@ -176,10 +177,10 @@ def _tokens_kept(state: ConversationState, cut: Cut, body: tuple[UserPart, ...],
 def _quote(
     state: ConversationState, removed: Sequence[Entry], wanted: int, available: int, least: int
 ) -> tuple[list[str], tuple[Text, ...], frozenset[int]]:
-    """Return the texts to quote, the framed quotations, and the seqs of messages that nothing may quote.
+    """Return the texts to quote, the framed quotations, and the seqs of messages that must not be quoted.
 
-    :param wanted: tokens that the user's words may take if so many are available.
-    :param least: tokens that they may take however few are available.
+    :param wanted: tokens that the user's text may take if enough are available.
+    :param least: tokens that the user's text may take even if fewer are available.
     """
     memory = state.memory
 
@@ -204,9 +205,9 @@ def unanswered(state: ConversationState) -> tuple[Entry, ...]:
 
 
 def check_worth(state: ConversationState, cut: Cut) -> None:
-    """Check, before a model is asked, that the shortest summary would be smaller than the messages that it replaces.
+    """Check that the shortest summary would be smaller than the messages that it replaces, before asking a model.
 
-    :raises CompactionError: it would not.
+    :raises CompactionError: if it would not be smaller.
     """
     least = fill(state, cut, 0, summary="-").tokens + LEAST_SUMMARY
     if least >= (replaced := replaced_tokens(cut)):
@@ -218,7 +219,7 @@ def check_worth(state: ConversationState, cut: Cut) -> None:
 
 
 def masked_target(state: ConversationState) -> int:
-    """Return the tokens of all messages at or below which masking alone is enough."""
+    """Return the total tokens of messages at or below which masking alone is enough."""
     exempt, usable = _exempt_tokens(state), int(state.budget.usable / state.rate)
     return exempt + int(max(0, usable - exempt) * MASKED_SHARE) - state.prefix
 
@@ -226,8 +227,8 @@ def masked_target(state: ConversationState) -> int:
 def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
     """Return the error for a conversation that does not fit in any form.
 
-    :param least: tokens that the shortest context would take.
-    :param bound: tokens that a request may take.
+    :param least: tokens of the shortest possible context.
+    :param bound: maximum tokens of a request.
     """
     allowed = f"of the model's context window ({state.budget.window:,}) a request may take {bound:,}"
     if state.guessed:

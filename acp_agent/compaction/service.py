@@ -1,7 +1,7 @@
 """`CompactionService`: a callable that compacts a conversation.
 
-It tries a ladder of strategies until one returns a usable result. It changes nothing itself: the caller that owns the
-history swaps in the result, and also passes in the function that calls the model.
+It tries a ladder of strategies until one returns a usable result. It does not change anything itself: the caller owns
+the history, swaps in the result, and provides the function that calls the model.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _log = logging.getLogger(__name__)
 
 
 class CompactionService:
-    """Compacts any conversation with any model; holds no state of its own.
+    """Compacts any conversation with any model. It has no state of its own.
 
-    :param strategies: by name; those that are installed where not given.
+    :param strategies: strategies by name; None for the installed ones.
     """
 
     def __init__(self, strategies: Mapping[str, Strategy] | None = None) -> None:
@@ -68,15 +68,15 @@ class CompactionService:
     ) -> CompactedState | None:
         """Compact a conversation.
 
-        :param call: asks the model that writes summaries: `Provider.stream`, or anything like it.
+        :param call: asks the model that writes summaries: `Provider.stream` or a similar function.
         :param show: called with the summary's text as it streams.
         :param calls: counter to use instead of a new one, so that the caller can read the usage after a failure.
-        :param native: the provider's own compaction, where it has one.
-        :param writer: the model that `call` asks, where it is not the conversation's own.
+        :param native: the provider's own compaction, if it has one.
+        :param writer: the model that `call` asks, if it is not the conversation's own.
         :param index: an index of the state's original entries, if the caller has one.
         :returns: None if there is nothing to compact.
-        :raises CompactionError: no step of the ladder returned a usable result; the message says why.
-        :raises ModelError: the model could not be asked, and no further step may be tried.
+        :raises CompactionError: if no step of the ladder returned a usable result, with the reason.
+        :raises ModelError: if the model could not be asked, and no further step may be tried.
         """
         calls = calls or ModelCalls(call, show)
         failures: list[AgentError] = []
@@ -84,7 +84,7 @@ class CompactionService:
         task = Task(state, policy, size, calls, native, writer, index)
         for name in self.ladder(policy):
             if failures and isinstance(failures[-1], ModelUnavailableError | ModelAuthError) and name in ASKS_A_MODEL:
-                continue  # it is the same model
+                continue  # it would ask the same model
             try:
                 draft = await self._draft(name, task)
                 if draft is None:
@@ -101,7 +101,7 @@ class CompactionService:
                 return _with_receipt(result, task, failures)
         if not failures:
             return None
-        # The last step's error says why nothing worked; the earlier ones, why that step was reached.
+        # The last step's error says why nothing worked. The earlier errors only say why that step was reached.
         failure = failures[-1]
         if isinstance(failure, ModelError):
             raise type(failure)(f"No summary was written, and the history is unchanged. {failure}") from failure
@@ -129,7 +129,7 @@ class CompactionService:
                     made = partial(accepted, state, policy, draft, name, size, index) if draft else None
                     has_work = bool(made and await to_thread.run_sync(made, abandon_on_cancel=True))
                 else:
-                    has_work = True  # only the package's strategy can tell
+                    has_work = True  # only the package's strategy knows
                 if has_work:
                     return True
         return False
@@ -142,7 +142,7 @@ class CompactionService:
         if policy.by_hand:
             return (policy.strategy,)
         also = ("summary",) if policy.strategy == "native" else ()
-        # Shortening a message in place voids the reasoning of all answers after it, for little room.
+        # Shortening a message in place invalidates the reasoning of all later answers, and frees little room.
         first = () if policy.native_first else ("mask",)
         return tuple(dict.fromkeys((*first, policy.strategy, *also, LAST_STEP)))
 
@@ -158,7 +158,7 @@ class CompactionService:
         except AgentError:
             raise
         except Exception as error:
-            # A package's strategy may fail in any way; the steps after it have to be taken all the same.
+            # A package's strategy may fail in any way, and the remaining steps must still be tried.
             raise CompactionError(
                 log_failure(_log, f"The compaction strategy {name!r} failed inside", error),
                 "The history is unchanged.",

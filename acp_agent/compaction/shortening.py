@@ -1,8 +1,8 @@
-"""Shortening of messages in place: long pasted texts, large results, long arguments of tool calls, old images.
+"""Shortens messages in place: long pasted texts, large results, long arguments of tool calls, old images.
 
-A text keeps its beginning and its end, with a line in between that states how much is left out and how to read it all.
-Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a provider's own
-form, which is signed. Summaries, ours and a provider's, stay as they are.
+A text keeps its beginning and its end, with a line in between that states how much is missing and how to read it. IDs,
+order, tool names and the pairing of calls and results never change, and neither does thinking in a provider's own form,
+which is signed. Summaries, ours and a provider's, are not shortened.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.parts import address, is_picture
 
 Rewrite: TypeAlias = Rewritten
-"""A shorter form of a message, which stays at its place."""
+"""A shorter form of a message, which replaces it at its place."""
 
 SHORTEST_PIECE = 192
-"""Characters of the shortest form of a text: the line about the missing part, and a little of both ends."""
+"""Length of the shortest form of a text in characters: the line about the missing part, and a little of both ends."""
 HEAD_SHARE = 2 / 3
 SNAP_SHARE = 1 / 4
-"""Largest share of a head or tail that is dropped so that the cut falls on a line break."""
+"""Maximum share of a head or tail to drop so that the cut falls on a line break."""
 FLOOR_TOKENS = 96
 """Tokens below which no message is shortened to fit a budget."""
 GRAIN = 16
-"""Smallest step, in characters, by which the limit of a text is lowered."""
+"""Minimum step, in characters, by which the limit of a text is lowered."""
 
 
 @frozen
 class LeftOut:
-    """Describes parts of a log entry that are left out of the context."""
+    """Describes parts of a log entry that are omitted from the context."""
 
     seq: int
     recall: bool  # whether the model has the tool
 
     @property
     def where(self) -> str:
-        """Return how to read the whole entry; empty if the model has no tool for it."""
+        """Return how to read the whole entry, or an empty string if the model has no tool for it."""
         return f"; `recall` reads entry #{self.seq} in full" if self.recall else ""
 
     def middle(self, text: str) -> str:
-        """Return the line in place of this text."""
+        """Return the line that replaces this text."""
         lines = text.count("\n")
         counted = f" ({lines:,} lines)" if lines else ""
         return f"[... {len(text):,} characters{counted} left out{self.where} ...]"
 
     def attachment(self, part: Image | Audio | Resource | ResourceLink | CompactedBlock) -> str:
-        """Return the line in place of an image, a sound or a file."""
+        """Return the line that replaces an image, a sound or a file."""
         kind = "image" if is_picture(part) else "sound" if isinstance(part, Audio) else "file"
         uri = None if isinstance(part, Audio | CompactedBlock) else part.uri
         named = f" {address(uri)[:80]}" if uri else ""
@@ -77,7 +77,7 @@ class LeftOut:
 
 
 def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
-    """Return the text cut to `limit` characters, its middle replaced by a line; unchanged if that saves nothing.
+    """Return the text cut to `limit` characters with a line in place of its middle, or unchanged if that saves nothing.
 
     :param limit: at least `SHORTEST_PIECE`.
     """
@@ -102,13 +102,13 @@ def fit(
 ) -> tuple[Rewrite, ...]:
     """Return the rewrites that shorten these entries to a budget, changing as little as possible.
 
-    The largest message is repeatedly shortened to half of its size, or to what is needed; of equals the oldest
-    comes first, and the prompt of the running turn only after all others are at their floor. The result is above the
-    budget if the floors together are.
+    The largest message is repeatedly shortened to half of its size, or less if that is enough. Of messages with equal
+    size, the oldest comes first. The prompt of the running turn is shortened only after all others are at their floor.
+    The result exceeds the budget if the floors together do.
 
-    :param budget_tokens: estimated tokens of all entries.
-    :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param recall_hint: whether the model has the `recall` tool, which the lines then name.
+    :param budget_tokens: maximum estimated tokens of all entries.
+    :param turn_from: seq of the prompt of the running turn; None if no turn is running.
+    :param recall_hint: whether the model has the `recall` tool, so that the lines can name it.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     over = sum(sizes) - budget_tokens
@@ -136,7 +136,7 @@ def fit(
 
 
 def apply_rewrites(entries: Iterable[Entry], rewrites: Iterable[Rewrite]) -> tuple[Entry, ...]:
-    """Return the entries with the shorter messages in their places; a summary is never replaced."""
+    """Return the entries with the shorter messages in place. Summaries are never replaced."""
     new = {rewrite.seq: rewrite.message for rewrite in rewrites}
     return tuple(
         replace(entry, message=new[entry.seq]) if entry.seq in new and not entry.summary else entry for entry in entries
@@ -148,7 +148,7 @@ def _is_summary(entry: Entry) -> bool:
 
 
 def _shorter(entry: Entry, tokens: int, recall: bool) -> Message:
-    """Return the message with all texts cut to the largest common limit at which it fits, or else to the smallest."""
+    """Return the message with all texts cut to the largest common limit at which it fits, or to the smallest limit."""
     left_out = LeftOut(entry.seq, recall)
     size = estimate_message(entry.message)
     cap = tokens * CHARACTERS_PER_TOKEN - GRAIN
@@ -163,7 +163,7 @@ def _shorter(entry: Entry, tokens: int, recall: bool) -> Message:
 
 
 def _capped(part: UserPart | AssistantPart, cap: int, left_out: LeftOut) -> UserPart | AssistantPart:
-    """Return the part with no text longer than `cap` characters; a large image, sound or file becomes a line."""
+    """Return the part with no text longer than `cap` characters. A large image, sound or file becomes a line."""
     match part:
         case Text():
             return replace(part, text=cut_middle(part.text, cap, left_out))
@@ -182,13 +182,13 @@ def _capped(part: UserPart | AssistantPart, cap: int, left_out: LeftOut) -> User
 
 
 def _capped_value(value: JsonValue, cap: int, left_out: LeftOut) -> JsonValue:
-    """Return an argument with at most `cap` characters; a longer value of another type becomes its JSON, cut."""
+    """Return an argument with at most `cap` characters. A longer value that is not a string becomes cut JSON."""
     text = value if isinstance(value, str) else json.dumps(value)
     return cut_middle(text, cap, left_out) if len(text) > cap else value
 
 
 def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: bool) -> tuple[Rewrite, ...]:
-    """Return rewrites that replace the oldest images by lines of text, halving their number until the rest may be sent.
+    """Return rewrites that replace the oldest images with lines of text, halving their number until the rest fits.
 
     Images since the newest prompt are replaced last.
 
@@ -204,7 +204,7 @@ def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: 
 
 
 def _mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool) -> tuple[Rewrite, ...]:
-    """Replace the oldest images, in users' messages and in results, until at most so many are left."""
+    """Replace the oldest images in user messages and results until at most `max_images` are left."""
     surplus = count_images(entry.message for entry in entries if not entry.summary) - max_images
     rewrites: list[Rewrite] = []
     for entry in entries:

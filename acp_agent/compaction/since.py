@@ -45,11 +45,11 @@ _WORDS = ("true", "false", "on", "off", "yes", "no")
 _OLD_TEXTS = ("old_string", "old_str", "old_text")
 _NEW_TEXTS = ("new_string", "new_str", "new_text")
 _UNDONE = "The user took back"
-"""The first words of the note about edits that the user has undone."""
+"""The first words of the note about edits that the user undid."""
 
 
 def since(before: ConversationState, now: ConversationState, summary: str) -> str:
-    """Return what has happened since a summary was written; empty if nothing has that could make the summary wrong.
+    """Return what has happened since a summary was written, or an empty string if the summary is still correct.
 
     :param before: the conversation that was summarised.
     :param now: the same conversation now.
@@ -97,7 +97,7 @@ def _command(line: str, outcome: str) -> str:
 
 
 def _answered(before: ConversationState, now: ConversationState, last: int) -> list[tuple[int, str]]:
-    """Return the prompts that were answered since the summary, each with its number and first words.
+    """Return the prompts that have been answered since the summary, each with its number and first words.
 
     :param last: sequence number of the last summarised entry.
     """

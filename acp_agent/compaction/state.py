@@ -1,6 +1,6 @@
 """The input and output of a compaction, as plain values.
 
-`ConversationState` in, `CompactedState` out: neither needs a session, a log or an editor.
+`ConversationState` is the input and `CompactedState` the output. Neither needs a session, a log or an editor.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 SIZE_SHARE = 0.2
 """Default share of the window for the new context."""
 MOST_TOKENS = 64_000
-"""Upper bound of the default in tokens: a fifth of a million tokens would make every later request expensive."""
+"""Upper bound of the default in tokens. A fifth of a million tokens would make every later request expensive."""
 BY_HAND_SHARE = 1 / 4
-"""Largest share of the conversation itself, so that `/compact` shortens a short conversation as well."""
+"""Maximum share of the conversation itself, so that `/compact` also shortens a short conversation."""
 NO_OUTPUT_LIMIT = 8_192
 RECALL = "recall"
-"""The tool that reads entries of the record."""
+"""Name of the tool that reads entries of the log."""
 
 
 @frozen
@@ -42,14 +42,15 @@ class Workspace:
 
 @frozen
 class ConversationState:
-    """A conversation that is to be compacted.
+    """A conversation to compact.
 
     :ivar entries: its messages, each with its number.
-    :ivar request: what the next step would send, all of it.
-    :ivar budget: of the model that goes on with the conversation, filled with this conversation.
+    :ivar request: the complete request that the next step would send.
+    :ivar budget: the budget of the model that continues the conversation, filled with this conversation.
     :ivar turn_from: number of the prompt of a turn that is still running.
-    :ivar guessed: whether the window is what the conversation has to fit into, and not known to be the model's.
-    :ivar source: the original entries, those that earlier compactions replaced included; empty where `entries` are all.
+    :ivar guessed: whether the window is a guess of what fits, because the model's window is unknown.
+    :ivar source: the original entries, including those that earlier compactions replaced; empty if there were no
+        compactions.
     """
 
     entries: tuple[Entry, ...]
@@ -65,12 +66,12 @@ class ConversationState:
 
     @property
     def originals(self) -> tuple[Entry, ...]:
-        """Return the entries that excerpts are taken from, in order."""
+        """Return the entries from which excerpts are taken, in order."""
         return self.source or tuple(entry for entry in self.entries if not entry.summary)
 
     @property
     def by_hand_size(self) -> int:
-        """Return the most that a compaction by hand leaves: a part of the whole conversation, as it was before any."""
+        """Return the maximum size after a manual compaction: a share of the original conversation."""
         now = estimate_messages(entry.message for entry in self.entries)
         whole = estimate_messages(entry.message for entry in self.originals)
         return int(self.budget.messages * max(1.0, whole / max(1, now)) * BY_HAND_SHARE)
@@ -119,14 +120,14 @@ class ConversationState:
         memory: Memory | None = None,
         cwd: str = "",
     ) -> ConversationState:
-        """Return the state of a conversation that no session of ours holds.
+        """Return the state of a conversation that does not belong to a session.
 
         An unanswered prompt at the end of the conversation is kept, like the prompt of a running turn.
 
-        :param messages: legal history; numbered from 1.
-        :param window: tokens of the model's window.
-        :param model: the provider's own id of the model.
-        :param used: tokens of the whole request, where a provider has counted them.
+        :param messages: a valid history; it is numbered from 1.
+        :param window: size of the model's window in tokens.
+        :param model: the provider's own ID of the model.
+        :param used: tokens of the whole request, if a provider has counted them.
         """
         entries = tuple(Entry(number, message) for number, message in enumerate(messages, 1))
         request = ModelRequest(
@@ -145,7 +146,7 @@ class ConversationState:
 
     @property
     def recall(self) -> bool:
-        """Return whether the model has the `recall` tool; only then may texts refer to it."""
+        """Return whether the model has the `recall` tool, so that texts may refer to it."""
         return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
@@ -166,25 +167,25 @@ class ConversationState:
 
 @frozen
 class CompactionPolicy:
-    """How to compact: what a recipe and the configuration say. Sizes in tokens; None takes the default.
+    """How to compact, from a recipe and the configuration. Sizes are in tokens; None means the default.
 
-    :ivar prompt: the recipe's text, rendered.
-    :ivar size: the most that the new context takes, not counting system prompt, tools and the running prompt.
-    :ivar tail: of that, the newest messages that stay as they are; two fifths where not given.
-    :ivar summary: of that, the longest summary.
+    :ivar prompt: the rendered text of the recipe.
+    :ivar size: maximum size of the new context, not counting system prompt, tools and the running prompt.
+    :ivar tail: how much of this size the newest, unchanged messages may take; by default a quarter.
+    :ivar summary: how much of this size the summary may take.
     :ivar sections: headings that a summary must have.
-    :ivar by_hand: the user asked for it: a failure is reported and no other strategy is tried.
-    :ivar must_fit: the conversation cannot be sent as it is.
-    :ivar steps: the strategies to try, in place of the ladder that the others make.
-    :ivar written: a summary that is there already, so that no model is asked for one.
-    :ivar limits: what a request may hold besides tokens.
-    :ivar native_first: an automatic compaction is the provider's own, since only that keeps the reasoning of the
-        messages that stay.
-    :ivar keeps_reasoning: whether a compaction of the provider's own keeps it.
-    :ivar keeps_prompts: whether a compaction of the provider's own keeps all that the user has said.
-    :ivar binds_reasoning: whether every other compaction leaves it behind.
-    :ivar idle: the summary is prepared while the user pauses, and used once the provider's cache has expired: there is
-        no cache to lose, so that a small gain is worth it too.
+    :ivar by_hand: whether the user asked for it, so that a failure is reported and no other strategy is tried.
+    :ivar must_fit: whether the conversation cannot be sent unchanged.
+    :ivar steps: the strategies to try, instead of the ladder that follows from the other options.
+    :ivar written: an existing summary, so that no model is asked for one.
+    :ivar limits: the limits of a request besides tokens.
+    :ivar native_first: whether automatic compactions use the provider's own, since only that keeps the reasoning of
+        the kept messages.
+    :ivar keeps_reasoning: whether the provider's own compaction keeps the reasoning.
+    :ivar keeps_prompts: whether the provider's own compaction keeps all text of the user.
+    :ivar binds_reasoning: whether every other compaction loses the reasoning.
+    :ivar idle: whether the summary is prepared while the user pauses, and used once the provider's cache has expired.
+        There is then no cache to lose, so a small gain is also worthwhile.
     """
 
     prompt: str
@@ -210,7 +211,7 @@ class CompactionPolicy:
             raise ValueError(f"size: {self.size}; it is a number of tokens, 1 or more")
 
     def size_tokens(self, state: ConversationState) -> int:
-        """Return the tokens of the new context, by the provider's count."""
+        """Return the maximum size of the new context in tokens, by the provider's count."""
         if self.size is not None:
             return self.size
         size = min(MOST_TOKENS, int(state.budget.window * SIZE_SHARE))
@@ -221,13 +222,13 @@ class CompactionPolicy:
 class CompactedState:
     """A conversation after a compaction.
 
-    :ivar entries: its messages; the summary has the number of the last message that it took the place of.
-    :ivar summary: as a person reads it.
+    :ivar entries: its messages. The summary has the number of the last message that it replaced.
+    :ivar summary: the summary as people read it.
     :ivar sent: the summary as the model reads it, with quotations and excerpts; empty if messages were only rewritten.
-    :ivar behind: what the model reads after the messages that stay, if nothing may stand before them.
-    :ivar boundary: number of the last message that left; 0 where none did.
-    :ivar pinned: messages from before the boundary that stay.
-    :ivar rewritten: messages that stay in a shorter form.
+    :ivar behind: parts that the model reads after the kept messages, if they may not precede them.
+    :ivar boundary: number of the last removed message; 0 if none was removed.
+    :ivar pinned: messages from before the boundary that were kept.
+    :ivar rewritten: messages that were kept in a shorter form.
     """
 
     entries: tuple[Entry, ...]
@@ -251,7 +252,7 @@ class CompactedState:
         return tuple(entry.message for entry in self.entries)
 
     def next_state(self, state: ConversationState, messages: Iterable[Message] = ()) -> ConversationState:
-        """Return the conversation as it goes on, with what has been said since `state` was compacted."""
+        """Return the state of the continued conversation, with the messages since `state` was compacted."""
         first = max((entry.seq for entry in state.entries), default=0) + 1
         added = tuple(Entry(number, message) for number, message in enumerate(messages, first))
         entries = (*self.entries, *added)
@@ -270,7 +271,7 @@ class CompactedState:
 
 
 def unanswered_prompt(entries: Sequence[Entry]) -> int | None:
-    """Return the number of the user message that the model has not finished answering; None if there is none.
+    """Return the number of the user message that the model has not finished answering, or None if there is none.
 
     This is the first user message after the last answer without tool calls. Later ones were added while tools ran.
     """

@@ -1,8 +1,8 @@
 """`Strategy`: one way to compact a conversation, with its input (`Task`) and output (`Draft`).
 
-A strategy proposes; the service decides whether the proposal is good enough, adds what no compaction may lose, and goes
-on to the next one where it is not. The built-in ones are in `strategies`; a package adds its own under the entry-point
-group `acp_agent.compaction_strategies`, as a class or function that returns a `Strategy`.
+A strategy makes a proposal. The service adds what no compaction may lose and decides whether the proposal is good
+enough; if it is not, the service tries the next strategy. The built-in ones are in `strategies`. A package adds its own
+under the entry point group `acp_agent.compaction_strategies`, as a class or function that returns a `Strategy`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENTRY_POINTS = "acp_agent.compaction_strategies"
 
 @frozen
 class Writer:
-    """A model that writes summaries in place of the conversation's own; `model` is the provider's own id."""
+    """A model that writes summaries instead of the conversation's own. `model` is the provider's own ID."""
 
     model: str
     window: int
@@ -33,12 +33,12 @@ class Writer:
 
 @frozen
 class Task:
-    """What a strategy works on.
+    """The input of a strategy.
 
-    :ivar size: tokens, estimated, that the new context may take.
+    :ivar size: maximum size of the new context in estimated tokens.
     :ivar calls: asks the model that writes summaries.
-    :ivar native: the provider's own compaction, where it has one.
-    :ivar writer: the model that `calls` asks, where it is not the conversation's own.
+    :ivar native: the provider's own compaction, if it has one.
+    :ivar writer: the model that `calls` asks, if it is not the conversation's own.
     """
 
     state: ConversationState
@@ -56,13 +56,13 @@ class Task:
 
     @property
     def max_output_tokens(self) -> int:
-        """Return the most tokens that an answer of that model may have, if its window has room."""
+        """Return the maximum length of that model's answer in tokens, if its window has room."""
         if self.writer is not None:
             return self.writer.max_output_tokens
         return max(self.state.request.max_output_tokens, self.state.budget.output_reserve)
 
     def cut(self, tail_tokens: int | None = None, *, keep_reasoning: bool = False) -> Cut | None:
-        """Return where the history is cut, by default before the policy's tail; None where nothing may go.
+        """Return the cut of the history, by default before the policy's tail, or None if nothing may be removed.
 
         :param keep_reasoning: see `plan_cut`.
         """
@@ -75,12 +75,13 @@ class Task:
 class Draft:
     """A proposal.
 
-    :ivar cut: what leaves and what stays; None where everything stays and messages are only rewritten.
-    :ivar summary: what a person reads.
-    :ivar told: whether the model reads it too, framed as history.
-    :ivar body: what the model reads in the summary's place.
-    :ivar rewritten: messages that stay in a shorter form.
-    :ivar unverified: pieces of the summary that the conversation does not contain; `missing`, sections that it lacks.
+    :ivar cut: which messages are removed and kept; None if all are kept and messages are only rewritten.
+    :ivar summary: the summary for people.
+    :ivar told: whether the model also reads the summary, framed as history.
+    :ivar body: parts that the model reads instead of the summary.
+    :ivar rewritten: messages that are kept in a shorter form.
+    :ivar unverified: pieces of the summary that the conversation does not contain.
+    :ivar missing: sections that the summary lacks.
     """
 
     cut: Cut | None
@@ -102,8 +103,8 @@ class Strategy(Protocol):
         ...
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a proposal; None if this strategy has nothing to do.
+        """Return a proposal, or None if this strategy has nothing to do.
 
-        :raises CompactionError: it failed; the message says why. The next step of the ladder is tried, if there is one.
+        :raises CompactionError: if it failed, with the reason. The next step of the ladder is tried, if there is one.
         """
         ...

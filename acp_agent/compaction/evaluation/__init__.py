@@ -1,1 +1,2 @@
-"""Measurement of what compactions keep: recorded sessions are cut, compacted, and searched for what the rest needs."""
+"""Measures what compactions keep: cuts recorded sessions, compacts them, and searches the result for facts that the
+rest of the session needs."""

@@ -1,4 +1,4 @@
-"""Facts in messages, as `docs/compact-eval.md` defines them; found by patterns of their own."""
+"""Finds facts in messages, as `docs/compact-eval.md` defines them, with patterns separate from those of compaction."""
 
 import re
 import shlex
@@ -60,14 +60,14 @@ _GIT_LOOKS = {"blame", "branch", "describe", "diff", "grep", "log", "ls-files", 
 _DOCUMENT = re.compile(r"(<<-?[ \t]*(['\"]?)([\w.-]+)\2[^\n]*\n)(?:.*?\n)??[ \t]*\3[ \t]*(?:\n|\Z)", re.DOTALL)
 _LONGEST_COMMAND = 200
 _MOST_CHARACTERS = 4_000
-"""Of a command line that are read."""
+"""Maximum number of characters of a command line to read."""
 _BEFORE_PROGRAM = re.compile(r"[A-Za-z_]\w*\+?=|-|\d+[smh]?$")
 _SIGNS = ";&|()<>\n"
 
 
 @frozen
 class Found:
-    """A fact at a place in a text; `key` is what it is compared and looked for by."""
+    """A fact at a place in a text. `key` is the form in which it is compared and searched for."""
 
     kind: FactClass
     key: str
@@ -76,7 +76,7 @@ class Found:
 
 
 def files(text: str, cwd: str) -> Iterator[Found]:
-    """Yield paths of files: with a known extension, or with a directory and any extension; relative to `cwd`."""
+    """Yield paths of files, relative to `cwd`. They have a known extension, or a directory and any extension."""
     for match in _RUN.finditer(text):
         path = match[0].rstrip(".-+@~")
         if len(path) > _LONGEST_PATH or path.startswith("//") or (name := _LAST_NAME.search(path)) is None:
@@ -93,7 +93,7 @@ def files(text: str, cwd: str) -> Iterator[Found]:
 
 
 def errors(text: str) -> Iterator[Found]:
-    """Yield the errors that a result tells of: exceptions and their messages, failed tests, compilers' codes."""
+    """Yield the errors in a result: exceptions and their messages, failed tests, compilers' error codes."""
     for match in _RAISED.finditer(text):
         yield Found("errors", match[1], match.start(1), match.end(1))
         if len(message := plain((match[2] or "")[:_LONGEST_ERROR])) >= _SHORTEST_ERROR:
@@ -104,7 +104,7 @@ def errors(text: str) -> Iterator[Found]:
 
 
 def numbers(text: str) -> Iterator[Found]:
-    """Yield numbers of two or more digits, versions and hashes; a short integer together with an adjacent word."""
+    """Yield numbers of two or more digits, versions and hashes. A short integer includes an adjacent word."""
     for match in _NUMBER.finditer(text):
         number, start, end = match[0], match.start(), match.end()
         if not number.isdecimal() and number.isalnum() and (number.isalpha() or len(number) < 7):
@@ -127,31 +127,31 @@ def decisions(text: str) -> Iterator[Found]:
 
 
 def content_words(sentence: str) -> frozenset[str]:
-    """Return the words of a sentence that say what it is about."""
+    """Return the content words of a sentence."""
     return frozenset(word for word in words(sentence) if len(word) >= _CONTENT and not word.isdecimal())
 
 
 def plain_words(text: str) -> Iterator[Found]:
-    """Yield words of prose: those that are no names in code, no paths, and in no quotes."""
+    """Yield words of prose, without names in code, paths and quoted words."""
     for match in _PLAIN_WORD.finditer(text):
         yield Found("words", match[0].lower(), match.start(), match.end())
 
 
 def text_of(message: Message) -> str:
-    """Return the passages of a message, one below the other."""
+    """Return the passages of a message, one per line."""
     return "\n".join(text for _, text in passages(Entry(0, message)))
 
 
 def plain(text: str) -> str:
-    """Return the text as it is compared: without quotes and backslashes, with single spaces.
+    """Return the text in the form in which it is compared: without quotes and backslashes, with single spaces.
 
-    A summary sets these in its own way.
+    A summary may change these characters.
     """
     return " ".join(text.translate(_QUOTES).split())
 
 
 def words(text: str) -> list[str]:
-    """Return the words, numbers and names of a text, without what stands between them."""
+    """Return the words, numbers and names of a text, without the characters between them."""
     return _WORD.findall(text)
 
 
@@ -166,9 +166,9 @@ def command_lines(message: Message) -> Iterator[str]:
 
 
 def commands(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each command that does more than look: whole, where it is not too long, and as program and first argument.
+    """Yield each command that does more than read: in full if it is not too long, and as program and first argument.
 
-    What a shell is handed (`bash -lc "pytest a.py"`) counts as if it stood there.
+    A command passed to a shell (`bash -lc "pytest a.py"`) counts like a command without that shell.
     """
     lines = _DOCUMENT.sub(r"\1", line[:_MOST_CHARACTERS].replace("\\\n", " ")).split("\n")
     for words in _simple_commands("\n".join(each for each in lines if not each.lstrip(" \t").startswith("#"))):
@@ -210,5 +210,5 @@ def _tokens(text: str) -> Iterator[str]:
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
         yield from lexer
-    except ValueError:  # a quotation that is not closed
+    except ValueError:  # an unclosed quote
         return

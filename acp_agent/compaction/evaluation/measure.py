@@ -1,4 +1,4 @@
-"""The ways to compact, measured at points of recordings against what the rest of each needs, and the table of it."""
+"""Measures ways to compact at points of recordings against the facts that the rest needs, and formats the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from acp_agent.frozen import frozen
 KINDS = ("need", "ctx", "words", *CLASSES)
 NOTHING_TO_DO = "found nothing to compact"
 _NEWEST = 0.4
-WITHOUT_SUMMARY = "*"  # behind the name of a method that has excerpts in place of its summary
+WITHOUT_SUMMARY = "*"  # after the name of a method that used excerpts instead of a summary
 
 _LEGEND = """
 Percent kept of what the rest of each session needs. left: of the tokens · score: mean of the six classes ·
@@ -33,16 +33,16 @@ _NO_SUMMARY = "* measured without its summary, since no --model was given: excer
 SizeOf: TypeAlias = Callable[[TokenBudget], int]  # returns the tokens of the new context
 Compact: TypeAlias = Callable[[ConversationState, CompactionPolicy], Awaitable[CompactedState | None]]
 Method: TypeAlias = tuple[str, Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]]
-"""The name of a way to compact, and what returns all that the model sees then, and its tokens; None where there is
-nothing to do."""
+"""The name of a way to compact, and a function that returns the compacted messages and their tokens, or None if there
+is nothing to do."""
 
 
 def policy_method(
     name: str, policy: CompactionPolicy, service: Compact, size: SizeOf | None = None, *, has_model: bool = True
 ) -> Method:
-    """Return the method that compacts by a policy; without a model excerpts stand in the place of a summary.
+    """Return the method that compacts with a policy. Without a model, excerpts replace the summary.
 
-    :param size: in place of the policy's own.
+    :param size: overrides the policy's size.
     """
     unable = policy.strategy in ASKS_A_MODEL and not has_model
     policy = replace(policy, strategy="excerpts") if unable else policy
@@ -55,7 +55,7 @@ def policy_method(
 
 
 def newest() -> Method:
-    """Return the baseline: only the newest messages word for word, up to `_NEWEST` of the tokens."""
+    """Return the baseline, which keeps only the newest messages word for word, up to `_NEWEST` of the tokens."""
 
     async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
         cut = plan_cut(state.entries, None, int(state.budget.messages * _NEWEST))
@@ -67,11 +67,12 @@ def newest() -> Method:
 
 @frozen
 class Measurement:
-    """One method at one point.
+    """The result of one method at one point.
 
-    :ivar point: name of the recording, and the number of the messages before the point.
-    :ivar failure: why it failed; the other fields are empty then.
-    :ivar needed: how much of each of `KINDS` is needed; `kept`, how much of that is left.
+    :ivar point: name of the recording, and the number of messages before the point.
+    :ivar failure: why the method failed; the other fields are then empty.
+    :ivar kept: how many of the needed facts are kept, for each of `KINDS`.
+    :ivar needed: how many facts are needed, for each of `KINDS`.
     """
 
     method: str
@@ -86,9 +87,9 @@ class Measurement:
 async def measure(
     recordings: Iterable[Recording], methods: Sequence[Method], shares: Sequence[float] = SHARES, model: str = ""
 ) -> AsyncIterator[Measurement]:
-    """Measure, recording by recording and point by point; see `points` and `state_at`.
+    """Measure all methods at each point of each recording; see `points` and `state_at`.
 
-    :param model: the provider's own id of the model that the conversation is with.
+    :param model: the provider's own ID of the conversation's model.
     """
     for recording in recordings:
         messages = read_messages(recording)
@@ -108,7 +109,7 @@ async def measure(
 
 
 def _counted(needs: Iterable[Need], messages: Iterable[Message]) -> tuple[Counter[str], Counter[str]]:
-    """Count what these messages keep of what is needed, and what is needed, for each of `KINDS`."""
+    """Count the needed facts that these messages keep, and all needed facts, for each of `KINDS`."""
     remains = Remains(messages)
     kept, needed = Counter[str](), Counter[str]()
     for need in needs:
@@ -123,7 +124,8 @@ def _counted(needs: Iterable[Need], messages: Iterable[Message]) -> tuple[Counte
 
 
 def _figures(measurements: Iterable[Measurement]) -> dict[str, float | None]:
-    """Return the columns of the table over all points; None where nothing was needed or every measurement failed."""
+    """Return the columns of the table over all points. A value is None if nothing was needed or all measurements
+    failed."""
     done = [each for each in measurements if not each.failure]
     before, after = sum(each.tokens_before for each in done), sum(each.tokens_after for each in done)
     kept = sum((each.kept for each in done), Counter[str]())
@@ -143,7 +145,7 @@ def _quotient(part: float, whole: int) -> float | None:
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return the report, which is the same in every run: a row for each method over all points."""
+    """Return the report, with a row for each method over all points. It is the same in every run."""
     methods = dict.fromkeys(each.method for each in measurements)
     points = {each.point: each for each in measurements if not each.failure}.values()
     needed = {kind: str(sum(each.needed[kind] for each in points)) for kind in KINDS}

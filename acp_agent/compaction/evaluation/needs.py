@@ -1,4 +1,4 @@
-"""The facts before a cut that the rest of a recording needs, and whether a compacted context contains them.
+"""Finds the facts before a cut that the rest of a recording needs, and checks whether a compacted context has them.
 
 The definitions are in `docs/compact-eval.md`.
 """
@@ -21,12 +21,12 @@ from acp_agent.frozen import frozen
 
 Gram: TypeAlias = tuple[str, ...]
 
-AROUND = 3  # words on each side of a fact that have to be kept with it
-WINDOW = 80  # words that are searched together; a decision has at most about as many
-RARE = 3  # most messages before the cut that contain a rare word
-MAX_PLACES = 8  # newest places of a fact; the words around at least one of them have to be kept
-RECALLED = 0.4  # share of a decision's rare words, at least two, that one later message has to contain
-SAME_WINDOW = 0.6  # share of a decision's words that have to be kept in one window
+AROUND = 3  # words on each side of a fact that must be kept with it
+WINDOW = 80  # words that are searched together; about the maximum length of a decision
+RARE = 3  # maximum number of messages before the cut that contain a rare word
+MAX_PLACES = 8  # newest places of a fact; the words around at least one of them must be kept
+RECALLED = 0.4  # share of a decision's rare words, at least two, that one later message must contain
+SAME_WINDOW = 0.6  # share of a decision's words that must be kept in one window
 _JOINED_LEFT, _JOINED_RIGHT = re.compile(r"[\w.]\w"), re.compile(r"\w\.?\w")
 _NEAR = 200  # characters on each side of a fact that are searched for those words
 
@@ -53,7 +53,7 @@ class Remains:
 
     @cached_property
     def _windows(self) -> list[frozenset[str]]:
-        """Return the words of each line; a long line is split into windows that overlap by half."""
+        """Return the words of each line. A long line is split into windows that overlap by half."""
         half, lines = WINDOW // 2, [words(line) for text in self._texts for line in text.split("\n")]
         starts = ((line, at) for line in lines for at in range(0, max(1, len(line) - half), half))
         return [frozenset(line[at : at + WINDOW]) for line, at in starts]
@@ -72,7 +72,7 @@ class Remains:
 
 
 def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of a key in a text; it is not part of a longer word, name or number, but may end a path."""
+    """Yield start and end of a key in a text. It may end a path, but not be part of a longer word, name or number."""
     at = text.find(key)
     while at >= 0 and key:
         end = at + len(key)
@@ -86,7 +86,7 @@ class Need:
     """A fact that is needed after a cut.
 
     :ivar seq: the last message before the cut that contains it.
-    :ivar around: for each place, the sequences of words that have to be found for the words around it to be kept.
+    :ivar around: for each place, the sequences of words to find if the words around it are kept.
     """
 
     kind: FactClass
@@ -95,7 +95,7 @@ class Need:
     around: tuple[tuple[Gram, ...], ...] = ()
 
     def kept(self, remains: Remains) -> bool:
-        """Return whether the compacted context contains it."""
+        """Return whether the compacted context contains the fact."""
         if self.kind == "words":
             return self.key in remains.vocabulary
         if self.kind == "numbers" and " " in self.key:
@@ -104,7 +104,7 @@ class Need:
         return reworded or remains.has(self.key)
 
     def kept_with_words(self, remains: Remains) -> bool:
-        """Return whether it is kept with the words around it at one of its places."""
+        """Return whether the fact is kept together with the words around it at one of its places."""
         return self.kept(remains) and any(map(remains.has_grams, self.around))
 
 
@@ -133,7 +133,7 @@ def read_messages(recording: Recording) -> list[_Message]:
 
 
 def needs_at(messages: Sequence[_Message], cut: int) -> tuple[Need, ...]:
-    """Return the facts of the first `cut` messages that the others need, in the order of their last mentions."""
+    """Return the facts of the first `cut` messages that the later ones need, in the order of their last mentions."""
     before, after = messages[:cut], messages[cut:]
     rules = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "rules"}
     needed = [Need("rules", key, seq) for key, seq in rules.items()]
@@ -188,7 +188,7 @@ def _facts(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Ne
 
 
 def _commands(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
-    """Yield commands that are run again: the same, or else the same program with the same first argument."""
+    """Yield commands that are run again: the same command, or the same program with the same first argument."""
     last = {key: message for message in before for pair in message.commands for key in reversed(pair)}
     settled: set[str] = set()
     for message in after:
@@ -219,7 +219,7 @@ def _decisions(before: Sequence[_Message], after: Sequence[_Message]) -> Iterato
 def _around(places: Sequence[tuple[_Message, Found]]) -> tuple[tuple[Gram, ...], ...]:
     """Return, for each of the newest places, the words before and after the fact, with its first and last word.
 
-    A side with too few words is left out.
+    A side with too few words is omitted.
     """
     found: list[tuple[Gram, ...]] = []
     for message, fact in places[-MAX_PLACES:]:

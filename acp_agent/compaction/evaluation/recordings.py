@@ -1,7 +1,7 @@
-"""Recorded sessions of any agent as messages of ours, and the points at which a measurement cuts them.
+"""Reads recorded sessions of any agent as our messages, and chooses the points at which a measurement cuts them.
 
-The form is recognised by what is in the file, not by the file's name. The reader of each form yields messages as Chat
-Completions or Anthropic's Messages API have them; `_build` makes legal ones.
+The format is recognised by the file's contents, not its name. The reader of each format yields messages in the form of
+Chat Completions or Anthropic's Messages API, and `_build` turns them into valid messages.
 """
 
 import math
@@ -32,7 +32,7 @@ from acp_agent.frozen import frozen
 
 SHARES = (0.4, 0.6, 0.8)
 FILLED = 0.8
-"""Share of a window that is chosen to fit: the agent's own threshold."""
+"""How full a window is if it is chosen to fit the conversation: the agent's own threshold."""
 LEAST_BEFORE, LEAST_BEHIND = 4, 2
 MAX_OUTPUT_TOKENS = 8_192
 FORMS = (
@@ -50,9 +50,9 @@ _CODEX_NOTES = ("<environment_context>", "<user_instructions>", "<permissions", 
 
 @frozen
 class Recording:
-    """A recorded session, whose messages a provider would take.
+    """A recorded session, whose messages a provider would accept.
 
-    :ivar cwd: the working directory, absolute; empty where it is not known.
+    :ivar cwd: absolute path of the working directory; empty if unknown.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Recording:
 
 
 def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
-    """Return the legal places that are nearest to these shares of the recording's tokens, in order, each once.
+    """Return the legal places nearest to these shares of the recording's tokens, in order and without duplicates.
 
-    A place is the number of the messages before it.
+    A place is the number of messages before it.
     """
     sizes = list(accumulate(estimate_message(message) for message in recording.messages))
     places = [cut for cut in legal_cuts(recording.entries, None) if LEAST_BEFORE <= cut <= len(sizes) - LEAST_BEHIND]
@@ -79,9 +79,9 @@ def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
 
 
 def state_at(recording: Recording, cut: int, window: int | None = None, model: str = "") -> ConversationState:
-    """Return the conversation at a point. A turn that had not ended there is still running.
+    """Return the conversation at a point. A turn that had not ended there counts as running.
 
-    :param window: tokens of the model's window; where not given, one that the conversation fills by `FILLED`.
+    :param window: size of the model's window in tokens; None for a window that the conversation fills to `FILLED`.
     """
     entries = recording.entries[:cut]
     messages = [entry.message for entry in entries]
@@ -98,8 +98,8 @@ def state_at(recording: Recording, cut: int, window: int | None = None, model: s
 def read_recording(path: Path) -> Recording:
     """Read a recorded session of another agent, or a transcript.
 
-    :raises AgentError: it has none of the known forms; names file and line, and says what was expected.
-    :raises OSError: it cannot be read.
+    :raises AgentError: if it has none of the known formats, with file, line and the expected formats.
+    :raises OSError: if it cannot be read.
     """
     lines = _read_json(path)
     record = lines[0]
@@ -123,14 +123,14 @@ def read_recording(path: Path) -> Recording:
 
 
 def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
-    """Return a session of this agent from its whole log, as if no compaction had ever happened."""
+    """Return a session of this agent from its whole log, as if it had never been compacted."""
     kept = (logged for logged in events if not isinstance(logged.event, ContextSwapped | ContextRestored))
     context = Context.from_log(kept)
     return Recording(name, "acp-agent", context.entries, context.instructions, context.cwd)
 
 
 def _read_json(path: Path) -> list[JsonObject]:
-    """Return the one object of a file or those of its lines, without a last line that was cut off."""
+    """Return the single object of a file or the objects of its lines, without a truncated last line."""
     if not path.is_file():
         raise AgentError(located(f"is not a file; {FORMS}", source=str(path)))
     text = path.read_bytes().decode("utf-8-sig", "replace")
@@ -138,7 +138,7 @@ def _read_json(path: Path) -> list[JsonObject]:
         return [whole]
     lines = [(number, parse_object(line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if len(lines) > 1 and lines[-1][1] is None:
-        lines.pop()  # as where a session was killed while it was written
+        lines.pop()  # as if a session was killed while writing
     if broken := next((number for number, value in lines if value is None), 0 if lines else 1):
         what = "is not a JSON object" if lines else "is empty"
         raise AgentError(located(f"{what}; {FORMS}", source=str(path), line=broken))
@@ -146,26 +146,26 @@ def _read_json(path: Path) -> list[JsonObject]:
 
 
 def _blocks(content: JsonValue) -> list[JsonObject]:
-    """Return the blocks of content: a text, or an array of texts and blocks."""
+    """Return the blocks of content, which is a text or an array of texts and blocks."""
     blocks: list[JsonValue] = content if isinstance(content, list) else [content]
     return get_objects({"blocks": [{"text": each} if isinstance(each, str) else each for each in blocks]}, "blocks")
 
 
 def _text(content: JsonValue) -> str:
-    """Return the text of content, without halves of surrogate pairs, which JSON can hold and no provider takes."""
+    """Return the text of content, without lone surrogates, which JSON may contain but no provider accepts."""
     texts = (get_text(block, "text") for block in _blocks(content))
     return "\n".join(filter(None, texts)).encode("utf-8", "replace").decode()
 
 
 def _claude_code(lines: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield messages of Claude Code, which records each block of an answer on a line of its own."""
+    """Yield messages of Claude Code, which records each block of an answer on a separate line."""
     for line in lines:
         if get_text(line, "type") in _CLAUDE_TYPES and not any(line.get(mark) is True for mark in _CLAUDE_LEFT_OUT):
             yield {"role": line["type"], "content": get_object(line, "message").get("content")}
 
 
 def _codex(lines: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield messages of a rollout of Codex."""
+    """Yield messages of a Codex rollout."""
     for item in (get_object(line, "payload") for line in lines if line.get("type") == "response_item"):
         kind, call_id, content = get_text(item, "type"), get_text(item, "call_id"), item.get("content")
         if kind == "message" and not _text(content).lstrip().startswith(_CODEX_NOTES):
@@ -183,11 +183,11 @@ def _codex(lines: list[JsonObject]) -> Iterator[JsonObject]:
 def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
     """Return the messages of the user and the model, without reasoning, and the system prompt.
 
-    A call without a result gets one that says so; a result without a call is left out.
+    A call without a result gets a placeholder result. A result without a call is dropped.
     """
     system: list[str] = []
     steps: list[tuple[str, list[Text | ToolCall]]] = []
-    waiting: dict[str, str] = {}  # our ids of the calls that have no result yet, by the recorded ones
+    waiting: dict[str, str] = {}  # maps recorded IDs of calls without a result yet to our IDs
     results: dict[str, ToolResult] = {}
     numbers, begins = count(1), True  # whether the next part of an answer begins a new one
     for message in messages:
@@ -223,7 +223,7 @@ def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
 
 
 def _blocks_of(message: JsonObject) -> list[JsonObject]:
-    """Return the blocks of a message; Chat Completions keeps calls and results outside of `content`."""
+    """Return the blocks of a message. Chat Completions keeps calls and results outside `content`."""
     if message["role"] == "tool":
         failed = get_object(message, "extra").get("returncode") not in (0, None)
         return [{**message, "type": "tool_result", "tool_use_id": message.get("tool_call_id"), "is_error": failed}]

@@ -1,4 +1,4 @@
-"""The strategies there are: the built-in ones, and those of installed packages."""
+"""The available strategies: the built-in ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
-    """Return strategies by their names; of two with one name the later one counts."""
+    """Return strategies by name. Of two with the same name, the later one wins."""
     return {strategy.name: strategy for strategy in strategies}
 
 
@@ -25,8 +25,8 @@ def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
 def installed_strategies() -> dict[str, Strategy]:
     """Return all strategies by name.
 
-    A package's strategy that cannot be loaded is logged and left out. A built-in name is not given away, since the
-    last step of the ladder rests on it.
+    A package's strategy that cannot be loaded is logged and skipped. A package cannot replace a built-in strategy,
+    since the last step of the ladder depends on it.
     """
     from importlib.metadata import entry_points
 

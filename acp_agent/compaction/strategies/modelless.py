@@ -1,8 +1,8 @@
-"""The strategies that ask no model: `excerpts` keeps the most valuable lines, word for word; `mask` replaces each old
-tool result by one line: the call, the size of its result, and how to read it again.
+"""The strategies that do not ask a model. `excerpts` keeps the most valuable lines word for word. `mask` replaces each
+old tool result with one line: the call, the size of its result, and how to read it again.
 
-`mask` keeps all messages of the user and the model. Every change breaks the provider's cache from its place on, so
-results are masked in batches. It is tried before any summary because of "The Complexity Trap" (arXiv:2508.21433).
+`mask` keeps all messages of the user and the model. Each change invalidates the provider's cache after it, so results
+are masked in batches. Masking is tried before any summary because of "The Complexity Trap" (arXiv:2508.21433).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SUMMARY = (
 SHORTENED = "The longest messages were shortened in the middle. The whole of them stays in the record."
 
 MASKED = "[masked result]"
-"""Beginning of the line in place of a result."""
+"""Beginning of the line that replaces a result."""
 LEAST_RESULT = 200
-"""Tokens below which a result stays; that line takes far fewer."""
+"""Minimum tokens of a result to mask it. The line that replaces it takes far fewer."""
 MAX_NAMED = 100
-"""Characters of an argument in that line."""
+"""Maximum length of an argument in that line."""
 
 CLEAR_SHARE = 0.1
-"""Share of the window; masking less is not worth the break of the provider's cache."""
+"""Share of the window. Masking less is not worth losing the provider's cache."""
 
 
 class ExcerptsStrategy:
@@ -43,7 +43,7 @@ class ExcerptsStrategy:
     name = "excerpts"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a cut; if nothing may be replaced but the request has to fit, shorten the longest messages instead."""
+        """Return a cut. If nothing may be replaced but the request must fit, shorten the longest messages instead."""
         if (cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)) is not None:
             return Draft(cut, SUMMARY, told=False)
         state = task.state
@@ -69,14 +69,14 @@ def _plan_mask(
     clear_at_least: int,
     target_tokens: int | None = None,
 ) -> tuple[Rewrite, ...]:
-    """Return rewrites that replace tool results by one line each; empty if they would gain too little.
+    """Return rewrites that replace tool results with one line each, or nothing if they would free too little.
 
-    The oldest are masked first. The newest messages and those that the model has not answered yet stay.
+    The oldest results are masked first. The newest messages, and those that the model has not answered yet, are kept.
 
-    :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param clear_at_least: tokens that all rewrites together have to gain.
-    :param target_tokens: tokens that all entries together should take afterwards. Masking stops `clear_at_least` below
-        it, so that the next steps do not need another batch. None masks all results that may be masked.
+    :param turn_from: seq of the prompt of the running turn; None if no turn is running.
+    :param clear_at_least: minimum tokens that all rewrites together must free.
+    :param target_tokens: desired tokens of all entries afterwards. Masking stops `clear_at_least` below it, so that the
+        next steps do not need another batch. None masks all results that may be masked.
     :param recall_hint: whether the line names the `recall` tool, which reads the result.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
@@ -122,8 +122,8 @@ class MaskStrategy:
     name = "mask"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a draft that masks old results and surplus images; None if it would gain too little."""
-        # Reads a whole conversation: 40 ms for 750,000 tokens.
+        """Return a draft that masks old results and surplus images, or None if it would free too little."""
+        # In a thread, since it reads the whole conversation: 40 ms for 750,000 tokens.
         return await to_thread.run_sync(_masked, task, abandon_on_cancel=True)
 
 
@@ -134,7 +134,7 @@ def _masked(task: Task) -> Draft | None:
         turn_from=state.turn_from,
         keep_tail_tokens=int(task.size * TAIL_SHARE),
         clear_at_least=int(state.budget.window * CLEAR_SHARE / state.rate),
-        # `/compact` shortens the context however full it is.
+        # `/compact` shortens the context regardless of how full it is.
         target_tokens=None if policy.by_hand else masked_target(state),
         recall_hint=state.recall,
     )

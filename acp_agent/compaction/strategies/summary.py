@@ -1,7 +1,7 @@
-"""The strategies that ask a model: `summary`, which it writes, and `native`, the provider's own compaction.
+"""The strategies that ask a model: `summary`, which the model writes, and `native`, the provider's own compaction.
 
-The summary request is the live request plus one message. System prompt, tools and earlier messages are the same, so
-that the provider's cache is hit, and the summary costs little more than its own output tokens.
+The summary request is the live request plus one message. System prompt, tools and earlier messages stay the same, so
+the request hits the provider's cache, and the summary costs little more than its own output tokens.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from acp_agent.llm.provider import Answered, ModelRequest
 
 MAX_TOOL_REFUSALS = 2
 EXPECTED_SUMMARY = 1_500
-"""Tokens of a usual summary."""
+"""Tokens of a typical summary."""
 SUMMARY_SHARE = 0.4
-"""Share of the size for a summary, where the size is small."""
+"""Share of the size for a summary if the size is small."""
 WORDS_PER_TOKEN = 0.6
 SMALLER = 0.9
 """Maximum size of the next request, as a share of the refused one."""
@@ -60,15 +60,15 @@ ENCRYPTED = (
 
 
 class SummaryStrategy:
-    """A summary in the model's words of everything before the tail."""
+    """A summary of everything before the tail, written by the model."""
 
     name = "summary"
 
     async def draft(self, task: Task) -> Draft | None:
         """Ask the model.
 
-        :raises CompactionError: the summary is empty, was cut off, refused or rejected, or would not be worth it.
-        :raises ModelError: the model could not be asked.
+        :raises CompactionError: if the summary is empty, cut off, refused or rejected, or would not be worthwhile.
+        :raises ModelError: if the model could not be asked.
         """
         begun = await to_thread.run_sync(_begin, task, abandon_on_cancel=True)
         if begun is None:
@@ -80,10 +80,10 @@ class SummaryStrategy:
 
 
 def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
-    """Return the cut, and a dialogue that asks for a summary of the replaced messages, unless one is written already;
-    None if there is nothing to replace.
+    """Return the cut, and a dialogue that asks for a summary of the replaced messages unless one is already written.
+    Return None if there is nothing to replace.
 
-    :raises CompactionError: no summary would be worth it.
+    :raises CompactionError: if no summary would be worthwhile.
     """
     cut = task.cut()
     if cut is None:
@@ -109,7 +109,7 @@ def is_worth_asking(task: Task, strategy: str) -> bool:
 
 
 def _with_bound(task: Task) -> str:
-    """Return the prompt, with a limit of words if the size is too small for a usual summary."""
+    """Return the prompt, with a word limit if the size is too small for a typical summary."""
     max_tokens = int(task.size * SUMMARY_SHARE)
     if max_tokens >= EXPECTED_SUMMARY:
         return task.policy.prompt
@@ -118,10 +118,10 @@ def _with_bound(task: Task) -> str:
 
 
 def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
-    """Return a conversation that is too large for the summarising model, as its first summary, excerpts and the newest
-    messages.
+    """Return a shorter form of a conversation that is too large for the summarising model: its earlier summary,
+    excerpts and the newest messages.
 
-    :param max_tokens: estimated tokens of the messages.
+    :param max_tokens: maximum estimated tokens of the messages.
     """
     state = task.state
     exempt = estimate_messages(entry.message for entry in unanswered(state))
@@ -146,7 +146,8 @@ def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
 class _Dialogue:
     """The dialogue with the model that writes the summary.
 
-    If the provider refuses a request as too long, it is shortened by the numbers in the refusal and sent once more.
+    If the provider refuses a request as too long, it is shortened according to the numbers in the refusal and sent once
+    more.
 
     :param least: minimum characters of a summary without sections.
     """
@@ -197,11 +198,11 @@ class _Dialogue:
         task, live = self._task, self._task.state.request
         limit, thinks = self._most_output, live.thought_level in _THINKS
         if task.policy.summary is not None and not thinks:
-            # Thinking counts as output too. Where its budget is a share of the output limit, another limit would change
-            # the request's thinking options, and the provider's cache would be missed.
+            # Thinking also counts as output. If its budget is a share of the output limit, another limit would change
+            # the request's thinking options and miss the provider's cache.
             limit = min(limit, task.policy.summary)
         if thinks and task.writer is None and used + live.max_output_tokens <= budget.window:
-            # Keep the live request's limit for the same reason; the added request may take tokens from the margin.
+            # Keep the live request's limit for the same reason. The added request may take tokens from the margin.
             return live.max_output_tokens
         return budget.output(used, limit)
 
@@ -241,9 +242,9 @@ class _Dialogue:
         return replace(self._request, messages=(*self._request.messages, *self._rounds))
 
     def _make_smaller(self, refusal: ContextOverflowError) -> None:
-        """Shorten the refused request by the numbers in the refusal, or by a tenth.
+        """Shorten the refused request according to the numbers in the refusal, or by a tenth.
 
-        :raises SummaryOverflowError: if the parts that cannot be left out are too long.
+        :raises SummaryOverflowError: if the parts that cannot be omitted are too long.
         """
         task, request = self._task, self._whole_request
         # The freed tokens are for an answer of the requested length, not for a longer one.
@@ -263,7 +264,7 @@ class _Dialogue:
             self._fit(refusal.maximum, counted, rate, most=int(estimate * SMALLER))
 
     async def mend(self, request: str) -> str:
-        """Return a corrected summary; it is not streamed, since the user saw the first one and will see the result."""
+        """Return a corrected summary. It is not streamed, since the user saw the first one and will see the result."""
         self._rounds = (*self._rounds, UserMessage(new_id("msg"), (Text(request),)))
         return await self.ask(shown=False)
 
@@ -271,7 +272,7 @@ class _Dialogue:
 def _whole_text(message: AssistantMessage) -> str:
     """Return the text of a complete summary.
 
-    :raises CompactionError: it is empty, was cut off, or the model refused.
+    :raises CompactionError: if it is empty or was cut off, or the model refused.
     """
     text = message.text.strip()
     if message.stop_reason == "refusal":
@@ -292,9 +293,9 @@ def _with_own_ids(answer: Answered, model: str) -> AssistantMessage:
 
 
 class NativeStrategy:
-    """Replaces the history by the provider's own compaction, which is sent back to that provider alone.
+    """Replaces the history with the provider's own compaction, which is sent back only to that provider.
 
-    The provider's block cannot be marked or corrected; its text for other providers is marked, and the receipt lists
+    The provider's block cannot be marked or corrected. Its text for other providers is marked, and the receipt lists
     the pieces that were not found.
     """
 
@@ -303,8 +304,9 @@ class NativeStrategy:
     async def draft(self, task: Task) -> Draft | None:
         """Ask the provider to compact.
 
-        :raises CompactionError: the provider has no compaction of its own, or the result is empty.
-        :raises ModelError: the provider could not be asked.
+        :raises CompactionError: if the provider has no compaction of its own, or the result is unusable or would not be
+            worthwhile.
+        :raises ModelError: if the provider could not be asked.
         """
         if task.native is None:
             raise CompactionError(
@@ -316,7 +318,7 @@ class NativeStrategy:
             return None
         if task.policy.keeps_prompts:
             _check_prompts(cut)
-        # The beginning of the last request, as it was sent: what the provider makes of it can then stand for it.
+        # Send the beginning of the last request unchanged, so that the provider's result can replace it.
         request = replace(task.state.request, messages=cut.messages)
         try:
             block = await task.calls.ask_native(task.native, request, task.policy.prompt)
@@ -336,7 +338,7 @@ class NativeStrategy:
 
 
 def _check_prompts(cut: Cut) -> None:
-    """Check that a compaction that keeps all of the user's text is worth its price.
+    """Check that a compaction that keeps all of the user's text is worthwhile.
 
     :raises CompactionError: if the user wrote most of the text that it would replace.
     """
@@ -366,7 +368,7 @@ def _kept_tokens(message: Message) -> int:
 
 
 def _for_others(block: CompactedBlock) -> str:
-    """Return what models of other providers read in the place of an encrypted summary."""
+    """Return the text for other providers' models, which cannot read the encrypted summary."""
     return (
         f"[The earlier part of this conversation was compacted by {block.provider}, whose models alone can read the "
         "summary. Excerpts of that part follow later in this conversation.]"
