@@ -1,6 +1,6 @@
-"""`acp-agent` and `python -m acp_agent`: without arguments serve ACP on stdio, otherwise the command line.
+"""`acp-agent` and `python -m acp_agent`: serves ACP on stdio without arguments, otherwise runs the command line.
 
-Serving claims the wire and answers `initialize` before anything else is imported.
+The server claims stdin and stdout and answers `initialize` before anything else is imported.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that computes keeps the interpreter to itself. What streams crosses threads several times on its
-way through the log to the editor, and would wait so long each time while a summary is prepared; 5 ms are Python's."""
+"""How long a computing thread may keep the interpreter lock; Python's default is 5 ms. Streamed text crosses threads
+several times on its way through the log to the editor, and while a summary is prepared it would wait this long each
+time."""
 
 
 def main() -> None:
-    """Run, and end the process."""
+    """Run the program and exit the process."""
     _search_installation_only()
     sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "win32":
@@ -30,8 +31,8 @@ def main() -> None:
 
 
 def _search_installation_only() -> None:
-    """Import no further module from the working directory, where `python -m` looks first, nor from the checkout of an
-    editable installation: a project may be open there, and the package itself is found already."""
+    """Stop importing modules from the working directory, where `python -m` looks first, and from the checkout of an
+    editable installation: a project may be open there, and the package itself has already been found."""
     checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not loaded
     if os.path.basename(checkout) not in ("site-packages", "dist-packages"):  # noqa: PTH119
         sys.path[:] = [place for place in sys.path if place != checkout]
@@ -47,8 +48,8 @@ def _run_command() -> NoReturn:
     import signal
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Until the command listens for it, and in its last steps, ctrl-c just ends the process: Python's own handler
-        # would raise amid an import, and print where.
+        # Until the command handles ctrl-c, and in its last steps, ctrl-c just ends the process. Python's own handler
+        # would raise in the middle of an import and print a traceback.
         signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     from acp_agent.cli.main import main as command_line
 
@@ -74,15 +75,15 @@ def _serve() -> None:
         sys.exit(f"acp-agent: cannot speak on stdin and stdout: {error.strerror}.")
     try:
         _speak(read_fd, write_fd, handshake)
-    except KeyboardInterrupt:  # while the agent is being loaded, and does not listen for signals itself yet
+    except KeyboardInterrupt:  # the agent is still loading and does not handle signals yet
         os._exit(0)
 
 
 def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
-    """Load the agent, serve to the end, and end the process."""
+    """Load the agent, serve until the connection ends, and exit the process."""
     import gc
 
-    # Nothing that is imported here is ever garbage: do not look for any while it loads, nor ever after.
+    # Nothing that is imported here ever becomes garbage, so never collect it, neither while loading nor later.
     gc.disable()
 
     import logging
@@ -92,15 +93,15 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     from acp_agent.app import serve
 
     gc.freeze()
-    # A log that is read, or a request that is made, is ten thousand objects at once, none of them garbage.
+    # Reading a log or making a request creates ten thousand objects at once, none of them garbage.
     gc.set_threshold(10_000)
     gc.enable()
 
     async def serve_and_end() -> NoReturn:
         await serve(read_fd, write_fd, handshake)
         logging.shutdown()
-        # Everything is closed. Tearing down the modules of an SDK, or waiting for a thread that still loads one or
-        # looks a name up, would only keep the editor waiting.
+        # Everything is closed. Tearing down an SDK's modules, or waiting for a thread that still loads one or resolves
+        # a host name, would only keep the editor waiting.
         os._exit(0)
 
     anyio.run(serve_and_end)

@@ -1,4 +1,4 @@
-"""`Accumulator`: a fold over a sequence that grows at its end, which takes each item once."""
+"""`Accumulator`: a fold over a sequence that grows at its end, which processes each item only once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _S = TypeVar("_S")
 
 
 class Accumulator(Generic[_T, _S]):
-    """Folds tuples that mostly continue the one before, as a conversation does from turn to turn.
+    """Folds tuples that usually extend the previous one, as a conversation does from turn to turn.
 
-    :param start: the fold of nothing.
-    :param add: returns the fold of what was folded and of the items behind it.
+    :param start: the fold of an empty tuple.
+    :param add: takes a fold and the items after it, and returns the fold of both.
     """
 
     def __init__(self, start: _S, add: Callable[[_S, tuple[_T, ...]], _S]) -> None:
@@ -23,11 +23,11 @@ class Accumulator(Generic[_T, _S]):
         self._folded = start
 
     def over(self, items: tuple[_T, ...]) -> _S:
-        """Return the fold of these items; begins anew where they do not continue those of the last call."""
+        """Return the fold of these items. Start over if they do not extend the items of the last call."""
         if items is self._items:
             return self._folded
         known = len(self._items)
-        # Items that are the same objects are not looked into.
+        # Identical objects are not compared in depth.
         if items[:known] != self._items:
             known, self._items, self._folded = 0, (), self._start
         if added := items[known:]:

@@ -1,4 +1,4 @@
-"""The composition root: builds all objects, runs the top task group, and shuts down on EOF or a signal."""
+"""The composition root: builds all objects, runs the top-level task group, and shuts down on EOF or a signal."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
-"""Of Claude Code's folder, in the user's home and in a project."""
+"""Name of the folder with commands in Claude Code's folder, both in the user's home and in a project."""
 RESERVED = tuple(command.name for command in BUILT_IN)
-"""Names that no recipe may take."""
+"""Names that no recipe may have."""
 
 
 @cache
@@ -57,13 +57,13 @@ def _compaction() -> CompactionService:
 def _strategies() -> Collection[str]:
     """Return the names of the compaction strategies.
 
-    Installed packages are looked through when a recipe or the configuration names one, and not when the agent starts.
+    Installed packages are searched when a recipe or the configuration names a strategy, not when the agent starts.
     """
     return _compaction().choices
 
 
 def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
-    """Wire the rooms together.
+    """Connect the packages of the agent.
 
     :param env: environment variables.
     """
@@ -93,7 +93,8 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
 
 def checked_settings(env: Mapping[str, str], cwd: Path | None, root: Path | None = None) -> Settings:
-    """Return the settings of a directory, whose strategies and providers have to exist; see `load_settings`."""
+    """Return the settings of a directory, after checking that their strategies and providers exist; see
+    `load_settings`."""
     return load_settings(env, cwd, root, strategies=_strategies, providers=BUILT_IN_PROVIDERS)
 
 
@@ -101,13 +102,13 @@ def model_access(env: Mapping[str, str]) -> ModelAccess:
     """Return the access to the user's providers.
 
     :param env: environment variables.
-    :raises ConfigError: there is no place for the agent's home.
+    :raises ConfigError: if there is no place for the agent's home.
     """
     return ModelAccess(KeyStore(home_dir(env)))
 
 
 def recipe_known(settings: Settings) -> Known:
-    """Return what recipes may name."""
+    """Return the names that recipes may use."""
     from acp_agent.hooks.handlers import known_handlers
     from acp_agent.recipes.model import Known
 
@@ -121,8 +122,7 @@ def recipe_known(settings: Settings) -> Known:
 
 
 def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[RecipeFolder, ...]:
-    """Return where a session's recipes come from, as of now: what is found in a later folder replaces what is in an
-    earlier.
+    """Return the current folders of a session's recipes. Recipes in a later folder replace those in earlier ones.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -142,8 +142,7 @@ def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
 
 
 def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path, ...]:
-    """Return the folders from which a session has hooks and recipes that are a project's, as of now: those that exist
-    of its `.acp-agent` and its `.claude`.
+    """Return the current folders with a project's hooks and recipes: its `.acp-agent` and its `.claude`, if they exist.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -153,7 +152,7 @@ def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
 
 
 def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path | None, Path | None]:
-    """Return the project's `.acp-agent` and its `.claude`, where there are any that are not the user's own."""
+    """Return the project's `.acp-agent` and `.claude` folders, each None if it is missing or the user's own."""
     found, home = Project(cwd, settings.home, settings.root), user_home(env)
     project, claude = found.folder(), found.folder(CLAUDE_FOLDER)
     if project is not None and project.resolve() == settings.home.resolve():
@@ -164,18 +163,18 @@ def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Pa
 
 
 async def open_database(env: Mapping[str, str]) -> SessionStore:
-    """Return the user's sessions; to be closed by the caller.
+    """Open the store of the user's sessions. The caller must close it.
 
-    :raises ConfigError: there is no place for them; says what to do.
-    :raises StorageError: the database cannot be used; names it.
+    :raises ConfigError: if there is no place for the database; the message says what to do.
+    :raises StorageError: if the database cannot be used; the message names it.
     """
     return await SessionStore.open(home_dir(env) / DATABASE)
 
 
 async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
-    """Serve ACP on these descriptors until the editor closes its end or a signal comes.
+    """Serve ACP on these descriptors until the editor closes its end or a signal arrives.
 
-    :param handshake: the outcome of the first line.
+    :param handshake: the result of the first line.
     """
     env = os.environ
     start_home_logging(env)
@@ -189,11 +188,11 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
 
 
 class SessionsDatabase:
-    """The user's sessions, which the connections of this process share; opened with the first request that needs them,
-    so that a broken home is that request's error.
+    """The user's sessions, shared by the connections of this process. The database is opened by the first request that
+    needs it, so that a problem with the agent's home becomes that request's error.
 
     :param env: environment variables.
-    :ivar sessions: those that are open.
+    :ivar sessions: the open sessions.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -213,12 +212,12 @@ class SessionsDatabase:
             return self._store
 
     def begin_shutdown(self) -> None:
-        """Wait only briefly for another process's lock from now on, since the process ends."""
+        """From now on, wait only briefly for locks of other processes, since this process is about to exit."""
         if self._store is not None:
             self._store.begin_shutdown()
 
     async def aclose(self) -> None:
-        """Close what was opened."""
+        """Close the store if it was opened."""
         if self._store is not None:
             await self._store.aclose()
 
@@ -230,11 +229,11 @@ def connection(
     handshake: Handshake | None = None,
     on_end: Callable[[], None] | None = None,
 ) -> Connection:
-    """Return the connection to one client, recorded if the user wants that.
+    """Return the connection to one client. It is recorded if the user has enabled that.
 
     :param env: environment variables.
-    :param handshake: the outcome of the first line, if it was read already.
-    :param on_end: called as soon as the client has gone and its work has been cancelled.
+    :param handshake: the result of the first line, if it has already been read.
+    :param on_end: called as soon as the client has disconnected and its work has been cancelled.
     """
 
     built: list[Services] = []
@@ -251,7 +250,7 @@ def connection(
 
 
 def start_home_logging(env: Mapping[str, str]) -> None:
-    """Log to the user's home of the agent, which is made private before; where there can be none, nowhere."""
+    """Log to the agent's home, after making it private. If there is no home, do not log."""
     try:
         start_logging(ensure_private_dir(home_dir(env)) / LOGS, env)
     except ConfigError:

@@ -1,31 +1,31 @@
 """The exceptions that this project raises on purpose.
 
     AgentError                     a sentence for the person at the editor
-    ├── ConfigError                a setting is wrong; names file, line and key
-    ├── RecipeError                a recipe is wrong; names file and line
-    ├── InvalidParamsError         a request's parameters make no sense         (-32602)
+    ├── ConfigError                a setting is invalid; names file, line and key
+    ├── RecipeError                a recipe is invalid; names file and line
+    ├── InvalidParamsError         a request's parameters are invalid           (-32602)
     │   └── PromptTooLargeError    a prompt that is neither sent nor stored
     ├── QueueFullError             too many prompts wait in a session           (-32600)
     ├── SessionNotFoundError       no such session                              (-32002)
     ├── SessionClosedError         the session is stored, but not open          (-32002)
-    ├── StorageError               the session store cannot do what was asked
+    ├── StorageError               the session store cannot do an operation
     │   └── SessionConflictError   another process appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
-    │   ├── NoRoomError            what has to stay is too much for the window
+    │   ├── NoRoomError            the messages that must stay exceed the window
     │   ├── SummaryOverflowError   the summary request itself does not fit the window
-    │   └── CompactionVetoedError  a hook wants none, or none now
+    │   └── CompactionVetoedError  a hook refused the compaction
     ├── HookError                  a hook failed; names it
     ├── ToolError                  goes back to the model as a failed tool call
     └── ModelError                 the model's answer did not arrive
         ├── ModelAuthError         no key, or a key the provider refused        (-32000)
         ├── ModelUnavailableError  the provider cannot be reached or is overloaded
         ├── ModelRequestError      the provider refused the request itself
-        │   ├── RequestRefusedError    because of what it says
+        │   ├── RequestRefusedError    because of its content
         │   └── ContextOverflowError   because it is larger than the window, or than another limit
         └── ModelStreamError       the connection was lost after text had been shown
 
-The text of every one of them says what happened, where, and what to do next: it is shown as it stands, both
-as a JSON-RPC error's `message` and in its `data.details`, but without what a terminal obeys.
+Each message says what happened, where, and what to do next. It is shown unchanged except for terminal control
+characters, both as a JSON-RPC error's `message` and in its `data.details`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Literal, TypeAlias
 from acp_agent.visible import harmless
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
-"""What a request had too many of for the provider."""
+"""The limit of the provider that a request exceeded."""
 
 
 # A file may be untrusted, and a terminal or an editor may execute control sequences in it.
@@ -44,9 +44,9 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class AgentError(Exception):
-    """Base of all; `str(error)` is a sentence for the user.
+    """Base class of all errors. `str(error)` is a sentence for the user.
 
-    :ivar code: the JSON-RPC error code that an editor is answered with.
+    :ivar code: the JSON-RPC error code for the editor.
     """
 
     code: int = -32603
@@ -56,12 +56,12 @@ class AgentError(Exception):
 
 
 class _LocatedError(AgentError):
-    """A file says something wrong.
+    """A file is invalid.
 
     :param message: what is wrong, and what would be right.
-    :param source: the file, or an environment variable.
-    :param line: line in the file, from 1, where known.
-    :param key: dotted path of the key, where known.
+    :param source: the file or environment variable.
+    :param line: line in the file, from 1, if known.
+    :param key: dotted path of the key, if known.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class _LocatedError(AgentError):
 
 
 class ConfigError(_LocatedError):
-    """A configuration file or variable is unreadable or says something impossible."""
+    """A configuration file or variable is unreadable or invalid."""
 
 
 class RecipeError(_LocatedError):
@@ -82,23 +82,23 @@ class RecipeError(_LocatedError):
 
 
 class InvalidParamsError(AgentError):
-    """A request is well-formed JSON-RPC, but what it asks for is impossible."""
+    """A request is well-formed JSON-RPC, but its parameters are invalid."""
 
     code = -32602
 
 
 class PromptTooLargeError(InvalidParamsError):
-    """A prompt is larger than any model reads; it is neither sent nor stored."""
+    """A prompt is larger than any model accepts. It is neither sent nor stored."""
 
 
 class QueueFullError(AgentError):
-    """A session takes no more prompts before one is answered; those that wait are unharmed."""
+    """A session accepts no more prompts until one is answered. The waiting prompts are not affected."""
 
     code = -32600
 
 
 class SessionNotFoundError(AgentError):
-    """No session has this id, or it was deleted."""
+    """No session has this ID, or it was deleted."""
 
     code = -32002
 
@@ -110,7 +110,7 @@ class SessionNotFoundError(AgentError):
 
 
 class SessionClosedError(AgentError):
-    """The session is there, but it has to be opened before it can do anything."""
+    """The session exists, but it must be opened first."""
 
     code = -32002
 
@@ -120,7 +120,7 @@ class SessionClosedError(AgentError):
 
 
 class StorageError(AgentError):
-    """The session store cannot do what was asked; what it holds is unharmed."""
+    """The session store cannot do an operation. The stored data is not affected."""
 
 
 class SessionConflictError(StorageError):
@@ -128,11 +128,11 @@ class SessionConflictError(StorageError):
 
 
 class CompactionError(AgentError):
-    """A compaction, or one strategy of it, failed; the history is unchanged.
+    """A compaction, or one of its strategies, failed. The history is unchanged.
 
-    :param reason: what happened. If a later strategy succeeds, the receipt repeats it, so it says nothing of the
-        history.
-    :param advice: what this means for the user: that the history is unchanged, and what to do.
+    :param reason: what happened. If a later strategy succeeds, the receipt repeats the reason, so it must not mention
+        the history.
+    :param advice: the consequence for the user: that the history is unchanged, and what to do.
     """
 
     def __init__(self, reason: str, advice: str = "") -> None:
@@ -141,9 +141,9 @@ class CompactionError(AgentError):
 
 
 class NoRoomError(CompactionError):
-    """What has to stay in a conversation is more than its window holds.
+    """The part of a conversation that must be kept is larger than the window.
 
-    :param least: tokens that it takes at the least.
+    :param least: minimum number of tokens that it takes.
     """
 
     def __init__(self, reason: str, advice: str = "", *, least: int) -> None:
@@ -154,7 +154,7 @@ class NoRoomError(CompactionError):
 class SummaryOverflowError(CompactionError):
     """The request for a summary does not fit the model's window.
 
-    :param refusal: what the provider said; None where the request was not sent.
+    :param refusal: the provider's error; None if the request was not sent.
     """
 
     def __init__(self, reason: str, advice: str = "", refusal: ContextOverflowError | None = None) -> None:
@@ -163,11 +163,11 @@ class SummaryOverflowError(CompactionError):
 
 
 class CompactionVetoedError(CompactionError):
-    """A hook vetoed a compaction. Not a failure of the compaction."""
+    """A hook vetoed a compaction, which is not a failure of the compaction."""
 
 
 class HookError(AgentError):
-    """A hook cannot be used, or did not do what it should; says what is wrong with it."""
+    """A hook cannot be used or failed. The message says what is wrong with it."""
 
 
 class ToolError(AgentError):
@@ -175,11 +175,11 @@ class ToolError(AgentError):
 
 
 class SandboxError(ToolError):
-    """A command does not run, since the user requires a sandbox and there is none."""
+    """A command was not run because the user requires a sandbox and there is none."""
 
 
 class ModelError(AgentError):
-    """A model call failed.
+    """A model request failed.
 
     :param message: sentence for the user.
     :param partial: whether some of the answer had already been shown.
@@ -191,17 +191,17 @@ class ModelError(AgentError):
 
 
 class ModelAuthError(ModelError):
-    """No key is set, or the provider refused it. Not retried."""
+    """No key is set, or the provider refused it. This is not retried."""
 
     code = -32000
 
 
 class ModelUnavailableError(ModelError):
-    """The provider is unreachable, overloaded or rate limited, and stayed so over all retries."""
+    """The provider is unreachable, overloaded or rate limited, and all retries failed."""
 
 
 class ModelRequestError(ModelError):
-    """The provider refused the request; sending it again would not help."""
+    """The provider refused the request. Sending it again would not help."""
 
 
 class CompactionRefusedError(ModelRequestError):
@@ -209,18 +209,17 @@ class CompactionRefusedError(ModelRequestError):
 
 
 class RequestRefusedError(ModelRequestError):
-    """The provider refused what the request says; a request that says something else may be answered."""
+    """The provider refused the content of the request. A request with different content may be answered."""
 
 
 class ContextOverflowError(ModelRequestError):
-    """The request does not fit the model's context window, or another limit that a compaction can bring it under.
+    """The request exceeds the model's context window, or another limit that a compaction can help to meet.
 
     :param message: sentence for the user.
     :param partial: whether some of the answer had already been shown.
-    :param limit: what there was too much of. Where it is not tokens, a request with the same images in it is refused
-        as well, whatever it asks for.
-    :param maximum: tokens that the provider takes, where it says so.
-    :param prompt: tokens that it counted before the answer, where it says so.
+    :param limit: the limit that was exceeded. If it is not tokens, every request with the same images is also refused.
+    :param maximum: maximum tokens of the provider, if its error says so.
+    :param prompt: tokens that the provider counted before the answer, if its error says so.
     """
 
     def __init__(
@@ -239,18 +238,19 @@ class ContextOverflowError(ModelRequestError):
 
 
 class ModelStreamError(ModelError):
-    """The stream broke off after part of the answer had been shown."""
+    """The stream was interrupted after part of the answer had been shown."""
 
 
 def sentence(error: Exception | str) -> str:
-    """Return an error's text so that another sentence may follow: a provider's or a hook's may end without a stop."""
+    """Return an error's text with final punctuation, so that another sentence may follow. The text of a provider or a
+    hook may have none."""
     text = str(error)
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def reason_of(error: AgentError) -> str:
-    """Return what happened, for the receipt of a compaction that a later step has done: without what an error says of
-    the history, which has changed since."""
+    """Return the reason of an error, for the receipt of a compaction in which a later step succeeded. It omits what the
+    error says about the history, which has changed since."""
     if isinstance(error, CompactionError):
         return error.reason
     cause = error.__cause__
@@ -258,7 +258,7 @@ def reason_of(error: AgentError) -> str:
 
 
 def located(message: str, *, source: str | None = None, line: int | None = None, key: str | None = None) -> str:
-    """Put the place in front of a message, in the form that editors make clickable (`file:line: key: message`); without
-    the control characters that a file may bring into it."""
+    """Prefix a message with its place, in the form that editors make clickable (`file:line: key: message`). Control
+    characters, which may come from a file, are replaced."""
     place = f"{source}:{line}" if source and line else source or (f"line {line}" if line else None)
     return _CONTROL.sub("\ufffd", ": ".join(part for part in (place, key, message) if part))

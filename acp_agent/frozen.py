@@ -1,9 +1,10 @@
 """`@frozen`: a frozen dataclass with slots whose class is created quickly.
 
-`@dataclass(frozen=True, slots=True)` writes and compiles six methods for each class. That takes half a millisecond, and
-with the classes that a session needs was a third of what an editor waited for. Here `__init__` alone is compiled, when
-the first object is made; the others need no code of their own. What is made is a dataclass as any other: `fields`,
-`replace`, `repr`, `==`, `hash`, `match`, copies, pickles and pydantic have it as they have the standard library's.
+`@dataclass(frozen=True, slots=True)` generates and compiles six methods for each class. That takes half a millisecond,
+and for the classes that a session needs it was a third of the time that an editor waited. Here only `__init__` is
+compiled, when the first object is created. The other methods need no generated code. The result is an ordinary
+dataclass: `fields`, `replace`, `repr`, `==`, `hash`, `match`, copies, pickles and pydantic work as with the standard
+library's.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ _set = object.__setattr__
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[_T]) -> type[_T]:
-    """Make a frozen dataclass with slots of a class whose annotations are its fields.
+    """Turn a class whose annotations are its fields into a frozen dataclass with slots.
 
-    :param cls: what it defines of the methods itself is left as it is. Base classes that are dataclasses have to be
-        made by this decorator too.
-    :returns: another class than the one given: in its methods `super()` needs its two arguments.
-    :raises TypeError: it has `InitVar`s, or fields that are keyword-only or no parameters, which are not supported.
+    :param cls: the class. Methods that it defines itself are kept. Base classes that are dataclasses must also use this
+        decorator.
+    :returns: a new class, so `super()` needs both arguments in its methods.
+    :raises TypeError: if it has `InitVar`s, keyword-only fields or fields with `init=False`, which are not supported.
     """
     own = vars(cls)
     if not own.get("__doc__"):
-        cls.__doc__ = cls.__name__  # else its signature is made out, which takes longer than all else here
+        cls.__doc__ = cls.__name__  # else `dataclass` computes the signature, which takes longer than everything else
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     every = fields(made)
     if made.__match_args__ != tuple(each.name for each in every):
@@ -42,7 +43,7 @@ def frozen(cls: type[_T]) -> type[_T]:
 
 
 class _Init:
-    """An `__init__` that is compiled when it is first looked up: for most classes after a session has been opened."""
+    """An `__init__` that is compiled on first access, which for most classes is after a session has been opened."""
 
     def __init__(self, cls: type, every: _Fields) -> None:
         self._cls = cls
@@ -55,7 +56,7 @@ class _Init:
 
 
 def _compiled_init(cls: type, every: _Fields) -> Callable[..., None]:
-    """Return the method, from its source: no other has parameters of its own."""
+    """Compile the method from source. Only this method needs it, since its parameters differ for each class."""
     names: dict[str, object] = {"__name__": cls.__module__, "__set": _set, "__missing": MISSING}
     parameters = ["self"]
     body: list[str] = []

@@ -1,6 +1,7 @@
-"""The bound on JSON from outside: how many values a long text may hold.
+"""Limits the number of values in a long JSON text from outside.
 
-Millions of them would hold the interpreter for up to half a minute, in which no signal ends the process.
+Parsing millions of values would block the interpreter for up to half a minute, and no signal could end the process
+meanwhile.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import re
 
 MAX_VALUES = 500_000
-"""Of a text that is longer than `LONG`."""
+"""Maximum number of values in a text longer than `LONG`."""
 LONG = 4 * 1024 * 1024
 _VALUE = re.compile(rb'"[^"]*+"|[\[{,]')
 
 
 def has_too_many_values(text: bytes, limit: int = MAX_VALUES, length: int = LONG) -> bool:
-    """Return whether a JSON text longer than `length` holds more than about `limit` values, whatever their length."""
+    """Return whether a JSON text longer than `length` contains more than about `limit` values of any length."""
     if len(text) <= length:
         return False
     bare = text.replace(rb"\\", b"").replace(rb"\"", b"")

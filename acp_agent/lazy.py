@@ -1,4 +1,4 @@
-"""Public names of a package that are imported on first use (PEP 562)."""
+"""Imports the public names of a package on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from importlib import import_module
 def on_demand(package: str, modules: Collection[str], names: Collection[str] | None = None) -> Callable[[str], object]:
     """Return a package's `__getattr__`.
 
-    :param package: its full name.
-    :param modules: its modules that have the names, in the order in which they are imported until a name is found.
-    :param names: the package's `__all__`; by default all names with a capital letter, since another one may be a
-        sub-module that is not loaded yet.
+    :param package: full name of the package.
+    :param modules: the modules that define the names. They are imported in this order until the name is found.
+    :param names: the package's `__all__`. By default all capitalized names, since other names may be submodules that
+        are not loaded yet.
     """
 
     def load(name: str) -> object:

@@ -1,6 +1,6 @@
 """The log file: rotating, private, with secrets masked.
 
-Nothing is logged to standard error, since several editors show each line of it as an error.
+Nothing is logged to standard error, since several editors show each of its lines as an error.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ BACKUPS = 3
 def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     """Send the project's log records to a file in this folder.
 
-    :param folder: created if need be, for the user alone; its parent must exist.
-    :param env: environment variables; values of those that look like secrets are masked.
-    :returns: the file; None where it cannot be written, which is no reason not to work.
+    :param folder: created if it is missing, with access only for the user. Its parent must exist.
+    :param env: environment variables. The values of variables that look like secrets are masked.
+    :returns: the file, or None if it cannot be written, which does not stop the agent.
     """
     path = folder / NAME
     try:
@@ -39,12 +39,12 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("acp_agent").setLevel(logging.INFO)
-    logging.raiseExceptions = False  # a full disk must not end up on standard error
+    logging.raiseExceptions = False  # do not report a full disk on standard error
     return path
 
 
 def log_file() -> Path | None:
-    """Return the file that records go to; None where they are dropped."""
+    """Return the log file, or None if records are dropped."""
     files = [Path(each.baseFilename) for each in logging.getLogger().handlers if isinstance(each, _PrivateFile)]
     return files[-1] if files else None
 
@@ -52,8 +52,8 @@ def log_file() -> Path | None:
 def log_failure(log: logging.Logger, what: str, error: Exception) -> str:
     """Log an unexpected error with its traceback.
 
-    :param what: the beginning of a sentence, as "The agent failed inside".
-    :returns: the message for the user: that sentence with the error's class and text, and where its details are.
+    :param what: the beginning of a sentence, such as "The agent failed inside".
+    :returns: the message for the user: that sentence with the error's class and text, and the path of the log file.
     """
     log.error("%s", what, exc_info=error)
     kind, text, path = type(error).__name__, str(error), log_file()
@@ -67,15 +67,15 @@ def do_not_log() -> None:
 
 
 class _PrivateFile(logging.FileHandler):
-    """The log file, and the older ones that it becomes when it is full: each the user's alone.
+    """The log file and its rotated files, which only the user can access.
 
-    `logging.handlers` would rotate it too; with the `pickle` that it imports it takes half a megabyte.
+    `logging.handlers` can also rotate files, but together with `pickle`, which it imports, it takes half a megabyte.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             if self.stream is not None and os.fstat(self.stream.fileno()).st_size > MAX_BYTES:
-                self.close()  # the next one is opened below
+                self.close()  # the next file is opened below
                 for number in range(BACKUPS, 0, -1):
                     newer = f".{number - 1}" if number > 1 else ""
                     with suppress(FileNotFoundError):
@@ -93,7 +93,7 @@ class _PrivateFile(logging.FileHandler):
 
 
 class _Masking(logging.Formatter):
-    """Formats a record, exception included, and masks what looks like a secret."""
+    """Formats a record including its exception, and masks everything that looks like a secret."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")

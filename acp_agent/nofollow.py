@@ -32,7 +32,7 @@ _NO_LINKS = 0x04 | 0x02
 _CURRENT = -100  # AT_FDCWD
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
-"""Flags for the folders on the way. With `O_PATH` they need not be readable."""
+"""Flags for opening the parent folders. With `O_PATH` they need not be readable."""
 
 
 @frozen
@@ -45,7 +45,7 @@ class Entry:
 
 
 def resolved(path: Path) -> Path:
-    """Return an absolute path with all links followed. Parts that are missing or form a loop stay unchanged.
+    """Return an absolute path with all links resolved. Parts that are missing or form a loop stay unchanged.
 
     :param path: absolute.
     """
@@ -63,7 +63,7 @@ def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int
     :param flags: as for `os.open`.
     :param mode: of a file that is created, before the umask.
     :returns: a descriptor that child processes do not inherit.
-    :raises OSError: it cannot be opened; with `errno.ELOOP` if a part of the path is a link.
+    :raises OSError: if it cannot be opened; with `errno.ELOOP` if a part of the path is a link.
     """
     more = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     opened = _opener() if "ctypes" in sys.modules else open_stepwise
@@ -81,7 +81,7 @@ def folder_at(path: Path, *, make: bool = False) -> Generator[int]:
 
     :param path: absolute and resolved.
     :param make: whether to create missing folders.
-    :raises OSError: see `open_exactly`; or the path is not a folder.
+    :raises OSError: see `open_exactly`; also if the path is not a folder.
     """
     descriptor = _made(path) if make else open_exactly(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -123,7 +123,7 @@ def entries_of(path: Path) -> list[Entry]:
 def entries_in(folder: int) -> list[Entry]:
     """Return the entries of an open folder, sorted by name.
 
-    :raises OSError: it cannot be read.
+    :raises OSError: if it cannot be read.
     """
     with os.scandir(folder) as found:
         entries = [Entry(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in found]
@@ -143,10 +143,10 @@ def remove(path: Path) -> None:
 def change_mode(name: str, change: Callable[[int], int], folder: int) -> None:
     """Change the permission bits of a file or folder. Fails for a link, and never changes its target.
 
-    :param name: in the folder.
+    :param name: its name in the folder.
     :param change: takes the old bits and returns the new ones.
     :param folder: descriptor of the folder.
-    :raises OSError: it cannot be changed; with `errno.ELOOP` if it is a link.
+    :raises OSError: if it cannot be changed; with `errno.ELOOP` if it is a link.
     """
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
@@ -250,7 +250,7 @@ def _step(folder: int, name: str, flags: int, mode: int, path: str) -> int:
     try:
         return os.open(name, flags, mode, dir_fd=folder)
     except OSError as error:
-        # A link where a folder was asked for is ENOTDIR.
+        # Opening a link as a folder fails with ENOTDIR.
         number = errno.ELOOP if error.errno == errno.ENOTDIR and _is_link(folder, name) else error.errno
         raise OSError(number, os.strerror(number or errno.EIO), path) from error
 

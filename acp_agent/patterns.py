@@ -1,10 +1,10 @@
-"""Regular expressions and wildcards that come from outside: from recipes, hooks, JSON Schemas, scripts and models.
+"""Regular expressions and wildcards from outside: from recipes, hooks, JSON Schemas, scripts and models.
 
-RE2 matches them, in a time that is linear in the text. Python's `re` backtracks: `^(a+)+$` takes years over sixty
-characters, holds the interpreter's lock meanwhile, and cannot be interrupted. RE2 is loaded with the first pattern.
+RE2 matches them in time linear in the length of the text. Python's `re` backtracks: `^(a+)+$` takes years for sixty
+characters, holds the interpreter lock meanwhile, and cannot be interrupted. RE2 is imported with the first pattern.
 
 RE2, "Syntax": https://github.com/google/re2/wiki/Syntax
-Wildcards: https://git-scm.com/docs/gitignore, and the wildmatch that it refers to.
+Wildcards: https://git-scm.com/docs/gitignore, and git's wildmatch.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _SYNTAX = (
     "Schema has `maxLength`), and writes \\z for "
     "the end of the text and \\x{20ac} for a character by its number"
 )
-"""What patterns of other engines have that RE2 refuses."""
+"""Features of other engines that RE2 does not support."""
 
 
 class PatternError(ValueError):
-    """A pattern that RE2 cannot match; names it, and says why."""
+    """Raised for a pattern that RE2 does not support. The message names the pattern and the reason."""
 
 
 class Pattern:
     """A compiled pattern.
 
-    :param compiled: RE2's, of bytes.
+    :param compiled: RE2's compiled pattern of bytes.
     """
 
     __slots__ = ("_compiled",)
@@ -38,9 +38,9 @@ class Pattern:
         self._compiled = compiled
 
     def search(self, text: str | bytes, start: int = 0) -> tuple[int, int] | None:
-        """Return where the first match begins and ends, in bytes of UTF-8; None where there is none.
+        """Return the start and end of the first match, in bytes of UTF-8, or None if there is no match.
 
-        :param start: the byte to begin at.
+        :param start: index of the byte at which to start.
         """
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         found = self._compiled.search(data, start)
@@ -57,10 +57,10 @@ def compile_pattern(
 ) -> Pattern:
     """Compile an untrusted pattern. The library caches compiled patterns.
 
-    :param multiline: `^` and `$` match at the ends of lines too.
-    :param dot_all: `.` matches a newline too.
-    :param within_lines: no match contains a newline.
-    :raises PatternError: RE2 cannot match it.
+    :param multiline: whether `^` and `$` also match at line breaks.
+    :param dot_all: whether `.` also matches a newline.
+    :param within_lines: whether matches must not contain a newline.
+    :raises PatternError: if RE2 does not support the pattern.
     """
     import re2  # pyright: ignore[reportMissingTypeStubs]
 
@@ -97,13 +97,13 @@ _PORTABLE = re.compile(
 )
 _UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _LONGEST_PORTABLE = 4_000
-"""Characters of a pattern that other engines are to accept; what is longer is taken for one that they do not."""
+"""Maximum length of a pattern in characters to count as portable."""
 
 
 def is_portable(pattern: str) -> bool:
     """Return whether JavaScript and Python accept this regular expression.
 
-    RE2 must accept it too, apart from lookarounds and backreferences. Named groups, flags, Unicode property classes and
+    RE2 must accept it too, except for lookarounds and backreferences. Named groups, flags, Unicode property classes and
     variable-length lookbehinds are not portable.
 
     ECMA-262, "Patterns"; Python, "Regular Expression Syntax".
@@ -169,11 +169,11 @@ _NEVER = r"[^\x00-\x{10FFFF}]"
 
 
 def compile_wildcards(wildcards: Iterable[str], *, or_literal: bool = False) -> Pattern:
-    """Compile wildcards that mean what lines of `.gitignore` do: what matches a folder matches all that is in it.
+    """Compile wildcards with the syntax of `.gitignore`. A wildcard that matches a folder matches everything in it.
 
     :param or_literal: whether brackets also match themselves, as in folder names such as `[id]`.
-    :returns: finds something in a relative path with slashes, where one of them matches.
-    :raises PatternError: one ends within a bracket or behind a backslash, or names an unknown class.
+    :returns: a pattern that matches a relative path with slashes if one of the wildcards matches.
+    :raises PatternError: if a wildcard ends within a bracket or after a backslash, or has an unknown character class.
     """
     found: list[str] = []
     for wildcard in wildcards:
@@ -186,18 +186,18 @@ def compile_wildcards(wildcards: Iterable[str], *, or_literal: bool = False) -> 
 
 
 def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None:
-    """Return the expression for the path from where the pattern counts; what may follow is for the caller to add.
+    """Return the expression for a path relative to the pattern's folder. The caller adds what may follow the match.
 
-    :param pattern: without what a line of `.gitignore` has around it: `!`, and `/` at the end.
+    :param pattern: a line of `.gitignore` without a leading `!` and a trailing `/`.
     :param or_literal: whether brackets also match themselves, including a bracket that is never closed.
-    :returns: None where it ends within a bracket or behind a backslash.
+    :returns: the expression, or None if the pattern ends within a bracket or after a backslash.
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]
     pattern = pattern.removeprefix("/")
     last_close = pattern.rfind("]")
     at = 0
     while at < len(pattern):
-        is_open = pattern[at] == "[" and at > last_close  # looked for once, and not from every bracket on
+        is_open = pattern[at] == "[" and at > last_close  # searched once, not from every bracket
         token = None if is_open else _TOKEN.match(pattern, at)
         if token is None:
             if not or_literal or pattern[at] != "[":

@@ -79,11 +79,11 @@ def search_path(path: str | None = None, *, holding_home: bool = True) -> str:
 def find_program(
     name: str, path: str | None = None, *, holding_home: bool = True, projects: Iterable[Path] = ()
 ) -> str | None:
-    """Return the absolute path of a program; None if it does not exist, or only in a folder that others can write to.
+    """Return the absolute path of a program, or None if it is missing or only in a folder that others can write to.
 
     :param name: a name to look up, or an absolute path, which is returned unchanged. A relative path is never found.
     :param path: the folders to search; see `search_path`.
-    :param projects: directories that this lookup distrusts in addition, as `distrust` does.
+    :param projects: additional directories that this lookup distrusts, as `distrust` does.
     """
     if os.path.isabs(name):
         return name
@@ -97,7 +97,7 @@ def find_program(
     for folder in folders.split(os.pathsep):
         found = f"{folder}/{name}"
         if folder and os.path.isfile(found) and os.access(found, os.X_OK) and not _is_below(found, closed):
-            # Many programs behave according to the name that they are called by, so return the link, not its target.
+            # Many programs depend on the name by which they are called, so return the link and not its target.
             real = os.path.realpath(found)
             if not _is_below(real, closed) and _is_ours(real, checked):
                 return found
@@ -160,7 +160,8 @@ def without_others(env: Mapping[str, str], *, holding_home: bool = True) -> dict
 def _own_folders(path: str, projects: int, folders: int) -> str:
     """Return `search_path(path)`, cached, because every command of the model needs it twice.
 
-    :param projects: how many projects are distrusted. A new one changes the cache's key. The same for `folders`.
+    :param projects: number of distrusted projects, so that a new one changes the cache's key.
+    :param folders: number of distrusted folders, for the same reason.
     """
     return search_path(path)
 
@@ -228,7 +229,7 @@ def _is_closed_to_others(place: str, *, is_last: bool) -> bool:
 
 @cache
 def _owners() -> frozenset[int]:
-    """Return the ids of the trusted users: the current user, and those who could change the agent anyway.
+    """Return the IDs of the trusted users: the current user, and those who could change the agent anyway.
 
     In a user namespace, files of root may appear to belong to `nobody`, as `/` does.
     """

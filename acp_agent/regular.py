@@ -1,4 +1,4 @@
-"""Reading of paths that may be anything, without blocking: opening a named pipe would wait for a writer."""
+"""Reads paths of unknown type without blocking: opening a named pipe normally would wait for a writer."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from acp_agent.nofollow import open_exactly
 
 
 class NotRegularError(OSError):
-    """It is there, and is no regular file."""
+    """Raised if a path exists but is not a regular file."""
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading, links followed.
+    """Open a file for reading, following links.
 
-    :raises NotRegularError: it is a pipe, a socket or a device.
-    :raises OSError: it cannot be opened, or is a directory.
+    :raises NotRegularError: if it is a pipe, a socket or a device.
+    :raises OSError: if it cannot be opened, or is a directory.
     """
     return _as_file(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), path)
 
 
 def open_resolved(path: Path) -> BinaryIO:
-    """Open a file for reading at exactly this path, no links followed.
+    """Open a file for reading at exactly this path, without following links.
 
     :param path: absolute and resolved.
-    :raises NotRegularError: it is a pipe, a socket or a device.
-    :raises OSError: it cannot be opened, or is a directory; with `errno.ELOOP` if a part of the path is a link.
+    :raises NotRegularError: if it is a pipe, a socket or a device.
+    :raises OSError: if it cannot be opened, or is a directory; with `errno.ELOOP` if a part of the path is a link.
     """
     return _as_file(open_exactly(path), path)
 
 
 def read_regular(path: Path) -> bytes:
-    """Return all of a file, links followed.
+    """Return the contents of a file, following links.
 
-    :raises OSError: it cannot be read, or is no regular file.
+    :raises OSError: if it cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
         return file.read()
 
 
 def read_resolved(path: Path) -> bytes:
-    """Return all of a file at exactly this path, no links followed.
+    """Return the contents of a file at exactly this path, without following links.
 
     :param path: absolute and resolved.
-    :raises OSError: it cannot be read, is no regular file, or a part of the path is a link.
+    :raises OSError: if it cannot be read, is not a regular file, or a part of the path is a link.
     """
     with open_resolved(path) as file:
         return file.read()

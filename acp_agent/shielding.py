@@ -1,4 +1,4 @@
-"""Work that is completed despite a cancel, within a time limit."""
+"""Completes work despite cancellation, within a time limit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 async def finish_shielded(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Await `work` and return its result; a cancel waits for it.
+    """Await `work` and return its result. Cancellation waits for the work.
 
-    :param seconds: how much longer the work may take after a cancel; then it is cancelled itself, since a disk may hang
-        and a user may never answer.
+    :param seconds: how much longer the work may take after cancellation. After that it is cancelled too, since a disk
+        may hang and a user may never answer.
     """
     done: list[T] = []
     failures: list[Exception] = []
@@ -24,7 +24,7 @@ async def finish_shielded(work: Callable[[], Awaitable[T]], seconds: float) -> T
         with scope:
             try:
                 done.append(await work())
-            except Exception as error:  # raised below, outside of the task group
+            except Exception as error:  # raised below, outside the task group
                 failures.append(error)
         ended.set()
 

@@ -1,7 +1,7 @@
-"""Makes invisible characters visible, and characters that change how the rest of a text is shown.
+"""Makes characters visible that are invisible or change how the rest of a text is shown.
 
 Names, commands and errors may come from a file, a model or a server. They can contain escape sequences that move a
-terminal's cursor, blanks that push the end of a line out of sight, zero-width letters, marks that reverse the reading
+terminal's cursor, spaces that push the end of a line out of sight, zero-width letters, marks that reverse the reading
 order, and accents that pile up over the lines above.
 
 Unicode Standard, "Default_Ignorable_Code_Point", "White_Space", "Bidi_Control"; UTS 39, "Unicode Security Mechanisms";
@@ -24,9 +24,9 @@ _MARKS = (
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U00013441\U00013442\U00016fe4"
     "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Letters and symbols that are invisible: zero-width, or as wide as a blank."""
+"""Letters and symbols that are invisible: zero-width, or as wide as a space."""
 _SPACES = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-"""Blanks other than the space."""
+"""Spaces other than U+0020."""
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
 """Private-use characters, whose shape depends on the font."""
 _JOINING = ("\u200c", "\u200d", "\ufe0e", "\ufe0f", "\ufe0f\u200d")
@@ -35,9 +35,9 @@ _EMOJI = "[\xa9\xae\u203c\u2049\u2100-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u329
 _JOINED_LETTER = "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17d3\u1820-\u1878]"
 """Letters of the scripts that use joiners: Arabic, the scripts of India, Burmese, Khmer, Mongolian."""
 _MOST_ACCENTS = 4
-"""Combining marks allowed on one letter. Vietnamese uses two, Hebrew and Tibetan up to four."""
+"""Maximum number of combining marks on one letter. Vietnamese uses two, Hebrew and Tibetan up to four."""
 _MOST_GROUPS = 6
-"""How many different characters of a run are named one by one."""
+"""Maximum number of different characters of a run to name one by one."""
 
 
 def code_point(character: str) -> str:
@@ -54,7 +54,7 @@ def named(run: str) -> str:
 
 
 def visible(text: str, shown: Callable[[str], str] = named) -> str:
-    """Return a text in which every character is visible, for a person who has to decide about it.
+    """Return a text in which every character is visible, for people who decide about it.
 
     Spaces, tabs and line ends stay, and so do joiners between the letters of a script or the parts of an emoji. The
     number of lines stays the same.
@@ -68,8 +68,8 @@ def visible(text: str, shown: Callable[[str], str] = named) -> str:
 
 
 def revealed(text: str) -> str:
-    """Return a text for a model in which no instruction hides: what has no shape, or turns the order of reading around,
-    is named. Blanks of all widths and symbols of private fonts stay, since texts of people have them."""
+    """Return a text for a model without hidden instructions: characters that are invisible or reverse the reading order
+    are named. Spaces of all widths and private-use symbols stay, since ordinary texts contain them."""
     if text.isascii() and text.isprintable():
         return text
     return _shapeless().sub(lambda run: run[0] if _joins(run) else named(run[0]), text)
@@ -89,7 +89,7 @@ def hidden_in(text: str) -> Iterator[str]:
             yield from run[0]
 
 
-@cache  # compiled when they are first needed: it takes a millisecond
+@cache  # compiled on first use, since it takes a millisecond
 def _hidden() -> re.Pattern[str]:
     return re.compile(f"(?:(?!\r\n)[{_CONTROLS}{_DIRECTIONS}{_MARKS}{_SPACES}{_PRIVATE}])+")
 
@@ -106,7 +106,7 @@ def _shapeless() -> re.Pattern[str]:
 
 @cache
 def unseen() -> re.Pattern[str]:
-    """Return a pattern for one character that is invisible or changes how others are shown. It excludes blanks of other
+    """Return a pattern for one character that is invisible or changes how others are shown. It excludes spaces of other
     widths, and joiners of letters and emoji."""
     joining = "\u200c\u200d\ufe0e\ufe0f"
     return re.compile(f"(?![{joining}])[{_CONTROLS}{_DIRECTIONS}{_MARKS}]")
