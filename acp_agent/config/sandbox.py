@@ -49,6 +49,10 @@ class MadeKeeper:
             self.notices.append(_told_of_blocked(found.blocked))
         if found.unstaged:
             self.notices.append(_told_of_unstaged(found.unstaged))
+        if found.unchecked:
+            self.notices.append(_told_of_unchecked(found.unchecked))
+        if found.replaced:
+            self.notices.append(_told_of_replaced(found.replaced))
         if found.kept:
             self.notices.append(_told_of_kept(found.kept))
         self.notices.extend(map(_told, found.planted[:_MOST_TOLD]))
@@ -89,6 +93,29 @@ def _told_of_unstaged(unstaged: Sequence[str]) -> str:
         f"A command staged this in git's index, and the agent took it out again: {_listed(unstaged)}. There is no such "
         "file, so you would have committed it unseen. Other programs run or obey by themselves what they find under "
         "these names."
+    )
+
+
+def _told_of_unchecked(unchecked: Sequence[str]) -> str:
+    """Return what the user has to know of indexes that could not be checked or restored.
+
+    :param unchecked: see `sandbox.planted.Found`.
+    """
+    return (
+        "A command changed an index of git that the agent could not check or restore: "
+        f"{_listed(unchecked)}. It may contain files that the command staged. Look at `git diff --cached` before you "
+        "commit."
+    )
+
+
+def _told_of_replaced(replaced: Sequence[str]) -> str:
+    """Return what the user has to know of objects that git replaces by others.
+
+    :param replaced: see `sandbox.planted.Found`.
+    """
+    return (
+        "A command told git to replace objects by others, so git may show and check out other content than your commits "
+        f"contain. Unless you want that, undo it: {_listed(replaced)}."
     )
 
 

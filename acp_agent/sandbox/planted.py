@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,7 @@ from acp_agent.sandbox.nested import (
 from acp_agent.sandbox.neutral import neutralise
 from acp_agent.sandbox.obeyed import State, links_in, state_of
 from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.references import references_of
 from acp_agent.sandbox.repositories import Repository, repository_of
 from acp_agent.sandbox.roots import line_of
 from acp_agent.sandbox.staged import indexes_before, is_in_work_tree, restore_indexes
@@ -62,13 +64,17 @@ class Found:
     :ivar planted: repositories, folders of settings and gitlinks.
     :ivar blocked: a line for each path that was renamed, `OLD → NEW`, relative to the folder it is in.
     :ivar kept: guarded paths that git has checked out of the user's own commits, absolute.
+    :ivar replaced: a command for each object that git now shows another one for, which the user can undo it with.
     :ivar unstaged: a text for each guarded path that the command had staged and that was taken out of the index again.
+    :ivar unchecked: a text for each index that could not be checked or restored.
     """
 
     planted: tuple[Planted, ...] = ()
     blocked: tuple[str, ...] = ()
     kept: tuple[Path, ...] = ()
     unstaged: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 class Keeper(Protocol):
@@ -218,13 +224,14 @@ def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, u
         after = look(seen.roots)
         planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
         sweep.blocked += _unfinished(seen, after, until)
-        unstaged = tuple(restore_indexes(_work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips))
+        unstaged, unchecked = restore_indexes(_work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips)
+        replaced = tuple(_replaced(seen))
         marks = (each.mark for each in planted if each.mark is not None)
         made = [mark for mark in marks if seen.before.marks.get(mark) != after.marks.get(mark)]
         for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
             with suppress(OSError):
                 tips.after_command(each)
-    found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept), unstaged)
+    found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept), unstaged, unchecked, replaced)
     if keeper is not None and found != Found():
         with suppress(OSError):
             keeper.keep(found)
@@ -243,6 +250,13 @@ def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips
     for git, repository in found.items():
         if any(git.is_relative_to(folder) for folder in seen.writable):
             yield repository, by_common.get(repository.common, Tips(repository, {}))
+
+
+def _replaced(seen: Watched) -> Iterator[str]:
+    """Yield a command that undoes it for each object that a command has made git replace by another."""
+    for tips in (*seen.tips, *seen.nested):
+        for name, _ in sorted(references_of(tips.repository).replaced - tips.replaced):
+            yield f"git --git-dir {shlex.quote(str(tips.repository.common))} replace -d {shlex.quote(name)}"
 
 
 def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from acp_agent.regular import open_regular
-from acp_agent.sandbox.listing import open_up
+from acp_agent.sandbox.listing import entries, open_up
 from acp_agent.sandbox.repositories import Repository
 
 _Version: TypeAlias = tuple[int, int, int] | None
@@ -37,6 +37,7 @@ MOST = 20_000
 _MOST_PACKED = 8 * 1024 * 1024
 _MOST_STASHES = 1024 * 1024
 """Maximum size of the log of the stash, in bytes."""
+_REPLACED = "refs/replace/"
 _LONGEST_REF = 4096
 _MOST_LINKS = 5
 """How many symbolic references git follows."""
@@ -78,6 +79,7 @@ class References:
     :ivar indirect: what other work trees' `HEAD` and symbolic references outside of `SPACES` lead to. Such an object is
         there, but not at the tip of anything that is the user's.
     :ivar head: the commit that is checked out; None if there is none yet.
+    :ivar replaced: objects for which git shows other ones, as pairs of an object and the one that is shown.
     :ivar is_whole: whether everything could be read that git might read.
     :ivar versions: the version of each file and folder before it was read.
     :ivar is_stable: whether these versions change with the next change. They may not after a very recent one.
@@ -94,6 +96,7 @@ class References:
         self._common = repository.common
         self._packed = dict(self._packed_references())
         self._head(repository.folder / "HEAD", is_own=True)
+        self.replaced = frozenset(self._replacements())
         for name, kind, value in self._loose():
             self._add(name, kind, value)
         self.direct += [(name, value) for name, value in self._packed.items() if name.startswith(SPACES)]
@@ -152,13 +155,13 @@ class References:
             self._note(self._common / folder)
             try:
                 with os.scandir(self._common / folder) as opened:
-                    entries = list(opened)
+                    inside = list(opened)
             except FileNotFoundError:
                 continue
             except OSError:
                 self.is_whole = False
                 continue
-            for entry in entries:
+            for entry in inside:
                 seen += 1
                 if seen > MOST:
                     self.is_whole = False
@@ -208,6 +211,17 @@ class References:
             return "symbolic", os.fsdecode(symbolic[1].rstrip(b" \t\n\r"))
         found = _LOOSE.match(text)
         return ("object", found[1].decode().lower()) if found is not None else ("nothing", "")
+
+    def _replacements(self) -> Iterator[tuple[str, str]]:
+        """See `replaced`. Source: git-replace(1)"""
+        found = {name: value for name, value in self._packed.items() if name.startswith(_REPLACED)}
+        folder = self._common / _REPLACED
+        self._note(folder)
+        for entry in entries(folder)[:MOST]:
+            kind, value = self._read(folder / entry.name)
+            if kind == "object":
+                found[_REPLACED + entry.name] = value
+        yield from ((name.removeprefix(_REPLACED), value) for name, value in found.items())
 
     def _stashes(self) -> Iterator[str]:
         """Yield each object that an entry of the stash's log names."""

@@ -154,14 +154,17 @@ def restore_indexes(
     places: Sequence[Place],
     since: int,
     store: TipStore,
-) -> Iterator[str]:
-    """Restore guarded paths in each index that a command has changed, and yield a line about each, for the user.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Restore guarded paths in each index that a command has changed.
 
     :param repositories: each work tree of each repository, with the user's commits from before the command.
     :param before: the indexes from before the command, keyed by git directory.
     :param since: when the command started, in nanoseconds since the epoch.
     :param store: records what the command committed.
+    :returns: a text for the user about each path, and one about each index that could not be checked or restored.
     """
+    restored: list[str] = []
+    failed: list[str] = []
     for repository, tips in repositories:
         git = repository.folder
         version = version_of(git)
@@ -173,11 +176,12 @@ def restore_indexes(
         if not version or not (is_changed or git in _pending):
             continue
         try:
-            yield from _restored(replace(tips, repository=repository), earlier, places, store)
+            restored += _restored(replace(tips, repository=repository), earlier, places, store)
             _pending.discard(git)
         except (OSError, ValueError) as error:
             _pending.add(git)
-            yield f"{git / 'index'}, which could not be checked or restored ({error})"
+            failed.append(f"{git / 'index'} ({error})")
+    return tuple(restored), tuple(failed)
 
 
 def is_in_work_tree(repository: Repository, label: str) -> bool:

@@ -42,12 +42,14 @@ class Tips:
         did not create them either.
     :ivar strange: contents of guarded paths that a command staged or committed; see `tracked.label_of`. They do not
         become the user's by being in a commit on top of the command's.
+    :ivar replaced: see `References`.
     """
 
     repository: Repository
     commits: Mapping[str, str]
     others: frozenset[str] = frozenset()
     strange: frozenset[str] = frozenset()
+    replaced: frozenset[tuple[str, str]] = frozenset()
 
 
 @frozen
@@ -131,7 +133,7 @@ class TipStore:
         kept = self._read(repository.common, names)
         others = frozenset(references.indirect - tips.keys())
         if not kept.is_whole:
-            return Tips(repository, {}, others, kept.strange)
+            return Tips(repository, {}, others, kept.strange, references.replaced)
         if kept.is_closed and not known and _is_readable(references):
             unknown = {*tips, *others} - kept.earlier - kept.by_commands
             if not unknown:
@@ -146,7 +148,7 @@ class TipStore:
             for commit, name in tips.items()
             if commit not in kept.by_commands and all(commit in each for each in known)
         }
-        return Tips(repository, own, others, kept.strange)
+        return Tips(repository, own, others, kept.strange, references.replaced)
 
     def after_command(self, before: Tips) -> None:
         """Record the tips that a command added to a repository, and the user's tips that it moved.

@@ -179,13 +179,19 @@ def _of_json(kept: dict[str, Any]) -> Watched:
 def _of_tips(tips: Tips) -> list[Any]:
     repository = tips.repository
     folders = (repository.work_tree, repository.folder, repository.common)
-    return [*_texts(folders), dict(tips.commits), sorted(tips.others), sorted(tips.strange)]
+    return [*_texts(folders), dict(tips.commits), sorted(tips.others), sorted(tips.strange), sorted(tips.replaced)]
 
 
 def _tips_of(kept: Sequence[Any]) -> Tips:
-    work_tree, folder, common, commits, others, strange = kept
+    work_tree, folder, common, commits, others, strange, replaced = kept
     repository = Repository(Path(work_tree), Path(folder), Path(common))
-    return Tips(repository, cast("Mapping[str, str]", commits), frozenset(others), frozenset(strange))
+    return Tips(
+        repository,
+        cast("Mapping[str, str]", commits),
+        frozenset(others),
+        frozenset(strange),
+        frozenset(map(tuple, replaced)),
+    )
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:

@@ -19,6 +19,8 @@ class Kept:
     :ivar planted: repositories and settings that they created.
     :ivar blocked: a line for each guarded path that was renamed.
     :ivar unstaged: a text for each guarded path that a command staged and that was taken out of the index.
+    :ivar unchecked: a text for each index that could not be checked or restored.
+    :ivar replaced: a command for each object that a command made git replace by another.
     :ivar kept: names of guarded paths that git checked out and that stay.
     :ivar lost: names of sockets because of which commands could not create any.
     """
@@ -29,6 +31,8 @@ class Kept:
         self.kept: list[str] = []
         self.lost: list[str] = []
         self.unstaged: list[str] = []
+        self.unchecked: list[str] = []
+        self.replaced: list[str] = []
 
     @property
     def done(self) -> list[str]:
@@ -45,6 +49,8 @@ class Kept:
         self.planted += found.planted
         self.blocked += found.blocked
         self.unstaged += found.unstaged
+        self.unchecked += found.unchecked
+        self.replaced += found.replaced
         self.kept += [path.name for path in found.kept]
 
     def names(self, root: Path) -> list[str]:

@@ -137,16 +137,28 @@ def test_content_that_the_user_has_put_into_the_work_tree_is_the_user_s_again(pr
 
 def test_an_index_that_another_git_has_locked_is_mended_after_the_next_command(project: Project) -> None:
     project.run(f"{STAGE}; touch .git/index.lock")
-    [text] = project.keeper.unstaged
+    [text] = project.keeper.unchecked
     assert "index.lock" in text
     (project.root / ".git/index.lock").unlink()
     project.run("true")
     assert committed(project) == []
 
 
+@pytest.mark.parametrize("last", ["true", "git pack-refs --all"])
+def test_objects_that_a_command_makes_git_replace_are_told(project: Project, last: str) -> None:
+    project.git("replace", "feat:.mcp.json", "main:a.txt")
+    project.run(f"git replace main:a.txt {BLOB}; {last}")
+    [line] = project.keeper.replaced
+    assert project.git("show", "main:a.txt") == "evil\n"
+    subprocess.run(line, shell=True, check=True, cwd=project.root)
+    assert project.git("show", "main:a.txt") == "one\n"
+    project.run("true")
+    assert len(project.keeper.replaced) == 1
+
+
 def test_an_index_that_git_cannot_read_is_told(project: Project) -> None:
     project.run("echo DIRCxxxxxxxxxxxxxxxxxxxxx > .git/index")
-    [text] = project.keeper.unstaged
+    [text] = project.keeper.unchecked
     assert str(project.root / ".git/index") in text
 
 

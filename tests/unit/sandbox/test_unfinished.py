@@ -170,6 +170,7 @@ TIPS = st.lists(
         st.dictionaries(COMMITS, NAMES, max_size=3),
         st.frozensets(COMMITS, max_size=2),
         st.frozensets(NAMES, max_size=2),
+        st.frozensets(st.tuples(COMMITS, COMMITS), max_size=2),
     ),
     max_size=2,
 ).map(tuple)
