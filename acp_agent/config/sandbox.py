@@ -114,8 +114,8 @@ def _told_of_replaced(replaced: Sequence[str]) -> str:
     :param replaced: see `sandbox.planted.Found`.
     """
     return (
-        "A command told git to replace objects by others, so git may show and check out other content than your commits "
-        f"contain. Unless you want that, undo it: {_listed(replaced)}."
+        "A command told git to replace objects by others, so git may show and check out other content than what your "
+        f"commits contain. Unless you want that, undo it: {_listed(replaced)}."
     )
 
 
