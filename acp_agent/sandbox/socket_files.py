@@ -230,6 +230,7 @@ class _Search:
         self.found: dict[BoundSocket, dict[str, None]] = {each: {} for each in wanted}
         self._by_inode: dict[int, list[BoundSocket]] = {}
         self._entered: set[str] = set()
+        self._is_whole = True
         for each in self.found:
             if each.inode is not None:
                 self._by_inode.setdefault(each.inode, []).append(each)
@@ -251,8 +252,9 @@ class _Search:
     def through(self, folders: Iterable[str], avoided: Collection[str]) -> bool:
         """Search some folders as a whole.
 
-        :returns: whether there was time for all of them.
+        :returns: whether there was time for all of them, and each could be listed.
         """
+        self._is_whole = True
         end = time.monotonic() + _SECONDS
         waiting = list(folders)
         while waiting and self._left:
@@ -262,7 +264,7 @@ class _Search:
                 waiting += self._look(folder)
             if time.monotonic() > end:
                 return False
-        return True
+        return self._is_whole
 
     def around(self, start: str, avoided: Collection[str]) -> None:
         """Search a folder, breadth-first and bounded, and without package folders."""
@@ -281,7 +283,10 @@ class _Search:
     def _look(self, folder: str) -> list[str]:
         """Search one folder for the files, and return the folders in it."""
         inside: list[str] = []
-        for entry in _entries(folder):
+        entries = _entries(folder)
+        if entries is None:
+            self._is_whole = False
+        for entry in entries or ():
             if entry.is_dir(follow_symlinks=False):
                 inside.append(entry.path)
             elif _lower(entry.inode()) in self._left:
@@ -320,14 +325,20 @@ def working_folders() -> dict[str, None]:
     return found
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder, even if a command has removed its permissions; none if it cannot be read."""
+def _entries(folder: str) -> list[os.DirEntry[str]] | None:
+    """Return the entries of a folder, even if a command has removed its permissions.
+
+    :returns: an empty list for a folder that no command can list either; None if its path is too long, or the disk
+        fails.
+    """
     for _ in range(2):
         try:
             with os.scandir(folder) as found:
                 return list(found)
         except PermissionError:
             open_up(folder)
-        except OSError:
-            break
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError:  # with relative paths, a command can go further
+            return None
     return []

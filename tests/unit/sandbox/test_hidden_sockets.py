@@ -160,6 +160,28 @@ def test_a_socket_that_was_not_found_for_one_session_is_searched_for_again_for_a
 
 
 @needs_bubblewrap
+def test_a_socket_whose_path_is_too_long_for_the_kernel_counts_as_not_found(home: Path) -> None:
+    root = home / "project"
+    root.mkdir()
+    with ExitStack() as stack:
+        name = listening(root / "s", stack)
+        folder = os.open(root, os.O_RDONLY)
+        for _ in range(30):
+            os.mkdir("d" * 200, dir_fd=folder)
+            inner = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        os.rename(name, "s", dst_dir_fd=folder)
+        os.close(folder)
+        keeper = Kept()
+        told = in_sandbox(
+            root, "import socket\ntry: socket.socket(socket.AF_UNIX)\nexcept OSError: print('no')", keeper
+        )
+        assert told == "no\n"
+        assert keeper.lost == [str(name)]
+
+
+@needs_bubblewrap
 def test_a_command_creates_no_local_sockets_while_the_file_of_one_cannot_be_found(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
