@@ -308,7 +308,7 @@ def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generato
 
 
 def _parents(folder: Path, paths: Iterable[Part]) -> tuple[Path, ...]:
-    return parents_of(folder, (folder.joinpath(*path) for path in paths))
+    return parents_of(folder, (f"{folder}/{'/'.join(path)}" for path in paths))
 
 
 def _target(root: Path, path: Part) -> str | None:
