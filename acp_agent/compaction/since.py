@@ -42,8 +42,9 @@ _PUNCTUATION = "./@%+~-"
 _PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{1,40})[`'\"]?[ \t]*(?::=|=|:)[ \t]*[`'\"]?(-?[\w.@%+~-][\w./@%+~-]*)")
 _WORDS = ("true", "false", "on", "off", "yes", "no")
 """Words that count as values."""
-_OLD_TEXTS = ("old_string", "old_str", "old_text")
-_NEW_TEXTS = ("new_string", "new_str", "new_text")
+_OLD_TEXTS = ("old_string", "old_str", "old_text", "oldText", "oldString")
+_NEW_TEXTS = ("new_string", "new_str", "new_text", "newText", "newString")
+"""Names that edit tools give to the text before and after an edit, those of MCP servers included."""
 _UNDONE = "The user took back"
 """The first words of the note about edits that the user undid."""
 

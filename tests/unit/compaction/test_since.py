@@ -118,6 +118,12 @@ def edited(path: str, old: str, new: str, *, fails: bool = False) -> tuple[Messa
     return AssistantMessage("a", (call,), "m", "tool_use"), ToolResult(call.id, (Text("Edited."),), is_error=fails)
 
 
+def edited_by_mcp(path: str, old: str, new: str) -> tuple[Message, Message]:
+    """Return an edit by `edit_file` of MCP's filesystem server."""
+    call = ToolCall(f"call_{old}", "edit_file", {"path": path, "edits": [{"oldText": old, "newText": new}]})
+    return AssistantMessage("a", (call,), "m", "tool_use"), ToolResult(call.id, (Text("Edited."),))
+
+
 def said(text: str) -> UserMessage:
     return UserMessage("u", (Text(text),))
 
@@ -132,6 +138,7 @@ FIRST = said("Set it up.")
         (edited("a/cart.py", "def parse_price(a):", "def read_price(a):"), "cart.py: parse_price is read_price now"),
         ((*edited("c.py", "x = 30", "x = 60"), *edited("c.py", "x = 60", "x = 90")), "c.py: 30 is 90 now"),
         ((*edited("c.py", "x = 30", "x = 60"), *edited("c.py", "x = 60", "x = 30")), ""),
+        (edited_by_mcp("cart.py", "LIMIT = 30", "LIMIT = 60"), "cart.py: 30 is 60 now"),
         (edited("cart.py", "LIMIT = 30", "LIMIT = 60", fails=True), ""),
         (edited("cart.py", "LIMIT = 70", "LIMIT = 60"), ""),
         ((said("Use timeout: 90 from now on."),), "timeout: 30 is 90 now"),
