@@ -64,7 +64,8 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`, which runs the recipe of that name."""
     parser.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
     add_session_choice(parser, required=True)
-    parser.set_defaults(recipe="compact", arguments=[], output="text", model=None, mode=None, is_piped=False)
+    parser.set_defaults(recipe="compact", arguments=[], output="text", is_piped=False)
+    parser.set_defaults(model=None, mode=None, directories=[])
 
 
 async def run(arguments: argparse.Namespace) -> int:

@@ -42,7 +42,7 @@ from acp_agent.sandbox.ownership import foreign, is_foreign
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
 USER_ONLY_KEYS = (
-    *("small_model", "remember_permissions", "prompts_while_working", "models", "providers"),
+    *("small_model", "remember_permissions", "prompts_while_working", "models", "providers", "additional_directories"),
     *("mcp_servers", "wire_log", "protocol", "sandbox.write"),
 )
 _REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})

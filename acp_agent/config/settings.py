@@ -303,6 +303,9 @@ class Settings(Section):
     mode: Mode = "ask"
     """the [mode](sessions.md#modes) that a session starts in, in a project's file where the user's own is not stricter;
     left out: `ask`"""
+    additional_directories: tuple[Text, ...] = ()
+    """folders in which every session works besides its own [directory](sessions.md#directories): absolute, from `~`, or
+    from the session's directory, as `../shared`; one that does not exist is left out"""
     remember_permissions: Remember = "project"
     """where [*Always allow*](permissions.md) holds: `project`, from now on in every session there, or `session`; left
     out: `project`"""

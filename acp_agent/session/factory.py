@@ -6,6 +6,7 @@ prompt, so that a new session does not wait for them.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -78,18 +79,21 @@ async def open_session(
     show = client.show
     if source == "new":
         settings = services.settings(directories[0])
-        log = await _new_log(services.store, session_id, directories, settings)
+        everywhere = await to_thread.run_sync(_with_configured, directories, settings)
+        log = await _new_log(services.store, session_id, directories, everywhere, settings)
+        former = log.context
     else:
         log = SessionLog(services.store, session_id, await services.store.context(session_id))
-        root = await to_thread.run_sync(_root_of, log.context, directories[0], services.home)
+        former = log.context
+        root = await to_thread.run_sync(_root_of, former, directories[0], services.home)
         settings = services.settings(directories[0], root)
-    former = log.context
-    if source != "new" and not services.store.is_read_only:
-        await _update_directories(log, directories, settings)
+        everywhere = await to_thread.run_sync(_with_configured, directories, settings)
+        if not services.store.is_read_only:
+            await _update_directories(log, directories, settings)
     writable = writable_folders(directories[0], settings.sandbox.write)
-    await to_thread.run_sync(distrust, directories, writable, await services.store.places())
-    state = SessionState(session_id, directories, settings, log, source, mcp_servers)
-    state.mode_elsewhere = _mode_elsewhere(state)
+    await to_thread.run_sync(distrust, everywhere, writable, await services.store.places())
+    state = SessionState(session_id, everywhere, settings, log, source, mcp_servers)
+    state.mode_elsewhere = _mode_elsewhere(state, directories)
     notices = Notices(show, as_messages=not client.shows_notices, found=state.made)
     models: SessionModels | None = None
     session: Session | None = None
@@ -149,15 +153,41 @@ async def open_session(
             session.closed.set()
 
 
+def _with_configured(directories: tuple[Path, ...], settings: Settings) -> tuple[Path, ...]:
+    """Return a session's directories, and those that the user's configuration adds to every session.
+
+    The log does not record the added ones, so that a session loses them with the line in the configuration.
+    """
+    known = {resolved(each) for each in directories}
+    added: list[Path] = []
+    for named in settings.additional_directories:
+        try:
+            folder = Path(os.path.normpath(directories[0] / Path(named).expanduser()))
+            is_new = folder.is_dir() and resolved(folder) not in known
+        except (OSError, RuntimeError, ValueError):  # no home, or no name of a folder
+            continue
+        if is_new:
+            known.add(resolved(folder))
+            added.append(folder)
+    return (*directories, *added)
+
+
 async def _new_log(
-    store: SessionStore, session_id: str, directories: tuple[Path, ...], settings: Settings
+    store: SessionStore,
+    session_id: str,
+    directories: tuple[Path, ...],
+    everywhere: tuple[Path, ...],
+    settings: Settings,
 ) -> SessionLog:
-    """Create a session's log, which records the root of its project."""
+    """Create a session's log, which records the root of its project.
+
+    :param everywhere: the directories with those that the configuration adds, whose instructions are read as well.
+    """
     cwd, *additional = map(str, directories)
     root = str(settings.root or "")
     started = SessionStarted(cwd, tuple(additional), mode=settings.mode, root=root)
-    limits = ReadLimits.of(tuple(resolved(each) for each in directories), settings.sandbox.read_deny)
-    instructions = await ProjectInstructions().read(directories, settings.home, settings.root, limits)
+    limits = ReadLimits.of(tuple(resolved(each) for each in everywhere), settings.sandbox.read_deny)
+    instructions = await ProjectInstructions().read(everywhere, settings.home, settings.root, limits)
     events = await store.create(session_id, cwd, additional, (started, instructions))
     return SessionLog(store, session_id, Context.from_log(events))
 
@@ -181,9 +211,12 @@ async def _update_directories(log: SessionLog, directories: tuple[Path, ...], se
         await log.change(changed)
 
 
-def _mode_elsewhere(state: SessionState) -> str:
-    """Return the mode of a session that is open in other directories than the log names; empty if in the same."""
-    cwd, *additional = map(str, state.directories)
+def _mode_elsewhere(state: SessionState, directories: tuple[Path, ...]) -> str:
+    """Return the mode of a session that is open in other directories than the log names; empty if in the same.
+
+    :param directories: those that the session is opened in, without those that the configuration adds.
+    """
+    cwd, *additional = map(str, directories)
     if state.context.covers(cwd, additional):
         return ""
     return mode_in(state.context, cwd, additional, state.settings.mode)

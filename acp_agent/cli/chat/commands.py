@@ -52,7 +52,10 @@ _KEYS = "Run `acp-agent login` in another terminal; the next prompt uses the key
 _SETTINGS = "Settings are in config.yaml: see `acp-agent help configuration`."
 _PERMISSIONS = "`/mode` shows the modes; `acp-agent permissions` lists and revokes what you have allowed for good."
 _FORK = "`acp-agent sessions fork ID` begins a new session from a point of this one."
-_DIRECTORY = "A session works in the directory in which it was begun; a prompt may name a file elsewhere as @/its/path."
+_DIRECTORY = (
+    "Start `acp-agent chat --follow --add-dir DIRECTORY`; `additional_directories` in config.yaml holds for every "
+    "session."
+)
 _MEMORY = "The agent reads AGENTS.md in the project; `/init` writes one."
 _FAULT = "`acp-agent doctor --report` prints what the report of a fault needs."
 _HOOKS = "Run `acp-agent hooks list` in another terminal."

@@ -53,6 +53,14 @@ def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> No
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `--model` and `--mode`, and the choice of a session."""
     add_session_choice(parser, required=False)
+    parser.add_argument(
+        "--add-dir",
+        action="append",
+        default=[],
+        dest="directories",
+        metavar="DIRECTORY",
+        help="another directory in which the session may work, from now on; may be repeated",
+    )
     parser.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
     parser.add_argument(
         "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"
@@ -149,7 +157,8 @@ class OpenedSession:
         :returns: the id of this one; None where it was not worth keeping.
         :raises AgentError: the other one cannot be opened, and this one stays open.
         """
-        cwd, *more = map(str, self.session.state.directories)
+        cwd = str(self.session.state.cwd)
+        more = () if record else self.session.state.context.additional_directories
         opened = await _opened(self._manager, record, cwd, more, self._client)
         left, was_new = self.session, self.is_new
         self.session, self.is_new = opened, record is None
@@ -184,7 +193,7 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
             if record is not None:
                 record = await _offered_to_move(store, record)
             manager = SessionManager(build_services(store, env), tasks)
-            session = await _opened(manager, record, str(Path.cwd()), (), client)
+            session = await _opened(manager, record, str(Path.cwd()), _added(arguments.directories), client)
             opened = OpenedSession(store, manager, client, session, record is None)
             try:
                 for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
@@ -199,14 +208,29 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
         await store.aclose()
 
 
+def _added(names: Sequence[str]) -> list[str]:
+    """Return the absolute paths of the directories of `--add-dir`.
+
+    :raises AgentError: one is no directory.
+    """
+    for name in names:
+        if not Path(name).expanduser().is_dir():
+            raise AgentError(f"--add-dir {name}: there is no such directory. Nothing was sent.")
+    return [os.path.abspath(Path(name).expanduser()) for name in names]  # noqa: PTH100 - keeps links
+
+
 async def _opened(
     manager: SessionManager, record: SessionRecord | None, cwd: str, more: Sequence[str], client: TerminalClient
 ) -> Session:
-    """Open a session, or make one in these directories."""
+    """Open a session, or make one in this directory.
+
+    :param more: directories in which it works besides its own.
+    """
     if record is None:
         return await manager.new(cwd, more, client.for_session)
     _require_directory(record)
-    return await manager.open(record.session_id, record.cwd, record.additional_directories, client.for_session)
+    directories = list(dict.fromkeys((*record.additional_directories, *more)))
+    return await manager.open(record.session_id, record.cwd, directories, client.for_session)
 
 
 async def _offered_to_move(store: SessionStore, record: SessionRecord) -> SessionRecord:
