@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+_MAKERS = {"claude": "Claude ", "gpt": "GPT-", "gemini": "Gemini ", "grok": "Grok ", "deepseek": "DeepSeek "}
+"""How the ids of a family begin, and how its makers write that."""
+_PLAIN_ID = re.compile(r"[a-z]+(-[a-z]+|-\d+(\.\d+)?[a-z]?)+")
+_DATE = re.compile(r"-(20\d{6}|20\d\d-\d\d-\d\d)\Z")
+_VERSION = re.compile(r"(?<=-)(\d{1,2})-(\d{1,2})(?=-|\Z)")
 
 
 def plain_name(model: str) -> str:
@@ -25,3 +30,17 @@ def gpt_version(name: str) -> tuple[int, int] | None:
     """
     found = _GPT.match(name)
     return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def display_name(model: str) -> str:
+    """Return a model's name as its maker writes it, such as "Claude Haiku 4.5" for `claude-haiku-4-5-20251001`.
+
+    :param model: the provider's id of the model.
+    :returns: the id itself for a family or a form that is not known.
+    """
+    undated = _DATE.sub("", model)
+    family, _, rest = undated.partition("-")
+    if family not in _MAKERS or not _PLAIN_ID.fullmatch(undated):
+        return model
+    words = _VERSION.sub(r"\1.\2", f"-{rest}").removeprefix("-").split("-")
+    return _MAKERS[family] + " ".join(word.capitalize() if word.isalpha() else word for word in words)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from acp_agent.conversation.updates import (
     TitleUpdated,
 )
 from acp_agent.errors import InvalidParamsError, sentence
+from acp_agent.llm.names import display_name
 from acp_agent.session.notices import SHOWING_SECONDS
 from acp_agent.session.project.models import SessionModels
 from acp_agent.session.services import Services
@@ -55,13 +57,15 @@ MODES = (
     Choice("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
 )
 """The permission modes."""
+# Many editors show the name of the current value without the name of its menu.
 _THOUGHT_LEVELS = (
-    Choice("default", "Default", "As the provider has it."),
-    Choice("off", "Off", "No extended thinking."),
-    Choice("low", "Low"),
-    Choice("medium", "Medium"),
-    Choice("high", "High"),
+    Choice("default", "Thinking: provider default", "As much as the provider has the model think by itself."),
+    Choice("off", "Thinking: off", "No extended thinking."),
+    Choice("low", "Thinking: low"),
+    Choice("medium", "Thinking: medium"),
+    Choice("high", "Thinking: high"),
 )
+_AUTO_COMPACTION = (Choice(ON, "Auto-compact on"), Choice(OFF, "Auto-compact off"))
 
 
 class SessionOptions:
@@ -89,18 +93,38 @@ class SessionOptions:
         about_auto = "Whether the conversation is made short by itself before the window is full."
         return (
             Option(MODE, "Mode", "mode", self._state.mode, MODES, "What may be done without asking."),
-            Option(MODEL, "Model", "model", current, tuple(_model(name) for name in names)),
+            Option(MODEL, "Model", "model", current, self._model_choices(names)),
             Option(THOUGHT_LEVEL, "Thinking", "thought_level", level, _THOUGHT_LEVELS),
             Option(
                 AUTO_COMPACTION,
                 "Automatic compaction",
                 None,
                 ON if auto else OFF,
-                (Choice(ON, "On"), Choice(OFF, "Off")),
+                _AUTO_COMPACTION,
                 about_auto,
                 is_switch=True,
             ),
         )
+
+    def _model_choices(self, models: Iterable[str]) -> tuple[Choice, ...]:
+        """Return the choices of the model menu: each model by its name with its price, if that is known."""
+        registry = self._models.registry
+        named = {model: display_name(model.partition("/")[2]) for model in models}
+        times = Counter(named.values())
+        choices: list[Choice] = []
+        for model, name in named.items():
+            if model == NO_MODEL:
+                choices.append(Choice(model, "No model configured"))
+                continue
+            # Two providers may have one model, and one provider two dates of it.
+            shown = name if times[name] == 1 and name != model.partition("/")[2] else model
+            prices = registry.profile(model).prices
+            described = model
+            if prices is not None:
+                shown += f" · ${prices.input:g} / ${prices.output:g}"
+                described += f"; a million tokens cost ${prices.input:g} to read and ${prices.output:g} to write"
+            choices.append(Choice(model, shown, described, group=model.partition("/")[0]))
+        return tuple(choices)
 
     async def threshold(self) -> tuple[str, int | None]:
         """Return the name of the model in use, and the tokens from which on it compacts by itself, if it does.
@@ -232,12 +256,6 @@ class SessionOptions:
                 refused = sentence(InvalidParamsError(f"{value!r} cannot be chosen: {wrong}"))
                 raise InvalidParamsError(f"{refused} On the menu are: {', '.join(values)}.")
         return option
-
-
-def _model(name: str) -> Choice:
-    if name == NO_MODEL:
-        return Choice(name, "No model configured")
-    return Choice(name, name, group=name.partition("/")[0])
 
 
 def _change_event(option_id: str, value: str, *, is_at_home: bool) -> Event:

@@ -46,7 +46,7 @@ from acp_agent.session.compact.report import dollars, receipt_text
 from acp_agent.session.project.commands import PREVIEW, STATUS
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.settings import MODEL, SessionOptions
+from acp_agent.session.project.settings import MODEL, NO_MODEL, SessionOptions
 from acp_agent.session.state import SessionState
 from acp_agent.tools.text import counted
 
@@ -131,8 +131,9 @@ class ContextCommands:
             return f"The model of this session is `{option.current}` now."
         others = "".join(f"\n- `{choice.value}`" for choice in option.choices if choice.value != option.current)
         more = f" `/model NAME` changes it, to one of these or to any other `provider/model`:\n{others}"
-        current = next(choice.name for choice in option.choices if choice.value == option.current)
-        return f"The model of this session is `{current}`.{more if others else ''}"
+        current = next(choice for choice in option.choices if choice.value == option.current)
+        shown = current.name if current.value == NO_MODEL else current.value
+        return f"The model of this session is `{shown}`.{more if others else ''}"
 
 
 def _sizes_of(context: Context, prefix: int) -> dict[str, int]:
