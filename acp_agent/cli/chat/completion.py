@@ -33,7 +33,7 @@ class PromptCompleter(Completer):
             fitting = [command for command in self.commands if before[1:] in command.name]
             for command in sorted(fitting, key=lambda command: not command.name.startswith(before[1:])):
                 name = f"/{command.name}"
-                hint = f" [{command.hint}]" if command.hint else ""
+                hint = f" {command.hint}" if command.hint else ""
                 yield Completion(name, -len(before), display=name + hint, display_meta=command.description)
         elif begun := _MENTION.search(before) or (
             _WORD.search(before) if complete_event.completion_requested else None

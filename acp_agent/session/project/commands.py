@@ -15,12 +15,12 @@ COMPACTING = (COMPACT,)
 
 BUILT_IN = (
     Command("context", "Show what fills the context window, in tokens"),
-    Command("export", "Write the whole conversation into a Markdown file of the project", "path"),
+    Command("export", "Write the whole conversation into a Markdown file of the project", "[path]"),
     Command("help", "List the commands and the recipes with what may follow them"),
-    Command("model", "Show which model is used, or change it", "provider/model"),
-    Command("pin", "Keep a text word for word through every compaction; alone, list what is pinned", "text"),
+    Command("model", "Show which model is used, or change it", "[provider/model]"),
+    Command("pin", "Keep a text word for word through every compaction; alone, list what is pinned", "[text]"),
     Command("undo", "Take back what the last turn that changed files has changed in them"),
-    Command("unpin", "Take a pinned text back", "number"),
+    Command("unpin", "Take a pinned text back", "<number>"),
 )
 """Commands that are no recipes."""
 PREVIEW, STATUS, UNDO = "preview", "status", "undo"

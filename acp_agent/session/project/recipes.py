@@ -28,11 +28,14 @@ _log = logging.getLogger(__name__)
 
 
 def hint_of(recipe: Recipe) -> str:
-    """Return what may follow a recipe's name."""
+    """Return what may follow a recipe's name; what may be left out is in brackets."""
     if recipe.hint:
         return recipe.hint
-    names = (f"{argument.name}=…" for argument in recipe.arguments)
-    words = f"{PREVIEW} [instructions] | {STATUS} | {UNDO} | instructions" if recipe.name == COMPACT else "instructions"
+    names: list[str] = []
+    for argument in recipe.arguments:
+        is_needed = argument.required and argument.default is None
+        names.append(f"{argument.name}=…" if is_needed else f"[{argument.name}=…]")
+    words = f"[what to keep] | {PREVIEW} | {STATUS} | {UNDO}" if recipe.name == COMPACT else "[instructions]"
     return " ".join([*names, words])
 
 

@@ -140,7 +140,7 @@ def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_t
         for recipe in library.recipes.values()
     }
     page = (DOCS / "commands.md").read_text()
-    commands = re.findall(r"^\| `/(\w+)(?: \[?([\w/]+)\]?)?` \|", page, re.MULTILINE)
+    commands = re.findall(r"^\| `/(\w+)(?: ([^`]+))?` \|", page, re.MULTILINE)
     assert commands == [(command.name, command.hint or "") for command in BUILT_IN]
 
 

@@ -53,7 +53,7 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         tmp_path, Reply("One."), Reply("Two."), Reply("Three."), files=files, editor=ZED_BETA, trusted=True
     ) as it:
         [update] = it.agent.updates(kind="available_commands_update")
-        assert offered(update)["github:pr"] == "base=… instructions"
+        assert offered(update)["github:pr"] == "base=… [instructions]"
         notice = await it.update("notice")
         assert "a recipe's file and its folders are named with lower-case letters" in str(notice)
         await it.prompt("/github:pr base=main")
