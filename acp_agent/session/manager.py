@@ -158,12 +158,11 @@ class SessionManager:
         return session
 
     async def list(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter = "exclude") -> SessionPage:
-        """Return a page of the list of sessions, newest first. It contains used sessions and open sessions.
+        """Return a page of the list of sessions, newest first, without those that were never used.
 
         :raises InvalidParamsError: if the cursor is not one of ours.
         """
-        shown = tuple(session.session_id for session in self._sessions)
-        return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived, not_begun=shown)
+        return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived, not_begun=())
 
     async def status(self, session_id: str) -> Status:
         """Return whether a session is open for any connection.
