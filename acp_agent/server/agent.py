@@ -75,6 +75,7 @@ class Agent(ABC):
         self._manager: SessionManager | None = None
         self._manager_lock = anyio.Lock(fast_acquire=True)
         self._session_locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._new_lock = anyio.Lock(fast_acquire=True)
         self._account_lock = anyio.Lock()
         self._reported_account: JsonObject | None = None  # what the editor last received; None if it has never asked
 
@@ -164,9 +165,12 @@ class Agent(ABC):
 
     async def _new(self, call: Call, params: v1.NewSessionRequest | NewSession) -> JsonValue:
         servers, client = servers_from_wire(params.mcp_servers), self._client_for(params.cwd)
-        manager = await self._sessions()
-        session = await manager.new(params.cwd, params.additional_directories, client, servers)
-        return await self._new_session_result(call, manager, session)
+        # In the order of the requests: CodeCompanion may send two, prompts in the session of the second, and takes the
+        # session of the last answer for its own.
+        async with self._new_lock:
+            manager = await self._sessions()
+            session = await manager.new(params.cwd, params.additional_directories, client, servers)
+            return await self._new_session_result(call, manager, session)
 
     async def _fork(self, call: Call, params: v1.ForkSessionRequest) -> JsonValue:
         at, servers = fork_point(call.params.get("_meta")), servers_from_wire(params.mcp_servers)
@@ -341,7 +345,7 @@ def to_rpc_error(error: Exception) -> RpcError:
         if len(causes) == 1:
             return to_rpc_error(causes[0])
     if isinstance(error, SessionNotFoundError | SessionClosedError):
-        return RpcError(error.code, str(error), {"details": str(error), "sessionId": error.session_id})
+        return RpcError(error.code, str(error), {"sessionId": error.session_id})
     if isinstance(error, AgentError):
         return RpcError(error.code, str(error))
     return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", cast("Exception", error)))

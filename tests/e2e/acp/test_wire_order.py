@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.memory import stage
+from support.memory import agent_in_memory, stage
 from support.replies import Reply
 from support.stage import PATIENCE, Stage
 from support.wire import Pending
@@ -58,3 +58,16 @@ async def test_a_cancel_behind_a_prompt_behind_an_opening_ends_that_prompt(tmp_p
         opened, prompted = await at_once(it, opening(it, "session/load"), prompt("Hi"), ("session/cancel", {}))
         await opened.result()
         assert await prompted.result(PATIENCE) == {"stopReason": "cancelled"}
+
+
+async def test_requests_for_new_sessions_are_answered_in_their_order(tmp_path: Path) -> None:
+    async with agent_in_memory(home=tmp_path) as agent:
+        params = {"cwd": str(tmp_path), "mcpServers": []}
+        asked = [await agent.start_request("session/new", params) for _ in range(8)]
+        made = [(await each.result())["sessionId"] for each in asked]
+        answers = [
+            line.message["result"]["sessionId"]
+            for line in agent.lines
+            if "sessionId" in (line.message.get("result") or {})
+        ]
+        assert answers == made
