@@ -40,7 +40,7 @@ class RpcError(Exception):
     """An error on the wire, sent or received.
 
     :param message: one sentence for the person at the other end.
-    :param data: additional data. If it is absent, the message is repeated as `data.details`, where some clients look.
+    :param data: additional data.
     """
 
     def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
@@ -128,8 +128,8 @@ def id_at_start(line: bytes) -> RequestId:
 
 def error_object(error: RpcError) -> JsonObject:
     """Return the error object for a response."""
-    data: JsonValue = {"details": error.message} if error.data is None else error.data
-    return {"code": error.code, "message": error.message, "data": data}
+    shown: JsonObject = {"code": error.code, "message": error.message}
+    return shown if error.data is None else {**shown, "data": error.data}
 
 
 def encode(**members: JsonValue) -> bytes:

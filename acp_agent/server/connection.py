@@ -36,7 +36,7 @@ class Connection:
         handshake: Handshake | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
-        self._peer = Peer(transport, to_rpc_error)
+        self._peer = Peer(transport, self._to_rpc_error)
         self._create_manager = create_manager
         self._env = env
         self._on_end = on_end
@@ -61,6 +61,14 @@ class Connection:
                     self._agent.stop()
                 if self._on_end is not None:
                     self._on_end()
+
+    def _to_rpc_error(self, error: Exception) -> RpcError:
+        """Convert an exception to an error, with its sentence in `data.details` if the client shows nothing else."""
+        converted = to_rpc_error(error)
+        if self._agent is None or not self._agent.capabilities.traits.reads_details:
+            return converted
+        more = {"details": converted.message, **as_object(converted.data)}
+        return RpcError(converted.code, converted.message, more)
 
     async def _begin(self, call: Call) -> Awaitable[JsonValue]:
         """Call the handler of a call before the next line is read, since `initialize` selects the handlers."""

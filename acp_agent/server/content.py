@@ -39,12 +39,16 @@ MAX_DATA = 8_000_000
 """Characters of base64 in one line."""
 MAX_TEXT = 1_200_000
 """Characters of text in one line. In JSON, one may take six bytes."""
+PLAN_TOOL, ASK_TOOL = "plan", "ask_user"
 _NUL, _REPLACED = "\0", "\ufffd"
 _SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
 _REPEATED = re.compile(r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL)
 _REPEATS = re.compile(
     r"<system_context>Continuing from previous session with \d{1,3} recent user messages</system_context>"
 )
+
+_NOTE = re.compile(r"System note: [^\n]+\n\n(?=\S)")
+_HISTORY = "</conversation_history>\n\nCurrent user message:\n"
 
 
 def parts_from_blocks(blocks: Sequence[v1.ContentBlock | v2.ContentBlock]) -> tuple[UserPart, ...]:
@@ -115,6 +119,29 @@ def without_repeats(parts: tuple[UserPart, ...], said: Iterable[str]) -> tuple[U
     return (*kept, *reversed(new))
 
 
+def split_preamble(parts: tuple[UserPart, ...]) -> tuple[str, tuple[UserPart, ...]]:
+    """Return the text that Jupyter AI puts in front of the user's words, and the prompt without it.
+
+    Jupyter AI begins the first prompt of a session with a note about notebooks, and the first one after a session that
+    could not be loaded with the history of the chat (`jupyter_ai_acp_client/base_acp_persona.py`, `process_message`).
+
+    :returns: the empty string and the prompt itself if there is no such text.
+    """
+    first = parts[0] if parts else None
+    if not isinstance(first, Text):
+        return "", parts
+    rest = first.text.rpartition(_HISTORY)[2]
+    note = _NOTE.match(rest)
+    typed = rest[note.end() :] if note else rest
+    preamble = first.text[: len(first.text) - len(typed)].strip()
+    return preamble, (Text(typed), *parts[1:]) if preamble else parts
+
+
+def as_context(preamble: str) -> Text:
+    """Return a preamble as a part of its own, which no title is made of."""
+    return Text(f"<context>\n{preamble}\n</context>")
+
+
 def block_from_part(part: UserPart) -> JsonObject:
     """Convert a part to a content block; a note replaces data that is too large for a line or no longer stored."""
     match part:
@@ -181,8 +208,16 @@ def pending_call(
         status="pending",
         content=content,
         locations=locations(view),
-        raw_input=bounded(arguments),
+        raw_input=raw_input(name, arguments),
     )
+
+
+def raw_input(name: str, arguments: JsonObject) -> JsonObject | None:
+    """Return a call's arguments for an editor; None for a plan or a question, which is shown in another form.
+
+    Many editors print the arguments of a call as JSON above or in place of the rest.
+    """
+    return None if name in (PLAN_TOOL, ASK_TOOL) else bounded(arguments)
 
 
 def locations(view: CallView) -> list[JsonObject]:

@@ -18,6 +18,7 @@ from acp_agent import __version__
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import INVALID_PARAMS, Request, RpcError, encode, parse
 from acp_agent.protocol import JsonObject, JsonValue, as_object
+from acp_agent.server.clients import ClientTraits, traits_of
 
 if TYPE_CHECKING:
     from acp_agent.config.settings import Settings
@@ -26,13 +27,6 @@ AUTH_METHOD = "api-key"
 LOGIN_METHOD = "login"
 FORK_KEY = "acp-agent"
 """Key in `_meta`: in the capability `fork` for the supported kinds of fork points, in requests for the fork point."""
-_UNUSABLE_TERMINALS = frozenset({"vscode-acp-client"})
-"""Names of clients whose terminals do not run the requested command as it was sent.
-
-VS Code's ACP Client (0.2.0) joins a program and its arguments with spaces and has a shell read that anew: of
-`bash -c 'cd build && rm -r *'` only the word `cd` comes to bash, and the rest runs in the folder above. And it ends
-that shell alone, so that what was cancelled goes on.
-"""
 _VERSIONS = (1, 2)
 _UNSUPPORTED_VERSION = -32022
 _MAX_FIRST_LINE = 1 << 20
@@ -51,6 +45,7 @@ class Capabilities:
     :ivar booleans: options of a session that are on or off.
     :ivar forms: `elicitation/create` with a form.
     :ivar urls: `elicitation/create` with a URL, and `elicitation/complete`.
+    :ivar traits: where the client differs from what it advertises.
     """
 
     read_text_file: bool = False
@@ -62,6 +57,7 @@ class Capabilities:
     booleans: bool = False
     forms: bool = False
     urls: bool = False
+    traits: ClientTraits = ClientTraits()
 
     @classmethod
     def of(cls, version: int, params: JsonObject) -> Capabilities:
@@ -73,17 +69,18 @@ class Capabilities:
         if version > 1:
             return cls(compaction=True, notices=True, forms=forms, urls=urls)
         files, session = as_object(wire.get("fs")), as_object(wire.get("session"))
-        client = as_object(params.get("clientInfo")).get("name")
+        traits = traits_of(params)
         return cls(
             read_text_file=files.get("readTextFile") is True,
             write_text_file=files.get("writeTextFile") is True,
-            terminal=wire.get("terminal") is True and client not in _UNUSABLE_TERMINALS,
+            terminal=wire.get("terminal") is True and traits.runs_commands,
             compaction=isinstance(session.get("compaction"), dict),
             notices=isinstance(session.get("notices"), dict),
             plans=isinstance(wire.get("plan"), dict),
             booleans=isinstance(as_object(session.get("configOptions")).get("boolean"), dict),
             forms=forms,
             urls=urls,
+            traits=traits,
         )
 
 

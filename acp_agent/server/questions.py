@@ -1,12 +1,15 @@
 """Questions to the user through an editor: permission dialogs and their options, forms, URLs.
 
+The id of an option is its kind, as other agents have it: some editors look at the id (avante), some at the kind
+(CodeCompanion).
+
 ACP, "Tool Calls", "Requesting Permission"; "Elicitation".
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +21,7 @@ from acp_agent.protocol import JsonObject, JsonValue, methods, v1
 from acp_agent.protocol.updates import given, tool_call
 from acp_agent.protocol.v1 import PermissionOptionKind
 from acp_agent.server.channel import Channel
-from acp_agent.server.content import bounded, cut, pending_call
+from acp_agent.server.content import cut, pending_call
 from acp_agent.server.handshake import Capabilities
 from acp_agent.session.client import MAX_LABEL, Answer, Grant
 from acp_agent.tools.forms import filled
@@ -29,8 +32,7 @@ if TYPE_CHECKING:
     from acp_agent.tools.asked import Question
     from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, Refusal
 
-_ALLOW: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
-_NONE = "none"
+_CHOICE, _NONE = "allow_once", "reject_once"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
 """`_meta` key that marks a text field as the free-text answer to a choice; editors show the two as one field."""
 
@@ -68,6 +70,8 @@ class PermissionDialogs:
     :param params: builds the request's params, without its options, from the tool call to show, a Markdown description
         of why it is asked, and one of what would be done.
     :param chosen: returns the id of the selected option from the request's result, or None if the user cancelled.
+    :param announce: shows the tool call with this id if it was not shown yet.
+    :param offers_always: returns whether the user may be offered to allow something for good.
     """
 
     def __init__(
@@ -76,8 +80,12 @@ class PermissionDialogs:
         diffs: Callable[[CallView], list[JsonObject]],
         params: Callable[[JsonObject, str, str], JsonObject],
         chosen: Callable[[JsonValue], str | None],
+        announce: Callable[[str], Awaitable[None]],
+        offers_always: Callable[[], bool] = lambda: True,
     ) -> None:
         self._channel = channel
+        self._announce = announce
+        self._offers_always = offers_always
         self._diffs = diffs
         self._params = params
         self._chosen = chosen
@@ -98,6 +106,7 @@ class PermissionDialogs:
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         call = pending_call(call_id, name, view, arguments, self._diffs(view))
+        grant = grant if self._offers_always() else None
         answer = await self._answer(call, permission_options(grant), reason, question.markdown)
         return grant if answer == "allow_always" and grant is not None else answer
 
@@ -107,7 +116,8 @@ class PermissionDialogs:
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         call = pending_call(call_id, name, view, {"folders": [*projects]})
-        return await self._answer(call, trust_options(), text)
+        options = [option for option in trust_options() if option["kind"] != "allow_always" or self._offers_always()]
+        return await self._answer(call, options, text)
 
     async def select(
         self, tool_call: JsonObject, options: Sequence[JsonObject], description: str, facts: str = ""
@@ -115,7 +125,7 @@ class PermissionDialogs:
         """Ask the user to select one of `options`.
 
         :param tool_call: the subject of the question, with all its fields: not every editor has seen it before.
-        :param options: at most one of each kind, since some editors keep only the last one of a kind.
+        :param options: at most one of each kind, unless the editor shows every option.
         :param description: additional text, as Markdown.
         :param facts: what would be done, as Markdown.
         :returns: the id of the option, or None if the user cancelled.
@@ -123,6 +133,7 @@ class PermissionDialogs:
         :raises ToolError: the editor's answer is invalid.
         """
         params: JsonObject = {**self._params(tool_call, description, facts), "options": [*options]}
+        await self._announce(str(tool_call["toolCallId"]))
         chosen = self._chosen(await self._channel.request_raw(methods.SESSION_REQUEST_PERMISSION, params))
         if chosen is not None and chosen not in [option["optionId"] for option in options]:
             raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
@@ -154,6 +165,7 @@ class EditorQuestions:
         self._dialogs = dialogs
         self.asks: Asks = "forms" if capabilities.forms else "choices"
         self.opens_urls = capabilities.urls
+        self._shows_every_option = capabilities.traits.shows_every_option
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
         """Ask the user to fill in a form; see `Questions.fill`."""
@@ -182,28 +194,37 @@ class EditorQuestions:
         await self._channel.notify(methods.ELICITATION_COMPLETE, {"elicitationId": link_id})
 
     async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
-        """Ask the user to choose, by as many dialogs as the choices need; see `Questions.choose`."""
-        shown = tool_call(
-            call.id, title=question, name=call.name, kind="other", status="pending", raw_input=bounded(call.arguments)
-        )
-        listing = cut(_markdown_list(question, choices))
-        rest = [*choices]
-        while rest:
-            has_more = len(rest) > len(_ALLOW)
-            titles = [rest[0].title, "More …"] if has_more else [choice.title for choice in rest]
+        """Ask the user to choose; see `Questions.choose`.
+
+        An editor that shows every option gets one dialog. Any other one gets a dialog for each choice, whose title
+        names the choice: with "no", the next one is offered.
+        """
+        listing = cut(_markdown_list(choices))
+        if self._shows_every_option:
+            by_id = {f"{_CHOICE}_{number}" if number > 1 else _CHOICE: each for number, each in enumerate(choices, 1)}
+            options = [_option("allow_once", title_line(each.title, 80), id) for id, each in by_id.items()]
+            options.append(_option("reject_once", "None of these"))
+            return by_id.get(await self._choose_one(call, question, options, listing) or _NONE)
+        for number, choice in enumerate(choices, 1):
+            # The end of a title is kept when it is cut; the choice is what the user answers to.
+            title = f"{question} → {choice.title}"
+            is_last = number == len(choices)
             options = [
-                _option(kind, title_line(title, 80), str(index))
-                for index, (kind, title) in enumerate(zip(_ALLOW, titles, strict=False))
+                _option("allow_once", title_line(choice.title, 80)),
+                _option("reject_once", "None of these" if is_last else "Show the next choice"),
             ]
-            options.append(_option("reject_once", "None of these", _NONE))
-            with _refusal_as_tool_error():
-                chosen = await self._dialogs.select(shown, options, listing)
-            if chosen is None or chosen == _NONE:
-                break
-            if not has_more or chosen == "0":
-                return rest[int(chosen)]
-            del rest[0]
+            place = f" ({number} of {len(choices)})" if len(choices) > 1 else ""
+            chosen = await self._choose_one(call, f"{title_line(title, 300)}{place}", options, listing)
+            if chosen == _CHOICE:
+                return choice
+            if chosen is None:
+                return None
         return None
+
+    async def _choose_one(self, call: ToolCall, title: str, options: Sequence[JsonObject], listing: str) -> str | None:
+        shown = tool_call(call.id, title=title, name=call.name, kind="other", status="pending")
+        with _refusal_as_tool_error():
+            return await self._dialogs.select(shown, options, listing)
 
     async def _elicit(self, params: JsonObject, call_id: str | None) -> v1.CreateElicitationResponse:
         params = {**given(toolCallId=call_id or None), **params}
@@ -225,10 +246,10 @@ def _refusal_as_tool_error() -> Generator[None]:
         raise ToolError(f"The user could not be asked. {sentence(error)}") from error
 
 
-def _markdown_list(question: str, choices: Sequence[Choice]) -> str:
-    """Return a question and all its choices with their descriptions: a dialog shows only a few of their titles."""
+def _markdown_list(choices: Sequence[Choice]) -> str:
+    """Return all choices with their descriptions."""
     lines = [f"- **{choice.title}**{f': {choice.description}' if choice.description else ''}" for choice in choices]
-    return visible("\n".join((question, "", *lines)))
+    return visible("\n".join(lines))
 
 
 def _property(field: FormField) -> JsonObject:

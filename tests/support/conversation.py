@@ -35,11 +35,15 @@ class Conversation(Wire):
     def texts(
         self, kind: str = "agent_message_chunk", session_id: str | None = None, *, since: int = 0
     ) -> dict[str | None, str]:
-        """The text of each message by `messageId`, in order of their first chunks."""
+        """The text of each message by `messageId`, in order of their first chunks.
+
+        Without the empty line at its beginning that sets a message apart from the one before it.
+        """
         texts: dict[str | None, str] = {}
         for update in self.updates(session_id, kind, since=since):
             id = update.get("messageId") or update.get("compactionId")
-            texts[id] = texts.get(id, "") + update["content"].get("text", "")
+            text = update["content"].get("text", "")
+            texts[id] = texts[id] + text if id in texts else text.removeprefix("\n\n")
         return texts
 
     def text(self, kind: str = "agent_message_chunk", session_id: str | None = None, *, since: int = 0) -> str:

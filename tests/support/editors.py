@@ -28,6 +28,7 @@ class Editor:
     :ivar pseudo_terminals: runs commands in pseudo-terminals, as real editors do, instead of pipes.
     :ivar kill_fails: `terminal/kill` is answered with an error.
     :ivar refuses: kinds of `session/update` that are answered with an error whose id is null.
+    :ivar shows_every_option: its dialogs show several options of one kind.
     :ivar sends_mcp_servers: False leaves `mcpServers` out of `session/new`, `load` and `resume`.
     """
 
@@ -42,6 +43,7 @@ class Editor:
     pseudo_terminals: bool = False
     kill_fails: bool = False
     refuses: frozenset[str] = frozenset()
+    shows_every_option: bool = False
     sends_mcp_servers: bool = True
 
     @property
@@ -94,8 +96,19 @@ TOAD = Editor(
     write_result=None,
     loses=True,
     kill_fails=True,
+    shows_every_option=True,
     refuses=frozenset(
         {"config_option_update", "session_info_update", "compaction_update", "compaction_summary_chunk", "notice"}
     ),
+)
+JUPYTER = Editor(
+    info={"name": "Jupyter AI", "title": "Jupyter AI ACP Client", "version": "0.1.0"},
+    files=True,
+    terminal=True,
+    shows_every_option=True,
+)
+AGENTIC = Editor(info={"name": "Agentic.nvim", "version": "0.0.1"}, shows_every_option=True)
+OLD_AGENTIC = Editor(
+    files=True, more={"clientInfo": {"name": "Agentic.nvim", "version": "0.0.1"}}, shows_every_option=True
 )
 BARE = Editor(says_capabilities=False)

@@ -33,8 +33,8 @@ def notification(method: str, **params: Any) -> dict[str, Any]:
 
 
 def error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
-    shown = {"code": code, "message": message, "data": data or {"details": message}}
-    return {"jsonrpc": "2.0", "id": id, "error": shown}
+    shown = {"code": code, "message": message}
+    return {"jsonrpc": "2.0", "id": id, "error": {**shown, "data": data} if data else shown}
 
 
 class Client:

@@ -166,8 +166,17 @@ def copy_home(home: Path, project: Path) -> None:
 
 
 def shown(updates: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """A replay without what may be said otherwise: the receipt below a compaction's summary."""
-    return [
-        {**update, "summary": update["summary"][:1]} if update.get("sessionUpdate") == "compaction_update" else update
-        for update in updates
-    ]
+    """A replay without what may be shown otherwise: the receipt below a compaction's summary, the empty line in front
+    of a later message of a turn, and the call beside a plan."""
+    told: list[Any] = []
+    for update in updates:
+        match update:
+            case {"sessionUpdate": "compaction_update"}:
+                told.append({**update, "summary": update["summary"][:1]})
+            case {"sessionUpdate": "agent_message_chunk" | "agent_thought_chunk", "content": {"text": str(text)}}:
+                told.append({**update, "content": {**update["content"], "text": text.removeprefix("\n\n")}})
+            case {"sessionUpdate": "tool_call", "name": "plan"}:
+                pass
+            case _:
+                told.append(update)
+    return told

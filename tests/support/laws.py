@@ -162,10 +162,12 @@ class Laws:
             yield "permission is asked for a tool call that was not announced"
         elif status != "pending":
             yield f"permission is asked for a tool call that is {status}, not pending"
-        if missing := [key for key in ("title", "kind", "rawInput") if call.get(key) is None]:
+        # The arguments of a question and of a plan are shown in another form, and never as JSON.
+        needed = ("title", "kind") if call.get("name") in ("ask_user", "plan") else ("title", "kind", "rawInput")
+        if missing := [key for key in needed if call.get(key) is None]:
             yield f"the tool call of a permission request lacks {missing}"
         kinds = [option.get("kind") for option in line.params.get("options") or ()]
-        if len(kinds) != len(set(kinds)):
+        if len(kinds) != len(set(kinds)) and not self._editor.shows_every_option:
             yield "two options of one kind; some editors show the last only"
         if not session.prompts:
             yield "permission is asked outside a turn; some editors never answer"

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from acp_agent.errors import InvalidParamsError
+from acp_agent.conversation.messages import UserPart, new_id
+from acp_agent.conversation.updates import AgentSaid
+from acp_agent.errors import AgentError, InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
-from acp_agent.server.agent import Agent, ManagerFactory, Route
-from acp_agent.server.content import parts_from_blocks, repeats_prompts, without_repeats
+from acp_agent.server.agent import Agent, ManagerFactory, Route, to_rpc_error
+from acp_agent.server.content import as_context, parts_from_blocks, repeats_prompts, split_preamble, without_repeats
 from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import ClientFor, SessionManager
+from acp_agent.session.project.commands import command_words
 from acp_agent.session.project.settings import MODE, MODES
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ class AgentV1(Agent):
     def __init__(self, peer: Peer, create_manager: ManagerFactory) -> None:
         super().__init__(peer, create_manager)
         self._in_step: dict[Path, str | None] = {}
+        self._is_avante = False
+        self._preambles: dict[str, str] = {}  # by session: what the next prompt for the model begins with
 
     def routes(self) -> dict[str, Route]:
         return {
@@ -63,8 +68,14 @@ class AgentV1(Agent):
         async with self._in_order(params.session_id) as manager:
             session = await self._opened(call, manager, params.session_id)
             if repeats_prompts(parts):
+                self._is_avante = True
                 parts = without_repeats(parts, await session.said())
-            ticket = session.submit(parts, trace_context(call.params.get("_meta")))
+            if self.capabilities.traits.adds_preamble:
+                parts = self._with_context(session.session_id, parts)
+            try:
+                ticket = session.submit(parts, trace_context(call.params.get("_meta")))
+            except AgentError as error:
+                return await self._failed(session, error)
         call.on_cancel(partial(self._withdraw, session, ticket))
         try:
             await ticket.done.wait()
@@ -74,10 +85,33 @@ class AgentV1(Agent):
                 await ticket.done.wait()
             if not ticket.done.is_set():
                 raise
-        stop = ticket.result()
+        try:
+            stop = ticket.result()
+        except Exception as error:
+            return await self._failed(session, error)
         if stop == "cancelled" and call.cancel_requested:
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
         return {"stopReason": stop}
+
+    async def _failed(self, session: Session, error: Exception) -> JsonValue:
+        """Report a failed prompt as a message to an editor that does not display its error; otherwise raise it."""
+        if self.capabilities.traits.shows_failed_prompts:
+            raise error
+        await session.client.show(AgentSaid(new_id("msg"), to_rpc_error(error).message, "failure"))
+        return {"stopReason": "end_turn"}
+
+    def _with_context(self, session_id: str, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
+        """Return a prompt with the editor's own text as a part in front of it; a command gets it with the next prompt,
+        since it would not be recognised behind other text.
+        """
+        preamble, parts = split_preamble(parts)
+        told = "\n\n".join(filter(None, (self._preambles.pop(session_id, ""), preamble)))
+        if not told:
+            return parts
+        if command_words(parts) is not None:
+            self._preambles[session_id] = told
+            return parts
+        return (as_context(told), *parts)
 
     async def _cancel(self, call: Call, params: CancelNotification | Cancel) -> JsonValue:
         (await self._find(call, params.session_id)).cancel()
@@ -96,7 +130,11 @@ class AgentV1(Agent):
     # --- used by the shared methods ---
 
     def _client_for(self, cwd: str) -> ClientFor:
-        return partial(EditorClient, self._peer, self.capabilities, self._servers, self._in_step)
+        return partial(EditorClient, self._peer, self.capabilities, self._servers, self._in_step, self._offers_always)
+
+    def _offers_always(self) -> bool:
+        """Return whether questions offer "always": avante answers all later ones with it once it was chosen."""
+        return not self._is_avante
 
     async def _session_result(self, session: Session) -> JsonObject:
         modes: list[JsonValue] = [

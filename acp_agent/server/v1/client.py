@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from acp_agent.conversation.updates import Update
@@ -21,6 +22,7 @@ class EditorClient:
     """`SessionClient` over the wire.
 
     :param in_step: see `EditorFiles`.
+    :param offers_always: see `PermissionDialogs`.
     :param session_id: as the editor knows it.
     :ivar ask_permission: see `PermissionDialogs`; `ask_trust` likewise.
     :ivar mcp_channel: sends messages to the MCP servers inside the editor.
@@ -32,11 +34,12 @@ class EditorClient:
         capabilities: Capabilities,
         servers: EditorServers,
         in_step: dict[Path, str | None],
+        offers_always: Callable[[], bool],
         session_id: str,
     ) -> None:
         self._channel = channel = Channel(peer, session_id)
         self._presenter = Presenter(capabilities)
-        dialogs = PermissionDialogs(channel, diff_items, _dialog_params, _chosen_option)
+        dialogs = PermissionDialogs(channel, diff_items, _dialog_params, _chosen_option, self._announce, offers_always)
         self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
         self.questions = EditorQuestions(channel, dialogs, capabilities)
         self.files = EditorFiles(channel, capabilities, in_step)
@@ -47,6 +50,10 @@ class EditorClient:
     async def show(self, update: Update) -> None:
         """Send an update in the form that the editor supports, if there is one."""
         for wire in self._presenter.present(update):
+            await self._channel.send(wire)
+
+    async def _announce(self, call_id: str) -> None:
+        for wire in self._presenter.reveal(call_id):
             await self._channel.send(wire)
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import Image, ResultPart
+from acp_agent.conversation.strict_json import get_objects, get_text
 from acp_agent.conversation.updates import (
     AgentSaid,
     AgentThought,
@@ -33,13 +34,14 @@ from acp_agent.conversation.updates import (
     OptionsUpdated,
     PlanUpdated,
     TitleUpdated,
+    TurnBegan,
     Update,
     UsageUpdated,
     UserSaid,
 )
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given, message_chunk, text_content, tool_call, tool_text
-from acp_agent.server.content import block_from_part, bounded, cut, locations, pending_call
+from acp_agent.server.content import PLAN_TOOL, block_from_part, cut, locations, pending_call, raw_input
 from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
 
@@ -50,6 +52,8 @@ SUMMARY_STEP = 1_000
 PLAN = "plan"
 """The id of a session's only plan."""
 COMPACTION_TITLE = "Compact conversation"
+_PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
+_PENDING = "○"
 _FENCED_KINDS = ("read", "search", "execute")
 _Compaction: TypeAlias = CompactionStarted | CompactionChunk | CompactionFinished
 
@@ -64,16 +68,24 @@ def diff_items(view: CallView) -> list[JsonObject]:
 class Presenter:
     """Converts the updates of one session; remembers which calls and compactions were announced.
 
+    Many editors join the chunks of neighbouring messages whatever their ids are. So each message of a turn after the
+    first one begins with an empty line, and so does each thought.
+
     :param capabilities: of the client.
     :ivar terminals: the ids of terminals, by the id of the call that runs in them.
     """
 
     _announcement = "tool_call"
+    _sets_messages_apart = True
     _diffs = staticmethod(diff_items)
 
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
+        self._appends_output = capabilities.traits.appends_output
+        self._shows_plans = capabilities.plans or capabilities.traits.shows_plans
         self.terminals: dict[str, str] = {}
+        self._said: dict[str, set[str]] = {}  # the ids of the turn's messages by the kind of their chunks
+        self._hidden: dict[str, CallAnnounced] = {}  # by the id of the call
         self._announced: set[str] = set()
         self._summary = ""
         self._summary_sent = 0
@@ -86,23 +98,31 @@ class Presenter:
         carries the announcement too.
         """
         match update:
+            case TurnBegan():
+                self._said.clear()
             case AgentSaid():
-                yield message_chunk("agent_message_chunk", update.message_id, text_content(cut(update.text)))
+                yield self._chunk("agent_message_chunk", update.message_id, update.text)
             case AgentThought():
-                yield message_chunk(
-                    "agent_thought_chunk", f"{update.message_id}_thought", text_content(cut(update.text))
-                )
+                yield self._chunk("agent_thought_chunk", f"{update.message_id}_thought", update.text)
             case UserSaid():
+                self._said.clear()
                 yield message_chunk("user_message_chunk", update.message_id, block_from_part(update.part))
+            case CallAnnounced(call_id=id, name=name) if name == PLAN_TOOL and self._shows_plans:
+                self._hidden[id] = update
             case CallAnnounced():
-                call = pending_call(update.call_id, update.name, update.view, update.arguments)
-                yield {"sessionUpdate": self._announcement, **call}
-                self._announced.add(update.call_id)
+                yield from self._announce(update)
+            case CallStarted(call_id=id) | CallTerminal(call_id=id) | CallOutput(call_id=id) if id in self._hidden:
+                pass
+            case CallOutput() if self._appends_output:
+                pass  # the end of the call has all of it
             case CallStarted() | CallTerminal() | CallOutput():
                 yield {"sessionUpdate": "tool_call_update", **self._progress(update)}
             case CallFinished(call_id=id):
-                yield from self._finished(update, standalone=update.replayed or id not in self._announced)
+                is_plan = update.name == PLAN_TOOL and self._shows_plans and update.status == "completed"
+                if not is_plan or id in self._announced:
+                    yield from self._finished(update, standalone=update.replayed or id not in self._announced)
                 self._announced.discard(id)
+                self._hidden.pop(id, None)
             case CompactionFinished(compaction_id=id, replayed=False) if id not in self._announced:
                 yield from self.present(CompactionStarted(id, ""))
                 yield from self.present(update)
@@ -115,6 +135,24 @@ class Presenter:
                     self._announced.add(update.compaction_id)
             case _:
                 yield from self._state(update)
+
+    def reveal(self, call_id: str) -> Iterator[JsonObject]:
+        """Yield the announcement of a call that was not shown, since the user is asked about it."""
+        if (hidden := self._hidden.pop(call_id, None)) is not None:
+            yield from self._announce(hidden)
+
+    def _announce(self, update: CallAnnounced) -> Iterator[JsonObject]:
+        call = pending_call(update.call_id, update.name, update.view, update.arguments)
+        yield {"sessionUpdate": self._announcement, **call}
+        self._announced.add(update.call_id)
+
+    def _chunk(self, kind: str, message_id: str, text: str) -> JsonObject:
+        """Return a chunk of a message, with an empty line in front of it if it begins a later message of the turn."""
+        said = self._said.setdefault(kind, set())
+        if self._sets_messages_apart and said and message_id not in said:
+            text = f"\n\n{text}"
+        said.add(message_id)
+        return message_chunk(kind, message_id, text_content(cut(text)))
 
     # --- tool calls ---
 
@@ -144,13 +182,20 @@ class Presenter:
             update.call_id,
             title=view.title,
             status="completed" if update.status == "completed" else "failed",
-            content=() if in_terminal else _result_items(update, self._diffs(view)),
+            content=() if in_terminal else self._result(update),
             locations=locations(view),
             raw_output=view.raw_output,
         )
         if standalone:
-            wire |= {"name": one_line(update.name), "kind": view.kind, "rawInput": bounded(update.arguments)}
+            wire |= {"name": one_line(update.name), "kind": view.kind}
+            wire |= given(rawInput=raw_input(update.name, update.arguments))
         yield {"sessionUpdate": self._announcement if standalone else "tool_call_update", **wire}
+
+    def _result(self, update: CallFinished) -> list[JsonObject]:
+        """Return the content of a finished call; of a plan, its entries if the editor shows them nowhere else."""
+        if update.name == PLAN_TOOL and update.status == "completed":
+            return [tool_text(cut(_plan_text(update.arguments)))]
+        return _result_items(update, self._diffs(update.view))
 
     def _compaction_as_call(self, update: _Compaction) -> Iterator[JsonObject]:
         call_id = update.compaction_id
@@ -161,7 +206,8 @@ class Presenter:
                 yield {"sessionUpdate": "tool_call", **call}
             case CompactionChunk():
                 self._summary += update.text
-                if len(self._summary) - self._summary_sent >= SUMMARY_STEP:
+                is_due = len(self._summary) - self._summary_sent >= SUMMARY_STEP
+                if is_due and not self._appends_output:
                     self._summary_sent = len(self._summary)
                     call = tool_call(call_id, content=[tool_text(cut(self._summary))])
                     yield {"sessionUpdate": "tool_call_update", **call}
@@ -183,7 +229,8 @@ class Presenter:
         """Yield the update for a new state of the session. The response to `session/prompt` reports a turn's end."""
         match update:
             case PlanUpdated():
-                yield self._plan(update)
+                if self._shows_plans:
+                    yield self._plan(update)
             case UsageUpdated(used, size, cost):
                 priced: JsonValue = None if cost is None else {"amount": cost, "currency": "USD"}
                 yield {"sessionUpdate": "usage_update", "used": used, "size": size, **given(cost=priced)}
@@ -243,6 +290,18 @@ def _notice(update: Notice) -> JsonObject:
 def _plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
     """Return the entries of a plan."""
     return [{"content": entry.content, "priority": entry.priority, "status": entry.status} for entry in entries]
+
+
+def _plan_text(arguments: JsonObject) -> str:
+    """Return the entries in the arguments of a plan, a line each.
+
+    Not as a list: CodeCompanion puts all lines into one.
+    """
+    lines = [
+        f"{_PLAN_MARKS.get(get_text(entry, 'status'), _PENDING)} {one_line(get_text(entry, 'content'), 1_000)}"
+        for entry in get_objects(arguments, "entries")
+    ]
+    return "  \n".join(lines) or "No plan."  # Markdown's hard line break
 
 
 def plan_update(entries: Sequence[PlanEntry]) -> JsonObject:

@@ -56,7 +56,8 @@ class EditorClient:
         self._channel = channel = Channel(peer, session_id)
         self.presenter = presenter = Presenter(capabilities)
         asking = Channel(peer, session_id, partial(_waiting_for_user, channel, presenter))
-        dialogs = PermissionDialogs(asking, diff_items, partial(_dialog_params, Path(cwd)), _chosen_option)
+        params = partial(_dialog_params, Path(cwd))
+        dialogs = PermissionDialogs(asking, diff_items, params, _chosen_option, self._announce)
         self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
         self.questions = EditorQuestions(asking, dialogs, capabilities)
         self.files = LocalFiles()
@@ -67,6 +68,10 @@ class EditorClient:
     async def show(self, update: Update) -> None:
         """Send an update in the form that the editor supports."""
         for wire in self.presenter.present(update):
+            await self._channel.send(wire)
+
+    async def _announce(self, call_id: str) -> None:
+        for wire in self.presenter.reveal(call_id):
             await self._channel.send(wire)
 
     async def show_state(self, state: State) -> None:

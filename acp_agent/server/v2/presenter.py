@@ -53,6 +53,7 @@ class Presenter(presenter.Presenter):
     """
 
     _announcement = "tool_call_update"
+    _sets_messages_apart = False
     _diffs = staticmethod(diff_items)
 
     def __init__(self, capabilities: Capabilities) -> None:

@@ -79,7 +79,7 @@ class ToolCalls:
                 for left in calls[number:]:
                     error = ToolError(_stopped(ending.reason))
                     await self._record.finish_call(left, _failure(left, view_of(left), error))
-                await self._record.note(f"A hook ended the turn. {ending.reason}".rstrip(), "veto", apart=True)
+                await self._record.note(f"A hook ended the turn. {ending.reason}".rstrip(), "veto")
                 return "end_turn"
         return None
 

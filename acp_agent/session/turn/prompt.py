@@ -64,7 +64,7 @@ class PromptIntake:
         await self._record.log_prompt(ticket, () if refused else sent, recipe_run, steers=steers)
         if refused:
             why = hooked.stop or hooked.reason
-            await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), "veto", apart=steers)
+            await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), "veto")
         else:
             await self._tell_unreadable(ticket.parts)
             await self._hooks.add(hooked.context)

@@ -151,17 +151,15 @@ class TurnRecord:
             if returned.plan is not None:
                 await self._show(PlanUpdated(returned.plan))
 
-    async def note(self, text: str, kind: SaidKind, *, apart: bool = False, logged: bool = True) -> None:
+    async def note(self, text: str, kind: SaidKind, *, logged: bool = True) -> None:
         """Show the user a text.
 
-        :param apart: whether to separate it from the model's answers by blank lines, since some editors join all
-            messages of a turn.
         :param logged: whether the text stays in the session.
         """
         message_id = new_id("msg")
         if logged:
             await self._log.append(NoteAdded(message_id, text))
-        await self._show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text, kind))
+        await self._show(AgentSaid(message_id, text, kind))
 
     async def replace_context(self, messages: Sequence[Message]) -> None:
         """Replace the conversation with a hook's messages.
@@ -238,7 +236,6 @@ class TurnRecord:
         await self.note(
             f"The provider refused the conversation again, so {what} was left out of it. The session's log keeps it.",
             "note",
-            apart=True,
         )
         return True
 
@@ -253,7 +250,7 @@ class TurnRecord:
             return
         why = f"{model} refused to answer: {explanation}" if explanation else f"{model} refused to answer."
         ways_out = f" {self._ways_out()}" if is_repeated else ""
-        await self.note(f"{sentence(why)}{ways_out}", "veto", apart=True)
+        await self.note(f"{sentence(why)}{ways_out}", "veto")
 
     def _ways_out(self) -> str:
         """Return advice for a series of refused prompts."""

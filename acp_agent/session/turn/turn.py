@@ -259,7 +259,7 @@ class Turn:
         """
         if self._has_nudged:
             text = _NO_ANSWER + (_MAY_BE_TOO_LONG if active.guessed else "")
-            await self._parts.record.note(text, "failure", apart=True)
+            await self._parts.record.note(text, "failure")
             return False
         self._has_nudged = True
         await self._parts.notices.tell(_ASKED_AGAIN)
@@ -284,9 +284,9 @@ class Turn:
                 await self._do(outcome)
             except AgentError as error:
                 # The model has answered, so the failure of a hook's action does not fail the turn.
-                await record.note(f"What a hook wanted was not done. {error}", "note", apart=True)
+                await record.note(f"What a hook wanted was not done. {error}", "note")
             if outcome.stop is not None:
-                await record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), "veto", apart=True)
+                await record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), "veto")
                 return False
             await hooks.add(outcome.context)
             if dispatch == hooks.agent_stop and isinstance(outcome.action, Compact):
@@ -304,7 +304,7 @@ class Turn:
             case Summarize():
                 summary = await parts.compaction.summary(outcome.action.instructions)
                 if summary:
-                    await parts.record.note(summary, "note", apart=True)
+                    await parts.record.note(summary, "note")
             case Replace():
                 parts.compaction.background.drop()
                 await parts.record.replace_context(outcome.action.messages)
@@ -321,7 +321,7 @@ class Turn:
         if self._continues == MAX_CONTINUES:
             last = f" The last objection: {outcome.reason}" if outcome.blocks else ""
             text = f"Hooks have let the agent go on {MAX_CONTINUES} times for this prompt; it ends here.{last}"
-            await self._parts.record.note(text, "veto", apart=True)
+            await self._parts.record.note(text, "veto")
             return False
         self._continues += 1
         await self._parts.log.append(*(ContextAdded(new_id("msg"), message) for message in messages))

@@ -88,20 +88,19 @@ async def test_whatever_comes_in_place_of_an_answer_the_turn_goes_on(tmp_path: P
         # The end of the wire ends it as well: `stage` fails where the agent does not go by itself.
 
 
-async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_next_with_a_yes(tmp_path: Path) -> None:
+async def test_an_editor_without_forms_is_asked_by_dialogs(tmp_path: Path) -> None:
     free = ToolCall("ask_user", {"questions": [{"question": "What name?"}]})
     replies = (Reply(tool_calls=[ASK, ASK, free]), Reply("Done."))
     async with stage(tmp_path, *replies, editor=ACPX, mode="plan") as it:
-        # Some editors end the turn with a no: every choice can be reached without one.
-        picks = iter(["allow_always", "allow_always", "allow_always", "reject_once", "reject_once"])
+        picks = iter(["reject_once", "reject_once", "allow_once", *["reject_once"] * 3])
         it.agent.permission_answer = lambda params: next(picks)
         assert await it.prompt() == {"stopReason": "end_turn"}
         dialogs = it.agent.desk.permissions
         assert [[option["name"] for option in dialog["options"]] for dialog in dialogs] == [
-            ["Rewrite", "More …", "None of these"],
-            ["Mend", "Leave", "None of these"],
+            ["Rewrite", "Show the next choice"],
+            ["Mend", "Show the next choice"],
+            ["Leave", "None of these"],
         ] * 2
-        assert dialogs[0]["toolCall"]["title"] == "Which way?"
         assert "Rewrite**: All of it" in json.dumps(dialogs[0]["toolCall"]["content"])
         told = [result.text for result in results(it.server.calls[1].body)]
         assert told[0] == "Which way?\n→ Leave"

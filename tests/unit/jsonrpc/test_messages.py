@@ -129,9 +129,9 @@ def test_an_error_response_of_any_shape_becomes_an_error(error: Any, code: int, 
     assert (response.error.code, response.error.data) == (code, data)
 
 
-def test_an_error_without_data_repeats_its_sentence_as_details() -> None:
+def test_an_error_without_data_is_its_code_and_its_sentence() -> None:
     assert json.loads(encode(id=7, error=error_object(RpcError(-32603, "It broke.")))) == {
         "jsonrpc": "2.0",
         "id": 7,
-        "error": {"code": -32603, "message": "It broke.", "data": {"details": "It broke."}},
+        "error": {"code": -32603, "message": "It broke."},
     }
