@@ -166,7 +166,7 @@ async def test_a_session_is_one_that_a_client_without_compaction_understands(
             done = await ask(connection, session, "Repair shop/cart.py")
             assert done == "end_turn"
             assert repo.run_tests().returncode == 0
-            assert editor.said() == f"I look first.Repaired it.{TOLD}"
+            assert editor.said() == f"I look first.\n\nRepaired it.{TOLD}"
             assert {call.kind for call in editor.of(schema.ToolCallStart)} == {"read", "edit", "execute"}
             assert [asked["toolCall"].kind for asked in editor.desk.permissions] == ["edit", "execute"]
             assert set(editor.desk.reads) == {path for path, _ in editor.desk.writes} == {str(repo.program)}

@@ -50,15 +50,19 @@ async def test_each_mode_asks_for_what_it_must_and_for_nothing_else(tmp_path: Pa
     async with stage(tmp_path, *one_by_one(*CALLS.values()), mode=mode, config=without) as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         asked = asked_for(it)
+        # A plan is shown as a plan, and not as a call.
+        [plan] = it.agent.updates(kind="plan")
+        assert len(plan["entries"]) == 2
+        calls = [name for name in CALLS if name != "plan"]
         found = {
             name: ASKED if call["toolCallId"] in asked else FREE if call["status"] == "completed" else DENIED
-            for name, call in zip(CALLS, it.calls(), strict=True)
+            for name, call in zip(calls, it.calls(), strict=True)
         }
-        assert found == dict(zip(CALLS, MATRIX[mode], strict=True))
+        assert {**found, "plan": FREE} == dict(zip(CALLS, MATRIX[mode], strict=True))
         made = {name for name in ("b.txt", "shell.txt", "../made.txt") if (it.folder / name).exists()}
         assert made == (set() if mode == "plan" else {"b.txt", "shell.txt", "../made.txt"})
         # A call that was denied never looked as if it ran.
-        for name, call in zip(CALLS, it.calls(), strict=True):
+        for name, call in zip(calls, it.calls(), strict=True):
             expected = ["pending", "failed"] if found[name] == DENIED else ["pending", "in_progress", "completed"]
             assert it.statuses(call["toolCallId"]) == expected
 

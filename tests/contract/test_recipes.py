@@ -98,7 +98,7 @@ async def test_arguments_are_given_in_front_and_a_missing_one_is_asked_for(tmp_p
         session = await agent.new_session(tmp_path)
         offers = (await agent.wait_update("available_commands_update"))["availableCommands"]
         [hint] = [offer["input"]["hint"] for offer in offers if offer["name"] == "diff"]
-        assert hint == "branch=… style=… instructions"
+        assert hint == "branch=… [style=…] [instructions]"
 
         assert await agent.prompt(session, "/diff the tests") == {"stopReason": "end_turn"}
         assert "`/diff` was not run: it needs `branch`" in agent.text()

@@ -82,10 +82,9 @@ async def test_after_a_restart_load_shows_everything_once_and_the_model_gets_the
             assert shown(agent, begun) == [
                 ("user_message_chunk", "One?"),
                 ("agent_message_chunk", "Looking."),
-                ("tool_call", "completed"),
                 ("plan", ""),
                 ("tool_call", "completed"),
-                ("agent_message_chunk", f"Read. {LONG}"),
+                ("agent_message_chunk", f"\n\nRead. {LONG}"),
                 ("user_message_chunk", "/compact the files"),
                 compaction,
                 ("user_message_chunk", "Two?"),

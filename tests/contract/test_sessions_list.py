@@ -32,12 +32,19 @@ async def test_a_long_list_comes_in_pages_with_every_session_once_the_newest_fir
     other = tmp_path / "other"
     other.mkdir()
     async with connected_agent(home=tmp_path / "home") as agent:
-        await agent.new_session(other)
+
+        async def named(session: str) -> str:
+            """Give a session a title; one that was never used is not in the list."""
+            await agent.request("session/set_title", {"sessionId": session, "title": "A session"})
+            return session
+
+        await named(await agent.new_session(other))
         handles = [
             await agent.start_request("session/new", {"cwd": str(tmp_path), "mcpServers": []}) for _ in range(MANY)
         ]
-        made = [(await handle.result())["sessionId"] for handle in handles]
-        newest = await agent.new_session(other)
+        made = [await named((await handle.result())["sessionId"]) for handle in handles]
+        await agent.new_session(other)
+        newest = await named(await agent.new_session(other))
         first = await agent.request("session/list", {})
         assert len(first["sessions"]) < MANY
         rows = await rows_of(agent)

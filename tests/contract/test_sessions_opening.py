@@ -82,7 +82,7 @@ async def test_an_unknown_session_is_resource_not_found_and_a_new_one_can_be_mad
             with pytest.raises(AgentError, match="sess_unknown") as error:
                 await agent.request(method, {"sessionId": "sess_unknown", "cwd": str(tmp_path), "mcpServers": []})
             assert error.value.code == -32002
-            assert error.value.data["details"] == error.value.message
+            assert error.value.data == {"sessionId": "sess_unknown"}
         await agent.new_session(tmp_path)
 
 
@@ -94,9 +94,11 @@ async def test_an_empty_session_survives_a_kill_right_after_the_response(tmp_pat
         agent.problems.clear()
     async with model_server([Reply("Hello.")]) as server, connected_agent(home=tmp_path, env=server.env()) as agent:
         await agent.resume(session, tmp_path)
+        # It is in no list before its first prompt.
+        assert (await agent.request("session/list", {}))["sessions"] == []
+        assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
         listed = (await agent.request("session/list", {}))["sessions"]
         assert [(row["sessionId"], row["cwd"]) for row in listed] == [(session, str(tmp_path))]
-        assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
         # The id stays what the editor was told.
         assert {line.params["sessionId"] for line in agent.lines if line.update} == {session}
 
@@ -145,6 +147,7 @@ async def test_additional_directories_belong_to_the_session_and_stand_in_the_lis
     more.mkdir()
     async with connected_agent(home=tmp_path / "home", capabilities=BARE) as agent:
         session = await agent.new_session(tmp_path, additionalDirectories=[str(more)])
+        await agent.request("session/set_title", {"sessionId": session, "title": "A session"})
         [row] = (await agent.request("session/list", {}))["sessions"]
         assert (row["sessionId"], row["additionalDirectories"]) == (session, [str(more)])
         with pytest.raises(AgentError, match="absolute") as error:
