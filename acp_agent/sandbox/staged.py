@@ -38,6 +38,7 @@ from acp_agent.sandbox.index_file import (
     replace_entries,
     version_of,
 )
+from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.references import references_of
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.tips import Tips, TipStore
@@ -197,6 +198,7 @@ def is_in_work_tree(repository: Repository, label: str) -> bool:
 def _restored(tips: Tips, before: IndexFile | None, places: Sequence[Place], store: TipStore) -> Iterator[str]:
     repository = tips.repository
     _make_readable(repository.folder)
+    open_up(repository.common / "objects")
     index = read_index(repository.folder)
     judge = _Judge(tips, places)
     strange = [each for each in judge.entries_in(index) if judge.is_strange(each)]
