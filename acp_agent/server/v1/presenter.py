@@ -118,8 +118,8 @@ class Presenter:
             case CallStarted() | CallTerminal() | CallOutput():
                 yield {"sessionUpdate": "tool_call_update", **self._progress(update)}
             case CallFinished(call_id=id):
-                is_plan = update.name == PLAN_TOOL and self._shows_plans and update.status == "completed"
-                if not is_plan or id in self._announced:
+                is_hidden = _is_plan(update) and self._shows_plans and id not in self._announced
+                if not is_hidden:
                     yield from self._finished(update, standalone=update.replayed or id not in self._announced)
                 self._announced.discard(id)
                 self._hidden.pop(id, None)
@@ -184,7 +184,7 @@ class Presenter:
             status="completed" if update.status == "completed" else "failed",
             content=() if in_terminal else self._result(update),
             locations=locations(view),
-            raw_output=view.raw_output,
+            raw_output=_plan_text(update.arguments) if _is_plan(update) else view.raw_output,
         )
         if standalone:
             wire |= {"name": one_line(update.name), "kind": view.kind}
@@ -192,8 +192,11 @@ class Presenter:
         yield {"sessionUpdate": self._announcement if standalone else "tool_call_update", **wire}
 
     def _result(self, update: CallFinished) -> list[JsonObject]:
-        """Return the content of a finished call; of a plan, its entries if the editor shows them nowhere else."""
-        if update.name == PLAN_TOOL and update.status == "completed":
+        """Return the content of a finished call; of a plan, its entries, since the editor shows them nowhere else.
+
+        A plan's `rawOutput` has them as well: of a call's results, Jupyter AI displays nothing else.
+        """
+        if _is_plan(update):
             return [tool_text(cut(_plan_text(update.arguments)))]
         return _result_items(update, self._diffs(update.view))
 
@@ -290,6 +293,10 @@ def _notice(update: Notice) -> JsonObject:
 def _plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
     """Return the entries of a plan."""
     return [{"content": entry.content, "priority": entry.priority, "status": entry.status} for entry in entries]
+
+
+def _is_plan(update: CallFinished) -> bool:
+    return update.name == PLAN_TOOL and update.status == "completed"
 
 
 def _plan_text(arguments: JsonObject) -> str:

@@ -103,6 +103,7 @@ async def test_an_editor_that_shows_no_plans_sees_the_entries_in_the_call(tmp_pa
         [call] = it.calls()
         assert (call["title"], call["status"]) == ("Update plan", "completed")
         assert call["content"][0]["content"]["text"] == "✓ Look  \n▸ Mend *it*  \n○ Test"
+        assert call["rawOutput"] == call["content"][0]["content"]["text"]
         assert "rawInput" not in call
         assert it.agent.updates(kind="plan") == []
         begun = len(it.agent.lines)

@@ -30,7 +30,7 @@ def test_what_setup_puts_in_place_is_what_the_folders_have() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=short)
 def test_a_file_can_be_read_or_run_and_has_one_place_for_the_command(file: Path) -> None:
-    assert "registry" in file.parts or file.read_text().count(f'"{PLACEHOLDER}"') == 1
+    assert "registry" in file.parts or file.suffix == ".svg" or file.read_text().count(f'"{PLACEHOLDER}"') == 1
     assert file.suffix != ".json" or json.loads(file.read_text())
     assert file.suffix != ".sh" or file.stat().st_mode & 0o100
 
