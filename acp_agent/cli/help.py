@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from acp_agent.cli.main import build_parser
@@ -16,8 +20,28 @@ from acp_agent.errors import AgentError
 
 _PACKAGE = Path(__file__).parents[1]
 _SHELLS = ("bash", "zsh", "fish")
+_GROUPS = {
+    "Begin": ("start", "editors", "models", "login", "doctor"),
+    "Work": ("chat", "commands", "sessions", "permissions", "questions", "attachments", "tools", "sandbox", "trust"),
+    "Long conversations": ("compaction", "strategies", "inspect", "compact-eval"),
+    "Make it yours": ("configuration", "recipes", "hooks", "hooks-rules", "hooks-python", "mcp"),
+    "Scripts and servers": ("cli", "scripts", "serving", "wire"),
+}
+"""The pages of the first page of help, by what a person wants; the others follow under a heading of their own."""
 _FILES = ("FILE", "PATH", "SESSION")
 """What the arguments are called that are files or folders."""
+_SESSIONS = "acp-agent sessions 2>/dev/null | cut -d ' ' -f 1"
+_RECIPES = "acp-agent recipe list 2>/dev/null | awk '/^[^ ]/ {print $2}'"
+_LISTS = {
+    "id": _SESSIONS,
+    "ids": _SESSIONS,
+    "model": "acp-agent models 2>/dev/null | awk '/^  / {print ($1 ~ /[/]/) ? $1 : $2}'",
+    "name": _RECIPES,
+    "recipe": _RECIPES,
+    "session": _SESSIONS,
+    "session_id": _SESSIONS,
+}
+"""The commands that list what an argument may be, by the argument's name in the parser."""
 
 
 def docs_dir() -> Path:
@@ -47,21 +71,59 @@ async def run(arguments: argparse.Namespace) -> int:
     elif topic:
         raise AgentError(f"There is no page {topic!r}; {did_you_mean(topic, {*pages, *commands})}")
     else:
-        width = max(map(len, pages))
-        for name, page in sorted(pages.items()):
-            print(f"{name:<{width}}  {page.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}")
-        aside("\n`acp-agent help TOPIC` shows a page, `acp-agent COMMAND --help` the options of a command.")
+        _print_first_page(pages)
     return 0
 
 
+def _print_first_page(pages: Mapping[str, Path]) -> None:
+    """List the pages in groups, each with its first line."""
+    width = max(map(len, pages))
+    grouped = {name for names in _GROUPS.values() for name in names}
+    rest = tuple(sorted({*pages} - grouped))
+    for title, names in {**_GROUPS, "More": rest}.items():
+        print(f"{title}:")
+        for name in names:
+            first = pages[name].read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+            print(f"  {name:<{width}}  {first}")
+        print()
+    aside(
+        "New here? `acp-agent help start`. `acp-agent help TOPIC` shows a page, `acp-agent COMMAND --help` the options."
+    )
+
+
 def _print_page(text: str) -> None:
+    """Print a page: as Markdown where stdout is no terminal, else rendered, in a pager if it is longer than the screen.
+
+    The pager is the one that git and man use: `PAGER`, or `less`, which keeps colours with `-R` and ends by itself.
+    """
     if not sys.stdout.isatty():
         print(text, end="")
         return
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console(file=unfiltered(sys.stdout)).print(Markdown(text, hyperlinks=False))
+    console = Console(file=unfiltered(sys.stdout))
+    page = Markdown(text, hyperlinks=False)
+    pager = _pager()
+    if pager is None or len(console.render_lines(page)) < console.height:
+        console.print(page)
+        return
+    with console.capture() as rendered:
+        console.print(page)
+    # Of a pager that is left early, the rest of the page is not read.
+    subprocess.run(pager, input=rendered.get().encode(), env={"LESS": "FRX", **os.environ}, check=False)
+
+
+def _pager() -> list[str] | None:
+    """Return the command of the pager; None if there is none, or the terminal cannot move its cursor."""
+    if not sys.stdin.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return None
+    try:
+        words = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:
+        return None
+    program = shutil.which(words[0]) if words and words[0] != "cat" else None
+    return [program, *words[1:]] if program else None
 
 
 def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,16 +134,22 @@ def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
 async def run_completion(arguments: argparse.Namespace) -> int:
     """Print the script with which a shell completes the command line.
 
-    The shell reads it once and starts no agent to complete, so that nothing of it is imported anywhere else.
+    The shell reads it once; only names of sessions, recipes and models are asked for when they are completed.
 
     :returns: 0.
     """
     import shtab
 
     parser = build_parser()
+    topics = sorted({page.stem for page in docs_dir().glob("*.md")} | {name for name, _, _ in sub_commands(parser)})
     for each in _with_all_below(parser):
         for action in each._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way to ask
-            if action.metavar in _FILES:
+            command = _LISTS.get(action.dest) if action.metavar in ("ID", "NAME", "SESSION", "PROVIDER/MODEL") else None
+            if action.metavar == "TOPIC":
+                action.choices = topics
+            elif command is not None:
+                action.complete = shtab.cmd(command)  # pyright: ignore[reportAttributeAccessIssue] - shtab's own
+            elif action.metavar in _FILES:
                 action.complete = shtab.FILE  # pyright: ignore[reportAttributeAccessIssue] - shtab's own attribute
     print(shtab.complete(parser, arguments.shell))
     return 0

@@ -30,6 +30,8 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "inspect": ("inspect.command", "show a session as a page: its turns, its context, its compactions"),
     "wire": ("wire", "show what the editor and the agent said to each other, as recorded"),
     "hooks": ("hooks", "show the hooks of this directory, or try them"),
+    "models": ("models", "list the models with window and price, and which key is missing"),
+    "config": ("models", "show every setting and where it was set", "add_config_arguments", "run_config"),
     "login": ("login", "store a provider's key, after trying it"),
     "logout": ("login", "forget stored keys", "add_logout_arguments", "run_logout"),
     "trust": ("trust", "allow the hooks and recipes of a project to run"),

@@ -49,7 +49,7 @@ ALIASES: Mapping[str, str] = {
 """Other agents' names of commands that are here as well; `chat` takes them."""
 
 _KEYS = "Run `acp-agent login` in another terminal; the next prompt uses the key."
-_SETTINGS = "Settings are in config.yaml: see `acp-agent help configuration`."
+_SETTINGS = "`acp-agent config` shows the settings; `acp-agent help configuration` lists them."
 _PERMISSIONS = "`/mode` shows the modes; `acp-agent permissions` lists and revokes what you have allowed for good."
 _FORK = "`acp-agent sessions fork ID` begins a new session from a point of this one."
 _DIRECTORY = (

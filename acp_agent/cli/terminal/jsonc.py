@@ -73,7 +73,7 @@ def _expected(before: JsonValue, path: Sequence[str], value: JsonValue) -> JsonV
 
 def _edited(text: str, path: Sequence[str], value: JsonValue) -> str:
     unit, newline = _layout(text)
-    place = next(match.end() - 1 for match in _tokens(text, 0))  # of the root's brace
+    place = next(match.start() for match in _tokens(text, 0))  # of the outermost object
     end = len(text)
     for depth, key in enumerate(path):
         found = [member for member in _members(text, place) if member.key == key]

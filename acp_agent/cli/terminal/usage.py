@@ -35,6 +35,11 @@ _USAGE: Mapping[str, tuple[str, str]] = {
     "hooks": ("Show which hooks this directory has, or what they want of a sample.", "acp-agent hooks list"),
     "hooks list": ("", "acp-agent hooks list"),
     "hooks test": ("", 'acp-agent hooks test before_tool_call --tool shell --input \'{"command": "git push"}\''),
+    "models": ("", "acp-agent models"),
+    "config": (
+        "Show every setting with its value, and the file and line or variable that set it.",
+        "acp-agent config",
+    ),
     "login": (
         "Store a provider's key in the system's keyring, or in a file that only you can read.",
         "pass show anthropic | acp-agent login anthropic",

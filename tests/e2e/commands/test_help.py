@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import subprocess
@@ -46,16 +47,30 @@ async def test_a_page_of_the_documentation_is_printed_as_it_is_where_stdout_is_n
 
 async def test_at_a_terminal_a_page_is_rendered(tmp_path: Path) -> None:
     async with at_a_terminal(tmp_path, "help", "doctor", env={"TERM": "xterm"}) as person:
-        await person.until("key that is set here can be missing there.")
+        await person.until("Is all well?")  # a long page goes through the pager
+        person.type("G")
+        await person.until("(END)")
+        person.type("q")
         assert await person.ended() == 0
     assert "Is all well?" in person.shown
     assert "# Is all well?" not in person.shown
 
 
-async def test_without_a_topic_every_page_is_listed_with_its_first_line(tmp_path: Path) -> None:
+async def test_without_a_topic_every_page_is_listed_once_in_groups_with_its_first_line(tmp_path: Path) -> None:
     ran = await call_command(tmp_path, "help")
-    listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in ran.out.splitlines()}
+    rows = [line for line in ran.out.splitlines() if line.startswith("  ")]
+    listed = {row.split()[0]: row.split(maxsplit=1)[1] for row in rows}
+    assert len(rows) == len(listed)
     assert listed == {page.stem: page.read_text().splitlines()[0][2:] for page in DOCS.glob("*.md")}
+    assert ran.out.startswith("Begin:\n  start ")
+    assert "`acp-agent help start`" in ran.err
+
+
+async def test_a_short_page_and_a_terminal_without_a_pager_get_the_page_as_it_is(tmp_path: Path) -> None:
+    for env in ({"PAGER": "cat"}, {"PAGER": "no-such-pager"}, {"PAGER": "'"}):
+        async with at_a_terminal(tmp_path, "help", "doctor", env={"TERM": "xterm", **env}) as person:
+            await person.until("key that is set here can be missing there.")
+            assert await person.ended() == 0
 
 
 async def test_a_sub_command_that_has_no_page_shows_its_options(tmp_path: Path) -> None:
@@ -80,6 +95,16 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+LISTING = """#!/bin/sh
+case $1 in
+sessions) printf 'sess_abc  2026-01-01 10:00  /x  One\\nsess_def  2026-01-01 10:00  /x  Two\\n' ;;
+recipe) printf 'builtin  commit  Commit\\n         /commit.md\\n' ;;
+models) printf 'openai: the key\\n  ▸ openai/gpt-6.2-sol  1 token\\n    openai/other  2\\n' ;;
+esac
+"""
+"""The program in place of the agent; its rows are like those of the agent."""
+
+
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
@@ -88,6 +113,14 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["setup", "ze"], "zed"),
         (["recipe", "sh"], "show"),
         (["recipe", "check", "not"], "notes.md"),
+        (["help", "comp-x"], ""),
+        (["help", "compactio"], "compaction"),
+        (["run", "-c", "sess_a"], "sess_abc"),
+        (["sessions", "rm", "sess_d"], "sess_def"),
+        (["inspect", "sess_d"], "sess_def"),
+        (["run", "--recipe", "comm"], "commit"),
+        (["recipe", "show", "comm"], "commit"),
+        (["chat", "--model", "openai/gpt-6"], "openai/gpt-6.2-sol"),
     ],
     ids=" ".join,
 )
@@ -95,11 +128,15 @@ async def test_bash_completes_commands_options_choices_and_files(
     tmp_path: Path, words: list[str], completed: str
 ) -> None:
     (tmp_path / "notes.md").touch()
+    program = tmp_path / "acp-agent"
+    program.write_text(LISTING)
+    program.chmod(0o755)
     script = tmp_path / "script"
     script.write_text((await call_command(tmp_path, "completion", "bash")).out)
     command = ["bash", "--norc", "-c", COMPLETE, "bash", str(script), "acp-agent", *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30)
-    assert done.stdout.split() == [completed]
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.split() == completed.split()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
