@@ -1,6 +1,6 @@
 """Other ways to choose lines of a conversation, as yardsticks for excerpts: a sketch, TextRank, KL-sum, and the newest.
 
-Each takes the entries of a conversation and the tokens of the text that it returns.
+Each orders the lines of a conversation by how much it wants them. The first lines that fit are taken.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Line:
     text: str
 
 
+Order = Callable[[Sequence[Line]], Iterable[int]]
 Chooser = Callable[[Sequence[Entry], int], str]
 
 
@@ -67,7 +68,7 @@ def rendered(lines: Iterable[Line]) -> str:
     )
 
 
-def _within(lines: Sequence[Line], order: Iterable[int], max_tokens: int) -> str:
+def within(lines: Sequence[Line], order: Iterable[int], max_tokens: int) -> str:
     """Return the first lines of an order that fit, in the order of the conversation."""
     room = max_tokens * CHARACTERS_PER_TOKEN
     chosen: set[int] = set()
@@ -81,15 +82,13 @@ def _within(lines: Sequence[Line], order: Iterable[int], max_tokens: int) -> str
     return rendered(lines[at] for at in sorted(chosen))
 
 
-def newest(entries: Sequence[Entry], max_tokens: int) -> str:
-    """Choose the newest lines."""
-    lines = lines_of(entries)
-    return _within(lines, range(len(lines) - 1, -1, -1), max_tokens)
+def newest(lines: Sequence[Line]) -> Iterable[int]:
+    """Order lines from the newest on."""
+    return range(len(lines) - 1, -1, -1)
 
 
-def sketch(entries: Sequence[Entry], max_tokens: int) -> str:
-    """Choose lines by the facts and rare words that no chosen line has, per character (budgeted maximum coverage)."""
-    lines = lines_of(entries)
+def sketch(lines: Sequence[Line]) -> Iterable[int]:
+    """Order lines by the facts and rare words that no chosen line has, per character (budgeted maximum coverage)."""
     terms = [_terms(line.text) for line in lines]
     spread = Counter(term for found in terms for term in found)
     mentions: dict[str, float] = defaultdict(float)
@@ -108,7 +107,7 @@ def sketch(entries: Sequence[Entry], max_tokens: int) -> str:
         else:
             recent = 0.35 + 0.65 * last[term] / max(1, len(lines))
             weights[term] = math.log(1 + mentions[term]) * recent * (0.35 if shown_only[term] else 1)
-    return _within(lines, _by_coverage(lines, terms, weights), max_tokens)
+    return _by_coverage(lines, terms, weights)
 
 
 def _by_coverage(lines: Sequence[Line], terms: Sequence[set[str]], weights: Mapping[str, float]) -> Iterable[int]:
@@ -139,9 +138,8 @@ def _content(text: str) -> list[str]:
     return [word for word in map(str.lower, _ANY_WORD.findall(text)) if word not in _COMMON]
 
 
-def textrank(entries: Sequence[Entry], max_tokens: int) -> str:
-    """Choose the lines that the most other lines resemble (Mihalcea and Tarau 2004)."""
-    lines = lines_of(entries)
+def textrank(lines: Sequence[Line]) -> Iterable[int]:
+    """Order lines by how much other lines resemble them (Mihalcea and Tarau 2004)."""
     words = [set(_content(line.text)) for line in lines]
     holders: dict[str, list[int]] = defaultdict(list)
     for at, found in enumerate(words):
@@ -167,12 +165,11 @@ def textrank(entries: Sequence[Entry], max_tokens: int) -> str:
             0.15 + 0.85 * sum(weight / total[other] * ranks[other] for other, weight in found.items())
             for found in similar
         ]
-    return _within(lines, sorted(range(len(lines)), key=lambda at: -ranks[at]), max_tokens)
+    return sorted(range(len(lines)), key=lambda at: -ranks[at])
 
 
-def klsum(entries: Sequence[Entry], max_tokens: int) -> str:
-    """Choose lines so that their words are distributed as all words are (Haghighi and Vanderwende 2009)."""
-    lines = lines_of(entries)
+def klsum(lines: Sequence[Line]) -> Iterable[int]:
+    """Order lines so that their words are distributed as all words are (Haghighi and Vanderwende 2009)."""
     words = [Counter(_content(line.text)) for line in lines]
     whole = sum(words, Counter[str]())
     total = whole.total() or 1
@@ -188,7 +185,7 @@ def klsum(entries: Sequence[Entry], max_tokens: int) -> str:
             continue
         chosen += words[at]
         order.append(at)
-    return _within(lines, order, max_tokens)
+    return order
 
 
 def _kl_gain(found: Counter[str], chosen: Counter[str], size: int, whole: Counter[str], total: int) -> float:
@@ -200,4 +197,16 @@ def _kl_gain(found: Counter[str], chosen: Counter[str], size: int, whole: Counte
     return gain / found.total()
 
 
-CHOOSERS: Mapping[str, Chooser] = {"newest": newest, "sketch": sketch, "textrank": textrank, "klsum": klsum}
+ORDERS: Mapping[str, Order] = {"newest": newest, "sketch": sketch, "textrank": textrank, "klsum": klsum}
+
+
+def _chosen_by(order: Order) -> Chooser:
+    def choose(entries: Sequence[Entry], max_tokens: int) -> str:
+        lines = lines_of(entries)
+        return within(lines, order(lines), max_tokens)
+
+    return choose
+
+
+CHOOSERS: Mapping[str, Chooser] = {name: _chosen_by(order) for name, order in ORDERS.items()}
+"""Each method as a function of the entries and the tokens of the text that it returns."""

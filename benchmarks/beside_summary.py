@@ -23,7 +23,7 @@ from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.evaluation.facts import text_of
 from acp_agent.compaction.evaluation.recordings import read_recording, state_at
 from acp_agent.compaction.layers import fill, planned_cut
-from benchmarks.baselines import newest
+from benchmarks.baselines import CHOOSERS
 from benchmarks.excerpts_measure import (
     Case,
     _written,  # pyright: ignore[reportPrivateUsage]
@@ -94,7 +94,7 @@ METHODS: Mapping[str, Callable[[Summarised, float], str]] = {
     "summary alone": lambda session, _: session.summary,
     "summary, and the newest lines": lambda session, size: (
         session.summary
-        + newest(session.case.state.entries, max(0, session.room(size) - estimate_text(session.summary)))
+        + CHOOSERS["newest"](session.case.state.entries, max(0, session.room(size) - estimate_text(session.summary)))
     ),
     "excerpts alone": without,
     "summary and excerpts": beside,
