@@ -194,13 +194,12 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "(as it is)": {},
     "words, facts alone": {"excerpts.selection.WORD_WEIGHT": 0},
     "what is said before what is shown": {
-        "excerpts.selection.OUTPUT_FACT_WEIGHT": 1,
-        "excerpts.selection.OUTPUT_WORD_WEIGHT": 0.3,
+        "excerpts.selection.SHOWN_MENTION": 3.0,
+        "excerpts.selection.USER_MENTION": 3.0,
+        "excerpts.selection.UNSPOKEN_SHARE": 1.0,
     },
-    "any weight for what is shown": {
-        "excerpts.selection.OUTPUT_FACT_WEIGHT": 0,
-        "excerpts.selection.OUTPUT_WORD_WEIGHT": 0,
-    },
+    "less for what only results have": {"excerpts.selection.UNSPOKEN_SHARE": 1.0},
+    "less for what the user mentioned": {"excerpts.selection.USER_MENTION": 3.0},
     "recency": {"excerpts.selection.HALVED_AFTER": 10**9},
     "a second and third line of a fact": {"excerpts.selection.REPEAT_SHARES": (1,)},
     "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},
@@ -216,7 +215,6 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "the newest messages": {"layers.TAIL_SHARE": 0},
     "the user's words": {"layers.words_of": _nothing},
     "the index of names": {"excerpts.selection.NAMES_SHARE": 0},
-    "the user's lines before others": {"excerpts.selection.USER_BONUS": 1},
     "at most three quarters of what leaves": {"layers.REPLACED_SHARE": 1},
     "at least 250 tokens of the user's words": {"layers.LEAST_QUOTED": 0},
 }

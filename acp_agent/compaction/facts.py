@@ -8,7 +8,7 @@ run is classified only once. This takes linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -48,6 +48,11 @@ _SHORTEST_NAME = 3
 _LONGEST_ABBREVIATION = 3  # "e.g", "i.e", "z.B"
 LONGEST_UNIT = 240
 """Maximum length of a line in characters. A longer line is split at the end of a sentence, or at white space."""
+
+_FACTS_A_LINE = 0.15
+"""Facts for each line below which a conversation names little. Sessions of coding agents have 0.5 to 2."""
+_SAMPLED, _SAMPLED_CHARACTERS = 60, 400
+"""Most entries that are looked at for this, and first characters of each passage in them."""
 
 _SENTENCE_END = re.compile(r"[.!?;][\"')\]]*\s+|[。！？]\s*")
 
@@ -168,6 +173,20 @@ def units(text: str) -> Iterator[str]:
             if piece := line[start:end].strip():
                 yield piece
             start = end
+
+
+def names_little(entries: Sequence[Entry]) -> bool:
+    """Return whether few lines of a conversation name anything, as in one that is not about code.
+
+    A sample is enough for this: some entries at equal distances, and the beginning of each passage in them.
+    """
+    lines = facts = 0
+    for entry in entries[:: -(-len(entries) // _SAMPLED) or 1]:
+        for _, text in passages(entry):
+            for line in units(text[:_SAMPLED_CHARACTERS]):
+                lines += 1
+                facts += sum(len(facts_of_run(run)) for run in RUNS.findall(line))
+    return facts < lines * _FACTS_A_LINE
 
 
 def _end_of_piece(line: str, start: int) -> int:

@@ -31,7 +31,7 @@ from acp_agent.compaction.excerpts.inventory import read_inventory, render_inven
 from acp_agent.compaction.excerpts.quotes import render_quotes, said_by_user
 from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.compaction.excerpts.words import words_of
-from acp_agent.compaction.facts import passages
+from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.messages import CompactedBlock, Entry, Message, Text, UserPart
@@ -39,10 +39,10 @@ from acp_agent.conversation.swaps import Quote
 from acp_agent.errors import CompactionError, NoRoomError
 from acp_agent.frozen import frozen
 
-TAIL_SHARE = 0.25
+TAIL_SHARE, PROSE_TAIL_SHARE = 0.2, 0.05
 WORDS_SHARE, PROSE_WORDS_SHARE = 0.2, 0.05
-"""Share of the size for the user's text. The smaller share is for conversations without code: in those the user writes
-half of the text, and the newest of it is no more valuable than the rest."""
+"""Shares of the size for the newest messages and for the user's text. The smaller shares are for conversations without
+code: in those the user writes half of the text, and the newest of it is no more valuable than the rest."""
 INVENTORY_SHARE = 0.1
 REPLACED_SHARE = 0.75
 """Maximum share of the replaced tokens that the layers may take, so that a short conversation also gets shorter."""
@@ -109,11 +109,12 @@ def planned_cut(
     def estimate(message: Message) -> int:
         return 0 if id(message) in exempt else estimate_message(message)
 
-    tail = int(size * TAIL_SHARE) if tail is None else min(tail, size)
+    if tail is None:
+        tail = int(size * (PROSE_TAIL_SHARE if names_little(state.originals) else TAIL_SHARE))
     return plan_cut(
         state.entries,
         state.turn_from,
-        tail,
+        min(tail, size),
         leave_tail=leave_tail,
         keep_reasoning=keep_reasoning,
         estimate=estimate,
@@ -147,8 +148,8 @@ def fill(
     available = min(size - _tokens_kept(state, cut, body, exempt_seqs), int(replaced * REPLACED_SHARE))
     available -= MESSAGE_TOKENS + _tokens(summary_parts)
     index = index or ExcerptIndex.of(state.originals)
-    share = PROSE_WORDS_SHARE if size and index.is_prose else WORDS_SHARE
-    wanted = int(size * share)
+    prose = names_little(state.originals)
+    wanted = int(size * (PROSE_WORDS_SHARE if prose else WORDS_SHARE))
     quotations, quoted, outdated = _quote(state, removed, wanted, available, min(LEAST_QUOTED, replaced // 4))
     available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall, alone=alone)))
     if available <= 0:
@@ -163,6 +164,7 @@ def fill(
         verbatim=[*quotations, *(text for entry in (*kept, *exempt) for _, text in passages(entry))],
         condensed=[inventory_text, *(part.text for part in summary_parts if isinstance(part, Text))],
         excluded={command for command, seq, _ in inventory.commands if f"[#{seq}] {command}" in inventory_text},
+        prose=prose,
     )
     return Layers((*quoted, *summary_parts, *frame_excerpts(inventory_text, excerpts, recall=recall, alone=alone)))
 

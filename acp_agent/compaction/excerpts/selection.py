@@ -8,6 +8,7 @@ until the tokens are used up; values are recomputed lazily (Minoux 1978). Facts 
 from __future__ import annotations
 
 import heapq
+import math
 import re
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Sequence
@@ -16,30 +17,27 @@ from itertools import compress, groupby
 from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
-from acp_agent.compaction.facts import RUNS, USER, Speaker, facts_of_run, passages, units
+from acp_agent.compaction.facts import RUNS, USER, Speaker, facts_of_run, key_of, passages, units
 from acp_agent.conversation.messages import Entry
 
 UNIT_OVERHEAD = 15
 """Characters added to the length of a line, since many short lines convey less than a few long ones."""
-WORD_WEIGHT = 0.4
-"""Weight of a plain word of the user or the model, relative to a fact of theirs."""
-OUTPUT_FACT_WEIGHT, OUTPUT_WORD_WEIGHT = 0.25, 0.1
-"""Weights of terms that occur only in results and files. The model repeats one in fifty such facts, and one in five of
-those that the user or the model wrote once."""
+MODEL_MENTION, USER_MENTION, SHOWN_MENTION = 3.0, 0.5, 0.4
+"""Weights of a mention by the model, by the user, and in a result or a file. The model writes a third of the names
+again that it wrote once, but only one in twenty of those that stand only in results or in what the user pasted."""
+UNSPOKEN_SHARE = 0.35
+"""Factor on the weight of a term that neither the user nor the model mentioned."""
+WORD_WEIGHT = 0.6
+"""Weight of a plain word, relative to a fact with the same mentions."""
 MOST_ENTRIES = 3
 """Entries above which a plain word is worth nothing; facts outweigh words that stand everywhere."""
-HALVED_AFTER = 60
-"""Messages after which a fact that is not mentioned again has half of its weight."""
+HALVED_AFTER = 30
+"""Entries after which a term that is not mentioned again has half of its weight."""
 REPEAT_SHARES = (1.0, 0.25, 0.25)
 """Shares of a term's weight in the first, second and third line with it; each has other words around it."""
-USER_BONUS = 1.2
-"""Factor on the value of a line of the user."""
-NEIGHBOUR_BONUS = 2.2
+NEIGHBOUR_BONUS = 1.8
 """Factor on the value of a line next to a chosen one in the same passage."""
-
-PROSE_FACTS = 0.15
-"""Facts for each line below which a conversation is prose. Sessions of coding agents have 0.5 to 2."""
-NAMES_SHARE = 0.2
+NAMES_SHARE = 0.25
 """Share of the tokens for an index of names that no chosen line contains."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
@@ -67,15 +65,24 @@ class _Term:
     last_entry: int = 0  # number of the last entry that contains it, from 1
     last_seq: int = 0
     count: int = 0
-    spoken: bool = False  # whether the user or the model wrote it
+    by_user: int = 0  # lines, as those below
+    by_model: int = 0
+    shown: int = 0
 
-    def weight(self, entries: int) -> float:
-        """Return the weight in a conversation of so many entries."""
-        if self.is_fact:
-            return (1.0 if self.spoken else OUTPUT_FACT_WEIGHT) / (1 + (entries - self.last_entry) / HALVED_AFTER)
-        if self.count > MOST_ENTRIES:
+    def weight(self, entries: int, prose: bool) -> float:
+        """Return the weight in a conversation of so many entries.
+
+        :param prose: whether few lines name anything. User and model are two people in conversation then, and what is
+            old comes up as often as what is new.
+        """
+        if not self.is_fact and self.count > MOST_ENTRIES:
             return 0.0
-        return WORD_WEIGHT if self.spoken else OUTPUT_WORD_WEIGHT
+        user, halved_after = (MODEL_MENTION, math.inf) if prose else (USER_MENTION, HALVED_AFTER)
+        mentions = MODEL_MENTION * self.by_model + user * self.by_user + SHOWN_MENTION * self.shown
+        weight = math.log1p(mentions) / (1 + (entries - self.last_entry) / halved_after)
+        if not self.by_model and not self.by_user:
+            weight *= UNSPOKEN_SHARE
+        return weight if self.is_fact else weight * WORD_WEIGHT
 
 
 class ExcerptIndex:
@@ -89,7 +96,6 @@ class ExcerptIndex:
         self.units: list[_Unit] = []
         self.terms: list[_Term] = []
         self.entries = 0
-        self._facts = 0  # mentions
         self._added: deque[Entry] = deque()
         self._terms_of_runs: dict[str, tuple[int, ...]] = {}
         self._ids: dict[str, int] = {}
@@ -114,12 +120,6 @@ class ExcerptIndex:
             while self._added:
                 self._index(self._added.popleft())
 
-    @property
-    def is_prose(self) -> bool:
-        """Return whether few lines name anything, as in a conversation that is not about code."""
-        self.complete()
-        return self._facts < len(self.units) * PROSE_FACTS
-
     def _index(self, entry: Entry) -> None:
         self.entries += 1
         for speaker, text in passages(entry):
@@ -129,8 +129,12 @@ class ExcerptIndex:
                 self.units.append(_Unit(entry.seq, self._passages, speaker, line, terms))
                 for number in terms:
                     term = self.terms[number]
-                    self._facts += term.is_fact
-                    term.spoken |= speaker.is_participant
+                    if speaker is USER:
+                        term.by_user += 1
+                    elif speaker.is_participant:
+                        term.by_model += 1
+                    else:
+                        term.shown += 1
                     term.last_entry = self.entries
                     if term.last_seq != entry.seq:
                         term.count += 1
@@ -151,8 +155,10 @@ class ExcerptIndex:
 
     def _read(self, run: str) -> tuple[int, ...]:
         facts = [key for key, *_ in facts_of_run(run)]
-        names = facts or [f" {word.lower()}" for word in _WORD.findall(run)]  # the space tells words from facts
-        return tuple(self._id(name, bool(facts)) for name in names)
+        if facts and facts[0] == key_of(run):
+            del facts[1:]  # the names inside a path go with it
+        words = (f" {word.lower()}" for word in _WORD.findall(run))  # the space tells words from facts
+        return (*(self._id(name, True) for name in facts), *(self._id(word, False) for word in words))
 
     def _id(self, name: str, is_fact: bool) -> int:
         if name not in self._ids:
@@ -169,6 +175,7 @@ def excerpts_of(
     verbatim: Collection[str] = (),
     condensed: Iterable[str] = (),
     excluded: Iterable[str] = (),
+    prose: bool = False,
 ) -> str:
     """Return the most valuable lines as the model reads them, in the order of the conversation.
 
@@ -178,10 +185,11 @@ def excerpts_of(
         not selected.
     :param condensed: other texts of the new context, such as a summary; a term in them still lacks the words around it.
     :param excluded: other lines that are not selected.
+    :param prose: whether the conversation names little; see `names_little`.
     """
     index.complete()
     with index.lock:
-        selection = _Selection(index, max_tokens * CHARACTERS_PER_TOKEN)
+        selection = _Selection(index, max_tokens * CHARACTERS_PER_TOKEN, prose)
         for term in index.known_terms(condensed):
             selection.coverage[term] = 1
         for term in index.known_terms(verbatim):
@@ -205,12 +213,12 @@ class _Selection:
     :ivar coverage: in how many lines of the new context each term occurs.
     """
 
-    def __init__(self, index: ExcerptIndex, characters: int) -> None:
+    def __init__(self, index: ExcerptIndex, characters: int, prose: bool) -> None:
         self.index = index
         self.limit = self.characters = characters
         self.coverage = [0] * len(index.terms)
         self.chosen = bytearray(len(index.units) + 2)  # flags; the two behind the last unit stay 0
-        self.weights = [term.weight(index.entries) for term in index.terms]
+        self.weights = [term.weight(index.entries, prose) for term in index.terms]
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
@@ -321,8 +329,6 @@ class _Selection:
         chosen = self.chosen
         if (chosen[number - 1] or chosen[number + 1]) and self._has_chosen_neighbour(number):
             value *= NEIGHBOUR_BONUS
-        if unit.speaker is USER:
-            value *= USER_BONUS
         return value / (self._cost(number) + UNIT_OVERHEAD)
 
     def _has_chosen_neighbour(self, number: int) -> bool:

@@ -57,7 +57,7 @@ async def test_pins_that_a_smaller_window_cannot_hold_are_named_with_the_cure_an
     def answer(body: Mapping[str, Any]) -> Reply:
         return Reply(SUMMARY) if is_summary_request(body) else Reply(PROSE, usage=Usage(12_600, 500))
 
-    texts = [f"Keep {number}: " + "the text is long. " * (1_900 if number == pins else 20) for number in (1, 2)[:pins]]
+    texts = [f"Keep {number}: " + "the text is long. " * (2_100 if number == pins else 20) for number in (1, 2)[:pins]]
     options: dict[str, Any] = {"script": answer, "editor": ZED_BETA, "config": {"compaction": {"prepare": False}}}
     async with stage(tmp_path, env={"ACP_AGENT_CONTEXT_WINDOW": "200000"}, **options) as it:
         for text in texts:

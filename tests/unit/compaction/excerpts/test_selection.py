@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.excerpts.selection import NAMES, ExcerptIndex, excerpts_of
-from acp_agent.compaction.facts import passages
+from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -267,3 +267,42 @@ def test_every_listed_name_stands_in_its_entry(conversation: tuple[Entry, ...], 
     assert estimate_text(text) <= room
     for seq, name in named(text):
         assert any(name in passage for _, passage in passages(conversation[seq - 1]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The colour is turquoise.", "The pattern is checkered."),
+        ("The cause is alpha_beta.", "The cause is gamma_delta."),
+    ],
+)
+def test_a_word_or_name_of_long_ago_gives_way_to_one_of_the_newest_entries(old: str, new: str) -> None:
+    between = [answer("Well.") for _ in range(200)]
+    text = excerpts_of(ExcerptIndex.of(entries(answer(old), *between, answer(new))), 16)
+    assert new in text
+    assert old not in text
+
+
+def test_names_that_only_the_user_pasted_give_way_to_those_that_the_model_wrote() -> None:
+    pasted = user("\n".join(f"zq{n}_{n}" for n in range(50)))
+    text = excerpts_of(ExcerptIndex.of(entries(answer("The culprit is cart_total."), pasted)), 20)
+    assert "The culprit is cart_total." in text
+
+
+def test_in_conversation_the_old_words_of_both_speakers_count_as_much_as_new_ones() -> None:
+    talk = entries(
+        user("Grandmother collects porcelain elephants."),
+        *(answer("That is fine.") for _ in range(200)),
+        answer("So we may see it rain on us, with thunder."),
+    )
+    index = ExcerptIndex.of(talk)
+    assert names_little(talk)
+    assert "porcelain" in excerpts_of(index, 20, prose=True)
+    assert "porcelain" not in excerpts_of(index, 20)
+
+
+def test_a_conversation_about_code_is_told_from_one_about_no_code() -> None:
+    assert not names_little(LONG)
+    assert not names_little(MODULES)
+    assert names_little(entries(*(answer("I like the sea and/or the hills, e.g. in May.") for _ in range(300))))
+    assert not names_little(())
