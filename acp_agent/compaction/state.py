@@ -171,7 +171,8 @@ class CompactionPolicy:
 
     :ivar prompt: the rendered text of the recipe.
     :ivar size: maximum size of the new context, not counting system prompt, tools and the running prompt.
-    :ivar tail: how much of this size the newest, unchanged messages may take; by default a quarter.
+    :ivar tail: how much of this size the newest, unchanged messages may take; by default a fifth, or less in a
+        conversation without code.
     :ivar summary: how much of this size the summary may take.
     :ivar sections: headings that a summary must have.
     :ivar by_hand: whether the user asked for it, so that a failure is reported and no other strategy is tried.

@@ -101,7 +101,7 @@ class SwapContextHandler(Handler):
         Tokens | None,
         Field(
             description="how many tokens of the newest messages stay word for word, within `size` of "
-            "[compaction](#compaction); left out: two fifths of it at most. `0`: nothing"
+            "[compaction](#compaction); by default a fifth of it at most. `0`: nothing"
         ),
     ] = None
 
