@@ -209,7 +209,7 @@ class Ranking:
     def _having_parts(self, split: Iterable[str]) -> Collection[int]:
         """Return the messages that may contain all of these tokens as parts of their words, by the index."""
         found: Collection[int] = range(1, len(self._entries) + 1)
-        # Each piece costs a scan of all words, so start with the rarest and stop once few enough messages remain.
+        # Each piece costs a look through all words, so start with the rarest and stop once few enough messages remain.
         for piece in sorted(_pieces(split), key=lambda piece: len(self._rows_of(piece))):
             rows = self._rows_of_part(piece)
             if rows is not None:

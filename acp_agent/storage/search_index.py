@@ -13,12 +13,13 @@ of all words serves to find parts of words.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -38,7 +39,7 @@ from acp_agent.storage.texts import (
 
 _log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Version of the index format (`PRAGMA user_version`). An index of another version is deleted and rebuilt."""
 _BATCH_EVENTS = 2000
 _BATCH_CHARACTERS = 1 << 20
@@ -46,6 +47,8 @@ _BUSY_SECONDS = 0.05
 _MOST_WORDS = 500
 """How many words containing a given part are looked up at most."""
 
+# `words` tells which words are new. `word_lists` has every word once, in a few long texts with a line end around each
+# word: a part is found in these twenty times as fast as in single rows.
 # `id` counts the messages, so that the ids of neighbours differ by one. `covered` has one row: the last indexed entry
 # and its digest. The digest shows whether the log is still the same: a backup of the store may have been restored.
 _SCHEMA = (
@@ -54,6 +57,7 @@ _SCHEMA = (
     USING fts5 (words, content = '', detail = none, columnsize = 0, tokenize = 'porter ascii')
     """,
     "CREATE TABLE words (word TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
+    "CREATE TABLE word_lists (words TEXT NOT NULL) STRICT",
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, seq INTEGER NOT NULL, length INTEGER NOT NULL) STRICT",
     "CREATE TABLE covered (session_id TEXT NOT NULL, seq INTEGER NOT NULL, digest TEXT NOT NULL) STRICT",
     f"PRAGMA user_version = {FORMAT}",
@@ -68,6 +72,7 @@ _LAST_ANSWER = """
     ORDER BY seq DESC LIMIT 1
 """
 _ENTRY = "SELECT at, data FROM events WHERE session = ? AND seq = ?"
+_ADD_WORDS = "INSERT OR IGNORE INTO words SELECT value FROM json_each(?) WHERE true RETURNING word"
 _LIVE = "SELECT id FROM sessions WHERE deleted_at IS NULL"
 
 
@@ -170,6 +175,7 @@ class SearchIndex:
 
     def __init__(self, index: sqlite3.Connection) -> None:
         self._index = index
+        self._lists: list[str] | None = None
 
     def entries(self) -> list[tuple[int, int]]:
         """Return the sequence number and the length in characters of each message; the first message is number 1."""
@@ -186,9 +192,7 @@ class SearchIndex:
     def having_part(self, part: str) -> frozenset[int] | None:
         """Return the numbers of the messages with an indexed word that contains `part`; None if there are too many such
         words to look up."""
-        query = "SELECT word FROM words WHERE instr(word, ?) LIMIT ?"
-        rows = self._index.execute(query, (part, _MOST_WORDS))
-        words = [word for (word,) in rows]
+        words = list(islice(self._words_with(part), _MOST_WORDS))
         if len(words) == _MOST_WORDS:
             return None
         return self._matching(" OR ".join(f'"{word}"' for word in words)) if words else frozenset()
@@ -196,6 +200,16 @@ class SearchIndex:
     def cut(self) -> frozenset[int]:
         """Return the numbers of the messages with a word that is too long to be indexed whole."""
         return self._matching(f'"{CUT_WORD}"')
+
+    def _words_with(self, part: str) -> Iterator[str]:
+        if self._lists is None:
+            self._lists = [words for (words,) in self._index.execute("SELECT words FROM word_lists")]
+        for words in self._lists:
+            at = words.find(part)
+            while at >= 0:
+                end = words.index("\n", at)
+                yield words[words.rindex("\n", 0, at) + 1 : end]
+                at = words.find(part, end)
 
     def _matching(self, expression: str) -> frozenset[int]:
         rows = self._index.execute("SELECT rowid FROM postings WHERE postings MATCH ?", (expression,))
@@ -349,7 +363,9 @@ def _write(index: sqlite3.Connection, before: _Covered | None, batch: _Batch) ->
             "INSERT INTO postings (rowid, words) VALUES (?, ?)",
             ((number, " ".join(message.words)) for number, message in numbered),
         )
-        index.executemany("INSERT OR IGNORE INTO words VALUES (?)", ((word,) for word in _listed(batch.messages)))
+        words = json.dumps(list(_listed(batch.messages)))
+        if new := index.execute(_ADD_WORDS, (words,)).fetchall():
+            index.execute("INSERT INTO word_lists VALUES (?)", ("".join(["\n", *(f"{word}\n" for (word,) in new)]),))
         covered = batch.covered
         index.execute("DELETE FROM covered")
         index.execute("INSERT INTO covered VALUES (?, ?, ?)", (covered.session_id, covered.seq, covered.digest))

@@ -208,7 +208,7 @@ def _without_postings(file: Path) -> None:
 
 def _without_words(file: Path) -> None:
     with closing(sqlite3.connect(file)) as index, index:
-        index.execute("DROP TABLE words")
+        index.execute("DROP TABLE word_lists")
 
 
 def _of_another_format(file: Path) -> None:
