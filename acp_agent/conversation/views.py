@@ -34,11 +34,16 @@ class Location:
 
 @frozen
 class Diff:
-    """A change of one file, or of a part of a large file. `old_text` is None for a new file."""
+    """A change of one file, or of a part of it if the file is large.
+
+    :ivar old_text: None for a new file.
+    :ivar cut: whether the texts are only the beginning of the change.
+    """
 
     path: str
     old_text: str | None
     new_text: str
+    cut: bool = False
 
 
 @frozen

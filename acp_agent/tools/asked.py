@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from acp_agent.conversation.markdown import fenced
 from acp_agent.conversation.messages import JsonObject, JsonValue
-from acp_agent.conversation.views import Diff
 from acp_agent.frozen import frozen
+from acp_agent.tools.matching.hunks import added_in, change_counts, hunks
 from acp_agent.tools.text import counted, title_line
 from acp_agent.tools.tool import Fact, PreparedCall
 from acp_agent.visible import code_point, hidden_in, visible
@@ -26,6 +26,8 @@ _INLINE = 200
 _END = 80
 """How many characters from the end of a long text are quoted before the text."""
 _LONG_LINES = 10
+_MOST_NAMED = 12
+"""How many different characters that do not show are named."""
 _MARKUP = frozenset("`*[]<>\\&~|$")
 _PADDING = (" " * 20, "\t" * 5, "\n" * 4)
 """White space long enough to push the rest of a text out of sight."""
@@ -78,7 +80,7 @@ def question_of(prepared: PreparedCall, arguments: JsonObject, covers: str = "")
     :param covers: what "always allow" covers; empty if the option's name already says so.
     """
     facts = [*prepared.facts] or [*_places(prepared), *_arguments(arguments)]
-    facts += (fact for diff in prepared.view.diffs for fact in _about(diff, arguments))
+    facts += _about_changes(prepared)
     if covers:
         facts.append(Fact("“Always allow” covers", covers))
     title = prepared.asked_title or title_line(prepared.view.title, 200)
@@ -114,7 +116,9 @@ def _shown(fact: Fact) -> Fact:
     text = visible(fact.text)
     if len(text) > MOST_SHOWN:
         half = MOST_SHOWN // 2
-        text = f"{text[:half]}\n[… {len(text) - MOST_SHOWN:,} characters left out …]\n{text[-half:]}"
+        lines = text.count("\n", half, len(text) - half)
+        left_out = f"{len(text) - MOST_SHOWN:,} characters, {counted(lines, 'line')}"
+        text = f"{text[:half]}\n[… {left_out} left out: `acp-agent inspect` shows the whole call …]\n{text[-half:]}"
     note = visible(fact.note) or _measure(text)
     return Fact(visible(fact.label), text, note)
 
@@ -157,19 +161,18 @@ def _arguments(arguments: JsonObject) -> Iterator[Fact]:
         yield arguments_fact(left)
 
 
-def _about(diff: Diff, arguments: JsonObject) -> Iterator[Fact]:
-    """Yield what the diff of a file does not show: invisible characters, and text that the diff omits."""
-    new = Counter(hidden_in(diff.new_text)) - Counter(hidden_in(diff.old_text or ""))
-    new.pop("\r", None)
-    if new:
-        told = ", ".join(f"{code_point(each)} ×{times}" for each, times in new.most_common(12))
-        yield Fact("The new text holds characters that do not show", told)
-    written = arguments.get("content")
-    if isinstance(written, str) and len(written) > len(diff.new_text):
-        yield Fact(
-            "The change is shown in part",
-            f"{len(diff.new_text):,} of {len(written):,} characters; it ends with {written[-_END:]!r}",
-        )
+def _about_changes(prepared: PreparedCall) -> Iterator[Fact]:
+    """Yield what the diffs of a call do not show: characters without a shape, and the changed lines that were cut."""
+    changed = prepared.hunks or "".join(hunks(diff.old_text or "", diff.new_text) for diff in prepared.view.diffs)
+    hidden = Counter(hidden_in(added_in(changed)))
+    if hidden:
+        told = ", ".join(f"{code_point(each)} ×{times}" for each, times in hidden.most_common(_MOST_NAMED))
+        others = len(hidden) - _MOST_NAMED
+        more = f" and {others} others" if others > 0 else ""
+        yield Fact("The added lines contain characters that do not show", f"{told}{more}")
+    if prepared.hunks:
+        added, removed = change_counts(changed)
+        yield Fact("All changed lines", changed, f"{added:,} added, {removed:,} removed")
 
 
 def _length(value: JsonValue) -> int:

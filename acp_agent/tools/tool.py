@@ -84,6 +84,7 @@ class PreparedCall:
         when its call starts to run.
     :ivar asked_title: the title of the permission request; empty to use the view's title.
     :ivar facts: the details of the permission request; empty for the locations of the view and all arguments.
+    :ivar hunks: all changed lines in unified format, if a diff of the view is cut; otherwise empty.
     """
 
     view: CallView
@@ -92,6 +93,7 @@ class PreparedCall:
     asks: bool = False
     asked_title: str = ""
     facts: tuple[Fact, ...] = ()
+    hunks: str = ""
 
 
 class Tool(Protocol):

@@ -114,7 +114,7 @@ async def test_a_session_goes_through_processes_of_the_agent_that_come_and_go(tm
         edited = await acpx("prompt", "Repair shop/cart.py")
         assert edited.asked() == ["initialize", "session/resume", "session/prompt"]
         assert edited.stopped() == ["end_turn"]
-        assert edited.said() == f"I look first.Repaired it.{TOLD}"
+        assert edited.said() == f"I look first.\n\nRepaired it.{TOLD}"
         asked = [line["params"] for line in edited.lines if line.get("method") == "session/request_permission"]
         assert [(each["sessionId"], each["toolCall"]["kind"]) for each in asked] == [(session, "edit")]
         assert repo.run_tests().returncode == 0

@@ -57,7 +57,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     [form] = facts["forms"]
     assert (form["sessionId"], form["message"]) == (session, "In what?")
     assert "→ Euros" in after_form
-    assert said(phases["edit"]) == f"I look first.Repaired it.{TOLD}"
+    assert said(phases["edit"]) == f"I look first.\n\nRepaired it.{TOLD}"
     assert {"agent_thought_chunk", "session_info_update", "usage_update"} <= kinds(phases["edit"])
     assert statuses(phases["edit"]) == {"completed"}
 

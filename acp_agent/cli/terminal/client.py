@@ -140,7 +140,7 @@ class TerminalView:
         :param facts: lines about it, all characters of which show.
         """
         self.line("question", f"? {view.title}")
-        self.lines(patch_lines(view, self.cwd, self.safe))
+        self.lines(patch_lines(view, self.cwd, self.safe, most=None))
         if not facts:
             return
         # Masked as a whole: a secret may have several lines.
@@ -167,24 +167,28 @@ class TerminalView:
         return await typed(question)
 
 
-def patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
+def patch_lines(view: CallView, cwd: Path, safe: Safe, most: int | None = MAX_PATCH_LINES) -> list[Line]:
     """Return what a call changes as an indented patch: the name of each file, and the lines around its changes. Every
     character of them shows.
 
     :param cwd: paths below it are shown relative to it.
+    :param most: lines of each file at most; None for all of them, as in a question.
     """
     first_lines = {place.path: place.line for place in view.locations if place.line is not None}
+    too_large = "the change is too large to be shown" if most is not None else "a large change: its lines are below"
     lines: list[Line] = []
     for diff in view.diffs:
         lines.append([("file", f"  {safe(visible(diff.path.removeprefix(f'{cwd}/')))}")])
-        # By another name, which is not shown: there is no patch of a file whose name git would write in quotes.
-        change = patch(replace(diff, path="file"), first_lines.get(diff.path))
+        # By another name, so that nothing in the file's own name can look like a hunk.
+        change = patch(replace(diff, path="file"), first_lines.get(diff.path)) or ""
+        if diff.cut:
+            lines.append([("dim", f"  ({too_large})")])
         # The patch is masked as a whole: a secret may have several lines.
-        text = safe(visible(change or "@@ -(the change is too large to be shown)"))
+        text = safe(visible(change))
         hunks = text[text.find("@@ -") :].removesuffix("\n").split("\n") if "@@ -" in text else []
-        lines += ([(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:MAX_PATCH_LINES])
-        if len(hunks) > MAX_PATCH_LINES:
-            lines.append([("dim", f"  (and {counted(len(hunks) - MAX_PATCH_LINES, 'line')} more)")])
+        lines += ([(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:most])
+        if most is not None and len(hunks) > most:
+            lines.append([("dim", f"  (and {counted(len(hunks) - most, 'line')} more)")])
     return lines
 
 

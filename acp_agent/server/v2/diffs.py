@@ -7,17 +7,26 @@ ACP v2, "Tool Calls", "Diffs"; git-diff(1), "Generating patch text with -p".
 
 from __future__ import annotations
 
+import os
+
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.views import Diff
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given
+from acp_agent.tools.matching.hunks import hunks
 from acp_agent.tools.text import common_length, whole_lines
 
-_NO_NEWLINE = "\\ No newline at end of file\n"
-
-_MAX_LINE_PAIRS = 100_000
-"""Most pairs of equal lines that difflib may have to examine: the lines of one text times the mean number of times that
-a line repeats in the other."""
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\v": "\\v",
+    "\f": "\\f",
+    "\r": "\\r",
+}
 
 
 def diff_items(view: CallView) -> list[JsonObject]:
@@ -52,49 +61,40 @@ def change_items(view: CallView) -> list[JsonObject]:
 
 
 def patch(diff: Diff, line: int | None = None) -> str | None:
-    """Return one file's section of a patch.
-
-    Return None if a text was truncated, git would quote the name, or lines repeat so often that difflib would take
-    seconds.
+    """Return one file's section of a patch; None if a text was truncated, or if nothing changes.
 
     :param line: the number of the first changed line, from 1; None if the texts are the whole file.
     """
-    from difflib import unified_diff
-
-    name = diff.path
-    is_plain = name.isprintable() and not {'"', "\\"} & {*name}  # git would write it in quotes, with escapes
-    if not is_plain or _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
+    if diff.cut:
         return None
-    old, new = whole_lines(diff.old_text or ""), whole_lines(diff.new_text)
-    if len(old) * len(new) > _MAX_LINE_PAIRS * len({*new}):
-        return None
+    name = _quoted(diff.path)
+    old_text = diff.old_text or ""
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"
-    skipped = 0 if line is None else max(0, line - 1 - common_length(old, new))
+    unchanged = common_length(whole_lines(old_text), whole_lines(diff.new_text))
+    skipped = 0 if line is None else max(0, line - 1 - unchanged)
+    changed = hunks(old_text, diff.new_text, skipped)
+    if not changed:
+        return head if diff.old_text is None else None
     named = f"{name}\t" if " " in name else name  # git marks the end of such a name by a tab
-    changed = unified_diff(old, new, "/dev/null" if diff.old_text is None else named, named)
-    hunks = "".join(_patch_line(each, skipped) for each in changed)
-    return head + hunks if hunks or diff.old_text is None else None
+    return f"{head}--- {'/dev/null' if diff.old_text is None else named}\n+++ {named}\n{changed}"
 
 
-def _is_cut(text: str) -> bool:
-    """Return whether `text` is only the beginning of a large change."""
-    return text.endswith((" more characters)\n", " more character)\n")) and "… (" in text[text[:-1].rfind("\n") + 1 :]
+def _quoted(name: str) -> str:
+    """Return a file name as git writes it: in quotes with escapes if it contains quotes, backslashes or characters that
+    do not print.
 
-
-def _patch_line(line: str, skipped: int) -> str:
-    """Return a line of difflib's patch as git writes it.
-
-    :param skipped: the number of lines of the file before the texts that were compared.
+    Source: git-config(1), `core.quotePath`, set to false; quote.c, `quote_c_style`
     """
-    if line.startswith("@@"):
-        _, removed, added, _ = line.split()
-        return f"@@ {_shifted(removed, skipped)} {_shifted(added, skipped)} @@\n"
-    return line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"
+    if name.isprintable() and not {'"', "\\"} & {*name}:
+        return name
+    return f'"{"".join(map(_escaped, name))}"'
 
 
-def _shifted(lines: str, before: int) -> str:
-    """Move a range of lines, such as `-3,7`, down by `before` lines."""
-    start, comma, count = lines[1:].partition(",")
-    return f"{lines[0]}{int(start) + before}{comma}{count}"
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))

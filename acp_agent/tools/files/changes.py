@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
@@ -16,6 +17,7 @@ from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
 from acp_agent.nofollow import status_of
+from acp_agent.tools.matching.hunks import hunks
 from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.paths import Target, refuse_keys, refuse_special
 from acp_agent.tools.text import common_length, counted, digest, title_line, whole_lines
@@ -83,6 +85,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
     diff = _diff_of(name, None if before is None else str(before), after)
     location = Location(name, first_changed_line(before or "", after))
     view = CallView(title_line(f"{verb} {target.label}") + target.links, "edit", locations=(location,), diffs=(diff,))
+    changed = hunks(before or "", after) if diff.cut else ""
 
     async def run() -> CallResult:
         if await text_to_change(target) != before:
@@ -99,7 +102,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
         former = FileVersion(name, None if before is None else digest(before))
         return CallResult((Text(done),), view, files=(version,), before=(former,))
 
-    return target.call("edit", view, run, target.asked(verb))
+    return replace(target.call("edit", view, run, target.asked(verb)), hunks=changed)
 
 
 async def current_text(target: Target) -> str | None:
@@ -180,18 +183,23 @@ def _diff_of(path: str, before: str | None, after: str) -> Diff:
     :param path: absolute.
     """
     if before is None:
-        return Diff(path, None, _bounded(after))
+        return Diff(path, None, _bounded(after), _is_long(after))
     if max(len(before), len(after)) <= DIFF_LIMIT:
         return Diff(path, before, after)
     old, new = whole_lines(before), whole_lines(after)
     start = max(0, common_length(old, new) - _DIFF_CONTEXT)
     old, new = old[start:], new[start:]
     end = max(0, common_length(old[::-1], new[::-1]) - _DIFF_CONTEXT)
-    return Diff(path, _bounded("".join(old[: len(old) - end])), _bounded("".join(new[: len(new) - end])))
+    old_part, new_part = "".join(old[: len(old) - end]), "".join(new[: len(new) - end])
+    return Diff(path, _bounded(old_part), _bounded(new_part), _is_long(old_part) or _is_long(new_part))
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > DIFF_LIMIT
 
 
 def _bounded(text: str) -> str:
-    if len(text) <= DIFF_LIMIT:
+    if not _is_long(text):
         return text
     kept = text[: text.rfind("\n", 0, DIFF_LIMIT) + 1] or text[:DIFF_LIMIT]
     return f"{kept}… ({counted(len(text) - len(kept), 'more character')})\n"

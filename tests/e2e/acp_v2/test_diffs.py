@@ -70,6 +70,24 @@ def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
     assert cast("Any", item)["changes"][0]["operation"] == ("add" if old is None else "modify")
 
 
-def test_a_text_that_repeats_few_lines_very_often_has_no_patch() -> None:
+def test_a_text_that_repeats_few_lines_very_often_has_a_patch(tmp_path: Path) -> None:
     old = "".join(f"{number % 150}\n" for number in range(9_000))
-    assert patch(Diff("/rows.csv", old, old.replace("7\n", "8\n"))) is None
+    new = old.replace("7\n", "8\n")
+    assert applied(tmp_path, [("rows.csv", old, new)]) == [new]
+
+
+def test_a_change_that_ends_like_one_that_was_cut_has_a_patch(tmp_path: Path) -> None:
+    new = "x = 1\n# … (9 more characters)\n"
+    assert applied(tmp_path, [("a.py", None, new), ("b.py", "x = 1\n", new)]) == [new, new]
+
+
+def test_git_applies_the_patch_of_a_file_whatever_its_name(tmp_path: Path) -> None:
+    names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+    @settings(max_examples=25, deadline=None)
+    @given(names | st.text(st.sampled_from(' a"\\\a\b\t\n\v\f\r\x1b\x7fé\u202e'), min_size=1, max_size=8))
+    def check(name: str) -> None:
+        if name not in (".", "..") and name.casefold() != ".git":
+            assert applied(tmp_path, [(name, "one\n", "two\n")]) == ["two\n"]
+
+    check()

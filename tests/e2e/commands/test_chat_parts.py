@@ -108,6 +108,8 @@ def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> Non
     assert [text for [(_, text)] in lines[5:7]] == ["  /q/b.py", "  @@ -0,0 +1,500 @@"]
     assert len(lines) == 5 + 1 + MAX_PATCH_LINES + 1
     assert [*lines[-1]] == [("dim", "  (and 441 lines more)")]
+    asked = patch_lines(CallView("Edit", diffs=diffs), Path("/p"), safe_for({}), most=None)
+    assert [text for [(_, text)] in asked[-2:]] == ["  +498", "  +499"]
 
 
 @given(text=st.text(st.characters() | st.sampled_from("\x1b[]31m;\x07\x9b\x9d\u202e")))
