@@ -145,7 +145,7 @@ def _places(prepared: PreparedCall) -> Iterator[Fact]:
     named = [place.path for place in prepared.view.locations]
     for path in named:
         yield Fact("Path", path)
-    for place in prepared.access.outside:
+    for place in dict.fromkeys((*prepared.access.outside, *prepared.leads_to)):
         if str(place) not in named:
             yield Fact("Leads to", str(place))
 

@@ -89,6 +89,17 @@ class Target:
         return "".join(f" (leads to {printable(str(place))})" for place in self.outside if place != self.path)
 
     @property
+    def leads_to(self) -> tuple[Path, ...]:
+        """Return where symbolic links lead: out of the session's directories, or to another path within them. A link on
+        the way to such a directory does not count."""
+        if self.outside:
+            return tuple(place for place in self.outside if place != self.path)
+        for root in self.environment.roots:
+            if self.path.is_relative_to(root) and self.real == resolved(root) / self.path.relative_to(root):
+                return ()
+        return (self.real,) if self.real != self.path else ()
+
+    @property
     def closed(self) -> frozenset[Path]:
         """Return the resolved paths that a search of this folder skips: the agent's home and forbidden paths."""
         closed = {*self.environment.limits.below(self.real)}
@@ -140,7 +151,7 @@ class Target:
             return replace(result, parts=(*result.parts, Text(self.note))) if self.note else result
 
         access = Access("edit" if self.edited else "read", self.outside, subject)
-        return PreparedCall(view, access, checked, asked_title=asked_title)
+        return PreparedCall(view, access, checked, asked_title=asked_title, leads_to=self.leads_to)
 
     def asked(self, verb: str, sought: str = "") -> str:
         """Return the title of a permission request for the path: a verb, the path, and the targets of its links.
@@ -149,8 +160,8 @@ class Target:
         :param sought: the pattern to search for, if any.
         """
         # If the path has links, their target is more important than the path, so the path gets less space.
-        place = in_title(raw_name(self.path, self.environment.cwd), 60 if self.links else 120)
-        leads = "".join(f" (leads to {in_title(str(real), 300)})" for real in self.outside if real != self.path)
+        place = in_title(raw_name(self.path, self.environment.cwd), 60 if self.leads_to else 120)
+        leads = "".join(f" (leads to {in_title(str(real), 300)})" for real in self.leads_to)
         return f"{verb} {place}{leads}{f' for {in_title(sought, 60)}' if sought else ''}"
 
     def search(

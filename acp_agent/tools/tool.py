@@ -84,6 +84,7 @@ class PreparedCall:
         when its call starts to run.
     :ivar asked_title: the title of the permission request; empty to use the view's title.
     :ivar facts: the details of the permission request; empty for the locations of the view and all arguments.
+    :ivar leads_to: where symbolic links lead from the places of the view.
     :ivar hunks: all changed lines in unified format, if a diff of the view is cut; otherwise empty.
     """
 
@@ -93,6 +94,7 @@ class PreparedCall:
     asks: bool = False
     asked_title: str = ""
     facts: tuple[Fact, ...] = ()
+    leads_to: tuple[Path, ...] = ()
     hunks: str = ""
 
 

@@ -84,7 +84,8 @@ class _Command:
     def asked_title(self) -> str:
         """Return the title of the permission request: the directory, then both ends of the command."""
         target = self.target
-        place = ", ".join(map(str, target.outside)) or raw_name(target.path, target.environment.cwd)
+        place = ", ".join(map(str, target.outside or target.leads_to))
+        place = place or raw_name(target.path, target.environment.cwd)
         is_here = target.path == target.environment.cwd and not target.outside
         what = "with the network" if self.sandbox is not None else "outside of the sandbox"
         first, *more = self.line.strip("\n").split("\n")
@@ -97,7 +98,7 @@ class _Command:
     def facts(self) -> tuple[Fact, ...]:
         """Return the facts of the permission request: the directory, how the command runs, and the whole command."""
         target = self.target
-        leads = tuple(Fact("Leads to", str(place)) for place in target.outside if place != target.path)
+        leads = tuple(Fact("Leads to", str(place)) for place in target.leads_to)
         if self.sandbox is None:
             runs = "outside of the sandbox" if self.demand else "without a sandbox"
         else:

@@ -165,3 +165,40 @@ async def test_so_it_does_at_the_terminal(tmp_path: Path) -> None:
         for each in case.decisive:
             assert each in shown, (case, shown)
         assert not [*hidden_in(shown)], (case, shown)
+
+
+async def test_a_question_names_the_place_that_a_link_within_the_project_leads_to(tmp_path: Path) -> None:
+    calls = [
+        ToolCall("write", {"path": "docs/ideas.txt", "content": "echo an idea\n"}),
+        ToolCall("write", {"path": "notes/new.txt", "content": "echo an idea\n"}),
+        ToolCall("shell", {"command": "make", "cwd": "notes"}),
+        ToolCall("write", {"path": "docs/plain.txt", "content": "text\n"}),
+    ]
+    replies = [Reply(tool_calls=calls), Reply("Done.")]
+    files = {"scripts/release.sh": "", "docs/a.txt": ""}
+    async with stage(tmp_path, *replies, config=WITHOUT_SANDBOX, files=files) as it:
+        (it.folder / "docs/ideas.txt").symlink_to("../scripts/postinstall.sh")
+        (it.folder / "notes").symlink_to("scripts")
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        asked = [seen(params) for params in it.agent.desk.permissions]
+    scripts = (it.folder / "scripts").resolve()
+    places = [scripts / "postinstall.sh", scripts / "new.txt", scripts]
+    for (title, content), place in zip(asked[:3], places, strict=True):
+        assert str(place) in title
+        assert f"Leads to: `{place}`" in content
+    assert "eads to" not in "".join(asked[3])
+
+
+async def test_a_session_in_a_folder_that_is_a_link_is_asked_no_more_than_in_the_folder_itself(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "home").mkdir()
+    replies = [Reply(tool_calls=[ToolCall("write", {"path": "a.txt", "content": "text\n"})]), Reply("Done.")]
+    async with model_server(replies, "openai") as model:
+        model.write_config(tmp_path / "home")
+        async with second_agent(home=tmp_path / "home", env=model.env("openai")) as it:
+            it.agent.permission_answer = "reject_once"
+            await it.answer(await it.open(tmp_path / "link"), "Go on.")
+            [params] = it.agent.desk.permissions
+    assert "eads to" not in "".join(seen(params))
