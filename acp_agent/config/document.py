@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 from acp_agent.config.forms import Section
 from acp_agent.frozen import frozen
 from acp_agent.regular import NotRegularError, open_regular, open_resolved
+from acp_agent.sandbox.ownership import ForeignError, open_own
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -86,12 +87,14 @@ class Document:
         return DocumentError(message, self.line(place), dotted(place))
 
 
-def read_text(path: Path, *, within: Path | None = None) -> str | None:
+def read_text(path: Path, *, within: Path | None = None, own: bool = False) -> str | None:
     """Read a small UTF-8 file.
 
     :param path: the file.
     :param within: a folder that must contain the file after symbolic links are resolved; None for no limit.
+    :param own: whether the file must belong to the user; needs `within`.
     :return: its text without a byte order mark, or None if the file does not exist.
+    :raises ForeignError: if the file belongs to another user.
     :raises DocumentError: if the file is not regular, too large, binary, not UTF-8, outside `within`, or unreadable.
     """
     try:
@@ -101,9 +104,11 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
             real = path.resolve()
             if not real.is_relative_to(within.resolve()):
                 raise DocumentError(f"is a link that leads out of {within}; put a copy of the file here")
-            opened = open_resolved(real)
+            opened = open_own(path, real) if own else open_resolved(real)
         with opened as file:
             content = file.read(MAX_FILE_BYTES + 1)
+    except ForeignError:
+        raise
     except NotRegularError as error:
         raise DocumentError("is not a regular file") from error
     except (FileNotFoundError, NotADirectoryError):

@@ -13,6 +13,7 @@ Pydantic and yaml are imported only if there is a file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -37,7 +38,7 @@ from acp_agent.config.sandbox import tightened
 from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, SandboxSettings, Settings
 from acp_agent.errors import ConfigError, located, sentence
 from acp_agent.frozen import frozen
-from acp_agent.sandbox.ownership import foreign, is_foreign
+from acp_agent.sandbox.ownership import ForeignError, foreign, is_foreign
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
@@ -92,7 +93,7 @@ def load_settings(
         settings = replace(settings, root=found.root)
         if (project := found.folder()) is not None and project.resolve() != settings.home.resolve():
             settings = _with_file(replace(settings, project=project), "project", strategies, providers)
-    if cwd is not None and is_foreign(theirs := cwd / PROJECT_FOLDER):
+    if cwd is not None and os.path.lexists(theirs := cwd / PROJECT_FOLDER) and is_foreign(theirs):
         settings = replace(settings, notices=(*settings.notices, f"{theirs} was left out: {foreign(theirs)}."))
     return _with_environment(settings, env)
 
@@ -141,19 +142,20 @@ def _with_file(
     """Merge the user's or the project's file into the settings."""
     folder = settings.project if origin == "project" and settings.project is not None else settings.home
     path = folder / CONFIG_FILE
-    if origin == "project" and is_foreign(path):
-        return replace(settings, notices=(*settings.notices, f"{path} was left out: {foreign(path)}."))
+    is_project = origin == "project"
     try:
         # If a project's file were a link to another file of the user, error messages could quote that file.
-        text = read_text(path, within=folder.parent if origin == "project" else None)
+        text = read_text(path, within=folder.parent if is_project else None, own=is_project)
         if not text or text.isspace():
             return settings
         document, notice = current(parse_mapping(text), path)
-        left_out = _take_out(document, settings.home / CONFIG_FILE) if origin == "project" else []
+        left_out = _take_out(document, settings.home / CONFIG_FILE) if is_project else []
         settings = _with_users(settings, document) if origin == "config" else _with_projects(settings, document)
         providers = None if providers is None else {*providers, *settings.providers}
         for own in (("compaction",), *(("models", model, "compaction") for model in settings.models)):
             check_names(document, own, strategies, providers)
+    except ForeignError as error:
+        return replace(settings, notices=(*settings.notices, f"{path} was left out: {error}."))
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
     places = {name: f"{path}:{line}" for place, line in document.lines.items() if (name := dotted(place))}

@@ -10,14 +10,23 @@ Source: git-config(1), `safe.directory`; git's setup.c, `ensure_valid_ownership`
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from acp_agent.programs import find_program, own_environment
+from acp_agent.regular import open_resolved
 
 _GIT_SECONDS = 5.0
+_MOST_LINKS = 40
+"""Links in a row that Linux follows, path_resolution(7)."""
+
+
+class ForeignError(OSError):
+    """A file belongs to another user of this machine."""
 
 
 def is_foreign_repository(folder: Path) -> bool:
@@ -31,9 +40,30 @@ def is_foreign_repository(folder: Path) -> bool:
 def is_foreign(path: Path) -> bool:
     """Return whether a user other than this one and root owns a file or folder, or the link in its place.
 
-    :param path: absolute. A path that does not exist is not foreign.
+    To read a file, use `open_own`: a path may lead elsewhere a moment later.
+
+    :param path: absolute. If its owner cannot be determined, it counts as foreign.
     """
     return _is_others(str(path)) and not _is_safe(path)
+
+
+def open_own(path: Path, real: Path) -> BinaryIO:
+    """Open a file for reading, and check the owner of the file that was opened and of the links that lead to it.
+
+    :param path: absolute.
+    :param real: where the path leads.
+    :raises ForeignError: a user other than this one and root owns the file, or a link in its place.
+    :raises OSError: see `open_resolved`.
+    """
+    file = open_resolved(real)
+    try:
+        is_own = os.fstat(file.fileno()).st_uid in _own_users() and not _has_foreign_link(str(path))
+        if not is_own and not (_is_safe(path) and _is_safe(real)):
+            raise ForeignError(foreign(path))
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def foreign(path: Path) -> str:
@@ -46,15 +76,34 @@ def foreign(path: Path) -> str:
 
 
 def _is_others(path: str) -> bool:
+    try:
+        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}  # noqa: PTH116 - runs for each folder with each prompt
+    except OSError:  # another user may have moved it away for this moment
+        return True
+    return not owners <= _own_users()
+
+
+def _has_foreign_link(path: str) -> bool:
+    """Return whether another user owns a link in the place of a file, or one that this link leads to."""
+    for _ in range(_MOST_LINKS):
+        try:
+            status = os.lstat(path)
+            if not stat.S_ISLNK(status.st_mode):
+                return False
+            if status.st_uid not in _own_users():
+                return True
+            path = os.path.join(os.path.dirname(path), os.readlink(path))  # noqa: PTH115, PTH118, PTH120 - `..` stays
+        except OSError:
+            return True
+    return True
+
+
+def _own_users() -> set[int]:
     own = {os.geteuid(), 0}
     sudo = os.environ.get("SUDO_UID", "")
     if os.geteuid() == 0 and sudo.isascii() and sudo.isdigit():
         own.add(int(sudo))
-    try:
-        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}  # noqa: PTH116 - as above
-    except OSError:
-        return False
-    return not owners <= own
+    return own
 
 
 def _is_safe(path: Path) -> bool:

@@ -23,8 +23,7 @@ from acp_agent.conversation.surroundings import as_instructions, changed_section
 from acp_agent.errors import InvalidParamsError
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.programs import find_program, own_environment
-from acp_agent.regular import open_resolved
-from acp_agent.sandbox.ownership import foreign, is_foreign
+from acp_agent.sandbox.ownership import open_own
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import repository_root
 from acp_agent.visible import visible
@@ -202,9 +201,7 @@ def _read(file: Path, within: Path | None, limits: ReadLimits) -> str:
             raise OSError("it is a link that leads out of the project")
         if limits.refuse(path):
             raise OSError("it is closed by `sandbox.read_deny` in the settings")
-        if is_foreign(file):
-            raise OSError(foreign(file))
-        with open_resolved(path) as opened:
+        with open_own(file, path) as opened:
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return ""
