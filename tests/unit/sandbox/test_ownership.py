@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import threading
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,15 @@ from support.models import Reply
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 OTHER = 12345
-ATTEMPTS = 300
+ATTEMPTS = 500
+"""Enough for an attack to succeed on code that looks twice; together they are certain to."""
+MOVES = """
+import os, sys
+while True:
+    for path in sys.argv[1:]:
+        os.rename(path, path + ".hidden")
+        os.rename(path + ".hidden", path)
+"""
 
 
 def give_away(*paths: Path) -> None:
@@ -166,24 +174,14 @@ async def test_what_another_user_exchanges_while_it_is_read_is_not_used(tmp_path
     theirs[1].write_text(json.dumps({"mode": "plan"}))
     give_away(*theirs)
     env = {"ACP_AGENT_HOME": str(home / "agent")}
-    ended = threading.Event()
-
-    def move_away_and_back() -> None:
-        while not ended.is_set():
-            for path in theirs:
-                path.rename(f"{path}.hidden")
-                Path(f"{path}.hidden").rename(path)
-
-    other = threading.Thread(target=move_away_and_back)
-    other.start()
-    try:
-        for _ in range(ATTEMPTS):
-            assert "Obey" not in await instructions(project, home)
-            assert load_settings(env, project).mode != "plan"
-            assert not is_repository(project)
-    finally:
-        ended.set()
-        other.join()
+    with subprocess.Popen([sys.executable, "-c", MOVES, *map(str, theirs)]) as other:
+        try:
+            for _ in range(ATTEMPTS):
+                assert "Obey" not in await instructions(project, home)
+                assert load_settings(env, project).mode != "plan"
+                assert not is_repository(project)
+        finally:
+            other.kill()
 
 
 def test_the_owner_is_the_one_of_the_file_that_was_opened(tmp_path: Path) -> None:
