@@ -15,6 +15,10 @@ class NotRegularError(OSError):
     """Raised if a path exists but is not a regular file."""
 
 
+class TooLargeError(OSError):
+    """Raised if a file is larger than the caller reads."""
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading, following links.
 
@@ -34,23 +38,35 @@ def open_resolved(path: Path) -> BinaryIO:
     return _as_file(open_exactly(path), path)
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path, most: int) -> bytes:
     """Return the contents of a file, following links.
 
+    :param most: maximum size in bytes. Anyone can create a sparse file of 100 GiB without using the disk.
+    :raises TooLargeError: if it is larger.
     :raises OSError: if it cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
-        return file.read()
+        return _all_of(file, path, most)
 
 
-def read_resolved(path: Path) -> bytes:
+def read_resolved(path: Path, most: int) -> bytes:
     """Return the contents of a file at exactly this path, without following links.
 
     :param path: absolute and resolved.
+    :param most: maximum size in bytes.
+    :raises TooLargeError: if it is larger.
     :raises OSError: if it cannot be read, is not a regular file, or a part of the path is a link.
     """
     with open_resolved(path) as file:
-        return file.read()
+        return _all_of(file, path, most)
+
+
+def _all_of(file: BinaryIO, path: Path, most: int) -> bytes:
+    is_large = os.fstat(file.fileno()).st_size > most
+    data = b"" if is_large else file.read(most + 1)
+    if is_large or len(data) > most:  # it may have grown meanwhile
+        raise TooLargeError(errno.EFBIG, f"it is larger than {most >> 10:,} KiB", str(path))
+    return data
 
 
 def _as_file(descriptor: int, path: Path) -> BinaryIO:

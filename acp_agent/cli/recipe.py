@@ -16,6 +16,7 @@ from acp_agent.cli.terminal.prompts import typed
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings
+from acp_agent.config.document import MAX_FILE_BYTES
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.project import Project
@@ -145,7 +146,7 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
         raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}.")
     if untrusted is not None:
         aside(f"acp-agent: {untrusted.source} is not trusted, and does not run. {_advice([untrusted])}")
-    text = read_regular(recipe.source).decode("utf-8-sig")
+    text = read_regular(recipe.source, MAX_FILE_BYTES).decode("utf-8-sig")
     if recipe is untrusted:
         print(safe(f"{recipe.source} (project, not trusted)\n{text}"))
         return 0

@@ -33,6 +33,8 @@ PLACEHOLDER = "/path/to/acp-agent"
 """Stands in the files of `editors/` for the command."""
 _XDG = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME"}
 _PACKAGE = Path(__file__).parents[1]
+_MOST_SETTINGS = 16 * 1024 * 1024
+"""Maximum size of an editor's settings, in bytes."""
 
 
 @frozen
@@ -219,7 +221,7 @@ def _settings_of(file: Path) -> str | None:
     :raises AgentError: it cannot be read.
     """
     try:
-        return read_regular(file).decode()
+        return read_regular(file, _MOST_SETTINGS).decode()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -287,7 +289,7 @@ def _write(file: Path, before: str | None, after: str) -> Path | None:
                 opened.write(after)
             return None
         real = file.resolve()
-        if read_regular(real).decode() != before:
+        if read_regular(real, _MOST_SETTINGS).decode() != before:
             raise AgentError(f"{file} has changed meanwhile, and was left alone. Call this again.")
         mode = stat.S_IMODE(real.stat().st_mode)
         copies = (real.with_name(f"{real.name}.bak{number or ''}") for number in count())

@@ -26,6 +26,8 @@ from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.policy import GUARDED, Policy
 from acp_agent.sandbox.repositories import repository_of
 
+_MOST_BYTES = 1024 * 1024
+"""Size of an `info/exclude` up to which patterns are added to it."""
 _SPECIAL = re.compile(rb"[\\*?\[ ]")
 
 
@@ -53,8 +55,8 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
         is_denied = any(path.is_relative_to(denied) for denied in policy.read_deny)
         if is_denied or path.is_symlink():
             continue
-        with suppress(OSError):  # it does not exist and could not be created
-            text = texts[path] if path in texts else read_resolved(path)
+        with suppress(OSError):  # it does not exist and could not be created, or is too large to be written anew
+            text = texts[path] if path in texts else read_resolved(path, _MOST_BYTES)
             texts[path] = b"\n".join([text, *lines, b""])
     return texts
 

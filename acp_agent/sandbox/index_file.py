@@ -26,6 +26,7 @@ from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import changing, entries
 from acp_agent.sandbox.tracked import private_repository
 
+_MOST_SETTINGS = 1024 * 1024
 MOST_BYTES = 64 * 1024 * 1024
 _SECONDS = 10.0
 _LOCK_SECONDS = 1.0
@@ -93,7 +94,9 @@ def read_index(git: Path) -> IndexFile:
     version = version_of(git)
     if sum(size for *_, size in version) > MOST_BYTES:
         raise ValueError("it is too large")
-    return IndexFile(git, version, {name: read_resolved(git / name) for name, *_ in version} or {"index": b""})
+    return IndexFile(
+        git, version, {name: read_resolved(git / name, MOST_BYTES) for name, *_ in version} or {"index": b""}
+    )
 
 
 def lines_of(index: IndexFile, common: Path) -> bytes:
@@ -146,7 +149,7 @@ def algorithm_of(common: Path) -> str:
     """Return the algorithm of a repository's hashes: `sha1` or `sha256`."""
     found = "sha1"
     with suppress(OSError, ValueError):
-        for name, value in settings_in(read_resolved(common / "config")):
+        for name, value in settings_in(read_resolved(common / "config", _MOST_SETTINGS)):
             if name == b"extensions.objectformat" and value == b"sha256":
                 found = "sha256"
     return found

@@ -194,7 +194,7 @@ def _gitlinks_of(file: Path, version: tuple[int, int, int]) -> frozenset[str]:
 
     :param version: a value that changes when the file does.
     """
-    return frozenset(os.fsdecode(path) for path in gitlinks_in(read_regular(file)))
+    return frozenset(os.fsdecode(path) for path in gitlinks_in(read_regular(file, _MOST_INDEX)))
 
 
 def gitlinks_in(index: bytes) -> Iterator[bytes]:

@@ -17,11 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.frozen import frozen
-from acp_agent.regular import read_regular
+from acp_agent.regular import TooLargeError, open_regular, read_regular
 from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import entries, is_empty, open_up, parents_of
 from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
-from acp_agent.sandbox.roots import is_repository
+from acp_agent.sandbox.roots import is_repository, line_of
 
 TEXTS = {"commondir": "./\n"}
 """Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""
@@ -37,6 +37,10 @@ _HOOKS = (
 """Source: githooks(5)"""
 _MOST_ENTRIES = 200
 """Maximum number of index entries that are compared with the files of a folder."""
+_MOST_OF_INDEX = 1024 * 1024
+"""How many bytes of an index are read for these entries: a path has at most 4,096."""
+_MOST_SETTINGS = 1024 * 1024
+"""How many bytes a settings file may have. Git's own are a few KiB, and all are read before each command."""
 _GITLINK = 0o160000
 
 
@@ -84,7 +88,7 @@ def repository_of(folder: Path) -> Repository | None:
             continue  # there is none, or it is another user's
         if git.is_file():
             return _named_by(git)
-        if (git / "HEAD").is_file() and _line(git / "commondir") in ("", ".", "./"):
+        if (git / "HEAD").is_file() and line_of(git / "commondir") in ("", ".", "./"):
             return Repository(work_tree, git, git)
     return None
 
@@ -98,8 +102,8 @@ def git_directories(root: Path) -> Iterator[Path]:
     open_up(root)
     places = [git]
     if os.path.isfile(git):  # noqa: PTH113 - does not fail in another user's folder
-        named = root / _line(git).removeprefix("gitdir:").strip()
-        places = [named, named / _line(named / "commondir")]
+        named = root / line_of(git).removeprefix("gitdir:").strip()
+        places = [named, named / line_of(named / "commondir")]
     for place in dict.fromkeys(Path(os.path.normpath(each)) for each in places):
         if place != root and place.is_relative_to(root) and not is_empty(place):
             yield place
@@ -154,9 +158,10 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
     These are further settings files, and the hooks in a folder that the user chose.
 
     :param git: a directory whose `config` applies to the root.
+    :raises TooLargeError: the settings are too large to be read before each command.
     """
     for name in ("config", "config.worktree"):
-        for key, value in _run_settings(_content(git / name)):
+        for key, value in _run_settings(_settings(git / name)):
             text = os.path.expanduser(os.fsdecode(value))  # noqa: PTH111 - fails if there is no home
             if key == b"path":
                 yield Path(os.path.normpath(git / text))
@@ -193,19 +198,22 @@ def worktrees(git: Path) -> list[Path]:
 
 def _named_by(git: Path) -> Repository | None:
     """Return the repository that a `.git` file names, if it confirms that the file's folder is its own."""
-    work_tree, named = git.parent, _line(git)
+    work_tree, named = git.parent, line_of(git)
     try:
         folder = (work_tree / named.removeprefix("gitdir:").strip()).resolve(strict=True)
-        common = (folder / _line(folder / "commondir")).resolve(strict=True)
+        common = (folder / line_of(folder / "commondir")).resolve(strict=True)
         is_repository = (folder / "HEAD").is_file() and (common / "objects").is_dir()
     except (OSError, ValueError, RuntimeError):  # a loop of links
         return None
     if not named.startswith("gitdir:") or not is_repository:
         return None
     if common != folder:
-        is_its_own = folder.parent == common / "worktrees" and _leads_to(folder, _line(folder / "gitdir"), git)
+        is_its_own = folder.parent == common / "worktrees" and _leads_to(folder, line_of(folder / "gitdir"), git)
     else:
-        found = _work_tree_setting(_content(folder / "config"))
+        try:
+            found = _work_tree_setting(_settings(folder / "config"))
+        except TooLargeError:
+            return None
         is_its_own = _leads_to(folder, os.fsdecode(found), work_tree) if found else _describes(folder, work_tree)
     return Repository(work_tree, folder, common) if is_its_own else None
 
@@ -220,7 +228,7 @@ def _describes(git: Path, work_tree: Path) -> bool:
 
     A hard link to someone else's file has the same inode, but it raises the file's link count.
     """
-    for path, inode, changed, size in _index_entries(_content(git / "index")):
+    for path, inode, changed, size in _index_entries(_beginning(git / "index")):
         with suppress(OSError, ValueError):
             found = (work_tree / path).lstat()
             described = (found.st_ino & 0xFFFFFFFF, found.st_ctime_ns // 10**9 & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
@@ -263,12 +271,23 @@ def _folders_in(folder: Path) -> list[Path]:
     return found
 
 
-def _content(file: Path) -> bytes:
+def _settings(file: Path) -> bytes:
+    """Return a settings file of git; empty if it cannot be read.
+
+    :raises TooLargeError: it is larger than any that git writes.
+    """
     try:
-        return read_regular(file)
+        return read_regular(file, _MOST_SETTINGS)
+    except TooLargeError:
+        raise
     except (OSError, ValueError):
         return b""
 
 
-def _line(file: Path) -> str:
-    return os.fsdecode(_content(file)).strip()
+def _beginning(file: Path) -> bytes:
+    """Return the first part of a file; empty if it cannot be read."""
+    try:
+        with open_regular(file) as opened:
+            return opened.read(_MOST_OF_INDEX)
+    except (OSError, ValueError):
+        return b""

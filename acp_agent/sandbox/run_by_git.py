@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from acp_agent.regular import TooLargeError
 from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.obeyed import ENTRIES
 from acp_agent.sandbox.repositories import git_directories, named_in_settings, repository_of
@@ -30,8 +31,11 @@ def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
 
 
 def _is_named(file: Path, root: Path) -> bool:
-    """Return whether the settings of a root's repository name a file, or a folder around it."""
-    return any(file.is_relative_to(named) for named in _named_in(root))
+    """Return whether the settings of a root's repository name a file, or a folder around it; true if too large."""
+    try:
+        return any(file.is_relative_to(named) for named in _named_in(root))
+    except TooLargeError:
+        return True
 
 
 def _named_in(root: Path) -> Iterator[Path]:

@@ -18,6 +18,7 @@ from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved, temporary_folder
 from acp_agent.programs import LOADER_VARIABLES
+from acp_agent.regular import TooLargeError
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.blocked import sweeping
 from acp_agent.sandbox.excludes import covered_excludes
@@ -86,6 +87,9 @@ class Sandbox:
         try:
             policy = Policy.of(self.roots, self.private, self.write, self.read_deny, network=network, nested=nested)
             return policy, self._unprotectable(policy)
+        except TooLargeError as error:
+            reason = "which is more than the agent reads before each command; make it smaller, or open another folder."
+            return None, f"{error.filename} {str(error.strerror).removeprefix('it ')}, {reason}"
         except (OSError, ValueError, RecursionError) as error:
             return None, f"The session's directories cannot be looked through ({type(error).__name__}: {error})."
 

@@ -44,6 +44,8 @@ from acp_agent.tools.text import counted
 SECONDS = 20.0
 """How long the model may take to say a word."""
 _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project` print what the files may say."
+_MOST_SETTINGS = 16 * 1024 * 1024
+"""Bytes of an editor's settings file that are read."""
 _MOST_TOKENS = 64
 """Of the answer: enough for a word, also with providers that refuse smaller numbers."""
 
@@ -276,7 +278,7 @@ async def _check_editors() -> AsyncIterator[_Said]:
         if file is None or not file.exists():
             continue
         try:
-            settings = parse_jsonc(read_regular(file).decode())
+            settings = parse_jsonc(read_regular(file, _MOST_SETTINGS).decode())
         except (OSError, ValueError, RecursionError) as error:
             yield "warn", f"{editor.title}: {file} cannot be read ({error}).", "Correct it."
             continue

@@ -35,7 +35,7 @@ from acp_agent.server.channel import Channel, Result
 from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
-from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.files.local import MAX_BYTES, LocalFiles
 from acp_agent.tools.paths import moved, printable
 from acp_agent.tools.shell.no_terminal import command_line
 from acp_agent.tools.shell.run import LocalCommands
@@ -223,10 +223,10 @@ def _needs_disk(real: Path) -> bool:
     :param real: absolute and resolved.
     """
     try:
-        data = read_resolved(real)
+        data = read_resolved(real, MAX_BYTES)
         data.decode()
     except OSError as error:
-        return error.errno in (errno.EISDIR, errno.ELOOP)
+        return error.errno in (errno.EISDIR, errno.ELOOP, errno.EFBIG)
     except UnicodeDecodeError:
         return True
     return b"\0" in data or b"\r" in data
@@ -238,7 +238,7 @@ def _text(real: Path) -> str | None:
     :param real: absolute and resolved.
     """
     try:
-        return read_resolved(real).decode()
+        return read_resolved(real, MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError):
         return None
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from acp_agent.errors import SandboxError
+from acp_agent.regular import TooLargeError, read_regular, read_resolved
 from acp_agent.sandbox.bubblewrap import fault
+from acp_agent.sandbox.repositories import repository_of
+from acp_agent.sandbox.run_by_git import is_run_by_git
 from acp_agent.sandbox.sandbox import Sandbox
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
@@ -138,3 +141,54 @@ def test_a_command_cannot_lock_what_the_agents_tell_each_other_by(tmp_path: Path
     with Sandbox((root,), (home,)).wrap(("ls", "-A", str(home)), root, network=False) as (_, words):
         assert [each.stat().st_mode & 0o777 for each in (home / "locks", *(home / "locks").iterdir())] == [0o700, 0o600]
         assert subprocess.run(words, capture_output=True, check=True).stdout == b""
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("size", [2 << 20, 1 << 36])
+def test_a_project_whose_git_settings_are_too_large_to_read_has_no_sandbox(tmp_path: Path, size: int) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    config = tmp_path / ".git" / "config"
+    before = config.read_bytes()
+    with config.open("ab") as file:
+        file.truncate(size)
+    sandbox, why = Sandbox((tmp_path,), ()).usable()
+    assert sandbox is None
+    assert why.startswith(f"{config} is larger than 1,024 KiB, which is more than the agent reads before each command;")
+    assert is_run_by_git(tmp_path / "notes.txt", (tmp_path,))  # the settings may name any file
+    config.write_bytes(before)
+    assert Sandbox((tmp_path,), ()).usable()[1] == ""
+
+
+@needs_bubblewrap
+def test_an_exclude_file_that_is_too_large_to_read_is_left_as_it_is(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    exclude = tmp_path / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    with exclude.open("ab") as file:
+        file.truncate(1 << 36)
+    with Sandbox((tmp_path,), ()).wrap(("true",), tmp_path, network=False):
+        assert exclude.stat().st_size == 1 << 36
+
+
+def test_a_file_that_is_larger_than_what_is_read_at_once_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "sparse"
+    file.write_bytes(b"12345")
+    assert read_regular(file, 5) == read_resolved(file.resolve(), 5) == b"12345"
+    for read in (read_regular, read_resolved):
+        with pytest.raises(TooLargeError):
+            read(file.resolve(), 4)
+    os.truncate(file, 1 << 37)
+    with pytest.raises(TooLargeError):
+        read_regular(file, 1 << 20)
+
+
+@needs_bubblewrap
+def test_a_worktree_is_recognised_by_an_index_of_many_files(tmp_path: Path) -> None:
+    work_tree, git = tmp_path / "work", tmp_path / "git"
+    subprocess.run(["git", "init", "-q", "--separate-git-dir", str(git), str(work_tree)], check=True)
+    for number in range(10):
+        (work_tree / f"{number}.txt").write_text("x")
+    subprocess.run(["git", "add", "."], cwd=work_tree, check=True)
+    with (git / "index").open("ab") as file:
+        file.truncate(1 << 30)
+    assert repository_of(work_tree.resolve()) is not None
