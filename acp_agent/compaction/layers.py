@@ -34,12 +34,13 @@ from acp_agent.compaction.excerpts.words import words_of
 from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.messages import CompactedBlock, Entry, Message, Text, UserPart
+from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, Entry, Message, Text, Thinking, UserPart
 from acp_agent.conversation.swaps import Quote
 from acp_agent.errors import CompactionError, NoRoomError
 from acp_agent.frozen import frozen
 
-TAIL_SHARE, PROSE_TAIL_SHARE = 0.2, 0.05
+TAIL_SHARE = 0.2
+PROSE_TAIL_SHARE = 0.05
 WORDS_SHARE, PROSE_WORDS_SHARE = 0.2, 0.05
 """Shares of the size for the newest messages and for the user's text. The smaller shares are for conversations without
 code: in those the user writes half of the text, and the newest of it is no more valuable than the rest."""
@@ -110,7 +111,9 @@ def planned_cut(
         return 0 if id(message) in exempt else estimate_message(message)
 
     if tail is None:
-        tail = int(size * (PROSE_TAIL_SHARE if names_little(state.originals) else TAIL_SHARE))
+        # Excerpts can replace messages of a conversation without code, but not the reasoning in them.
+        is_short = names_little(state.originals) and not _has_reasoning(state.entries)
+        tail = int(size * (PROSE_TAIL_SHARE if is_short else TAIL_SHARE))
     return plan_cut(
         state.entries,
         state.turn_from,
@@ -119,6 +122,11 @@ def planned_cut(
         keep_reasoning=keep_reasoning,
         estimate=estimate,
     )
+
+
+def _has_reasoning(entries: Sequence[Entry]) -> bool:
+    answers = (entry.message for entry in entries if isinstance(entry.message, AssistantMessage))
+    return any(isinstance(part, Thinking) for answer in answers for part in answer.parts)
 
 
 def fill(

@@ -110,8 +110,9 @@ async def open_session(
                     f"there. If it was moved: `acp-agent sessions move {session_id} NEW_DIRECTORY`, then open the "
                     "session again."
                 )
-            if changed := mode_notice(former.mode, state.mode):
-                await notices.tell(changed)
+            changed = mode_notice(former.mode, state.mode)
+            if changed:
+                state.made.append(changed)  # shown with the first prompt: a replay shows only what was said
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
             toolbox = Toolbox(state, client, mcp)

@@ -31,7 +31,7 @@ from acp_agent.frozen import frozen
 from acp_agent.session.actor import Session
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.project.commands import command_words
-from acp_agent.session.project.settings import MODE, MODEL, MODES
+from acp_agent.session.project.settings import MODE, MODEL, MODES, NO_MODEL
 from acp_agent.storage.store import SessionRecord
 from acp_agent.tools.forms import Choice, Form, FormField
 
@@ -130,7 +130,8 @@ class _Conversation:
 
     async def _model_name(self) -> str:
         model = next(option for option in await self._session.options.all() if option.id == MODEL)
-        return next(choice.name for choice in model.choices if choice.value == model.current)
+        chosen = next(choice for choice in model.choices if choice.value == model.current)
+        return chosen.name if chosen.value == NO_MODEL else chosen.value
 
     async def _show_again(self) -> None:
         """Show the newest prompts with what came of them."""

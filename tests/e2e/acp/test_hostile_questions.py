@@ -185,7 +185,7 @@ async def test_a_question_names_the_place_that_a_link_within_the_project_leads_t
     scripts = (it.folder / "scripts").resolve()
     places = [scripts / "postinstall.sh", scripts / "new.txt", scripts]
     for (title, content), place in zip(asked[:3], places, strict=True):
-        assert str(place) in title
+        assert str(place)[-20:] in title
         assert f"Leads to: `{place}`" in content
     assert "eads to" not in "".join(asked[3])
 

@@ -82,4 +82,4 @@ async def test_an_edit_that_no_line_to_the_editor_can_hold_is_refused_and_the_mo
         assert (it.folder / "a.txt").read_text() == text
         [result] = results(it.server.calls[-1].body)
         assert result.is_error
-        assert "too large to be written through the editor" in result.text
+        assert "a.txt is larger than 10 MiB" in result.text

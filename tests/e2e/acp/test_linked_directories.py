@@ -27,12 +27,14 @@ async def listed(it: Stage, cwd: str) -> list[tuple[str, str]]:
 
 
 async def test_a_session_is_listed_from_both_sides_with_its_directory_as_it_was_given(tmp_path: Path) -> None:
-    async with stage(tmp_path) as it:
+    async with stage(tmp_path, *(Reply("Yes."),) * 3) as it:
         real, link = linked(tmp_path)
         (tmp_path / "real" / "p2").mkdir()
         of_link = await it.agent.new_session(link)
         of_real = await it.agent.new_session(real)
         other = await it.agent.new_session(tmp_path / "real" / "p2")
+        for session in (of_link, of_real, other):
+            await it.agent.prompt(session, "Hello", 30)
         both = {(of_link, str(link)), (of_real, str(real))}
         for cwd in (real, link, f"{real}/", f"{tmp_path}/real/../real/p", f"{tmp_path}/link/../link/p"):
             assert set(await listed(it, str(cwd))) == both
@@ -42,9 +44,11 @@ async def test_a_session_is_listed_from_both_sides_with_its_directory_as_it_was_
 
 
 async def test_pages_of_a_linked_directory_have_each_session_once(tmp_path: Path) -> None:
-    async with stage(tmp_path) as it:
+    async with stage(tmp_path, *(Reply("Yes."),) * 60) as it:
         real, link = linked(tmp_path)
         made = {await it.agent.new_session(cwd) for cwd in (real, link) * 30}
+        for session in made:
+            await it.agent.prompt(session, "Hello", 30)
         seen: list[str] = []
         cursor: dict[str, str] = {}
         while True:

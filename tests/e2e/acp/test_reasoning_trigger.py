@@ -156,7 +156,7 @@ async def test_a_session_that_is_killed_between_the_two_ways_compacts_after_its_
         async with it.restarted() as later:
             await compacted(later)
             await later.loop(calls=1)
-            assert later.kept() > 3
+            assert later.kept() > 2
 
 
 async def test_an_automatic_compaction_asks_by_the_trigger_too(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ async def test_images_that_are_refused_are_left_out_once_and_the_user_is_told(
 
 async def test_images_stay_if_the_request_is_refused_without_them_as_well(tmp_path: Path) -> None:
     odd = Reply(http_status=400, body={"error": {"message": "invalid input"}})
-    async with stage(tmp_path, Reply("One."), odd, odd, Reply("Three."), editor=TOAD) as it:
+    async with stage(tmp_path, Reply("One."), odd, odd, Reply("Three.")) as it:
         await it.prompt([{"type": "text", "text": "Look"}, IMAGE])
         with pytest.raises(AgentError, match="invalid input"):
             await it.prompt("And now?")

@@ -164,7 +164,8 @@ def test_every_update_is_one_of_the_schema_of_version_2(updates: list[Update], r
 def test_every_update_is_one_of_the_schema_of_version_1_whatever_the_editor_has(
     updates: list[Update], flags: set[str]
 ) -> None:
-    presenter = FirstPresenter(Capabilities(**dict.fromkeys(flags, True)))
+    supported: dict[str, Any] = dict.fromkeys(flags, True)
+    presenter = FirstPresenter(Capabilities(**supported))
     for wire in (wire for update in updates for wire in presenter.present(update)):
         validate_params("session/update", session_update("s", wire))
         assert wire["sessionUpdate"] in kinds(1)

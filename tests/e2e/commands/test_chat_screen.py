@@ -43,7 +43,7 @@ async def test_commands_and_mentions_are_offered_and_completed(
     project: Path, typed: str, menu: str, keys: str, completed: str
 ) -> None:
     async with typing(project) as person:
-        person.completer.commands = (Command("context", "What fills it"), Command("pin", "Keep it", "text"))
+        person.completer.commands = (Command("context", "What fills it"), Command("pin", "Keep it", "[text]"))
         person.type(typed)
         await person.sees(menu)
         person.type(keys)

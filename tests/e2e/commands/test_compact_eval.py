@@ -69,7 +69,7 @@ async def test_sessions_of_this_agent_are_found_by_the_beginning_of_their_id(tmp
 
         other = (await call_command(tmp_path, "run", "Other.", env=server.env())).err.partition(":")[0]
         ran = await call_command(tmp_path, "compact-eval", session[:4])
-        assert f"{session[:4]!r} is the beginning of 2 sessions' ids" in one_sentence(ran)
+        assert f"{session[:4]!r} is the beginning of 2 session ids" in one_sentence(ran)
         ran = await call_command(tmp_path, "compact-eval", other)
         assert "There is no point to compact at" in one_sentence(ran)
 

@@ -88,7 +88,7 @@ async def test_an_entry_that_no_editor_can_use_is_told(tmp_path: Path, entry: ob
     _, found = await doctor(tmp_path, "--offline")
     [(is_level, text)] = of(found, "editors")
     assert (is_level, says in text) == (level, True), text
-    assert advice_of(found, "editors") == "acp-agent setup zed prints the entry."
+    assert advice_of(found, "editors") == "acp-agent setup zed puts it there."
 
 
 async def test_a_directory_that_is_gone_is_named_as_what_is_wrong(tmp_path: Path) -> None:

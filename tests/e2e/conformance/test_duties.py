@@ -32,11 +32,13 @@ async def test_a_list_of_one_directory_has_its_sessions_alone_and_a_path_that_is
     tmp_path: Path,
 ) -> None:
     folders = [tmp_path / "shop", tmp_path / "shop" / "inner", tmp_path / "shop2"]
-    async with agent_in_memory(home=tmp_path) as agent:
+    async with stage(tmp_path, *(Reply("Hello."),) * 3) as it:
+        agent = it.agent
         made: dict[str, str] = {}
         for folder in folders:
             folder.mkdir()
             made[str(folder)] = await agent.new_session(folder)
+            await agent.prompt(made[str(folder)], "Hello", PATIENCE)
         for folder, session in made.items():
             listed = await agent.request("session/list", {"cwd": folder})
             assert [row["sessionId"] for row in listed["sessions"]] == [session]

@@ -79,7 +79,7 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     assert "no page of this command" in ran.err
     assert (tmp_path / "index.html").read_text() == "<html>Mine.</html>"
     assert "no session" in (await call_command(tmp_path, "inspect", "sess_9")).err
-    assert "2 sessions' ids" in (await call_command(tmp_path, "inspect", "sess_")).err
+    assert "2 session ids" in (await call_command(tmp_path, "inspect", "sess_")).err
     assert "cannot be written" in (await call_command(tmp_path, "inspect", "-o", "no/such/folder.html")).err
 
 

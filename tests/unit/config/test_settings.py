@@ -226,7 +226,7 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
     [
         ("model: a/b\nmodell: c\n", 2, "modell", "unknown key; did you mean `model`?"),
         ("max-turn-cost: 1\n", 1, "max-turn-cost", "did you mean `max_turn_cost`?"),
-        ("zebra: 1\n", 1, "zebra", "unknown key; known are: compaction, context_window,"),
+        ("zebra: 1\n", 1, "zebra", "unknown key; known are: additional_directories, compaction,"),
         ("home: /tmp\n", 1, "home", "unknown key; "),
         ("compaction:\n  auto: true\n  treshold: 0.5\n", 3, "compaction.treshold", "did you mean `threshold`?"),
         ("providers:\n  x:\n    api_key: sk-123\n", 3, "providers.x.api_key", "did you mean `api_key_env`?"),

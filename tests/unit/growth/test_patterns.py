@@ -27,6 +27,7 @@ BOUNDED = {
 INLINE = {
     "acp_agent.cli.demo": "reads what its own tests print",
     "acp_agent.cli.doctor.report": "a class of characters",
+    "acp_agent.cli.terminal.jsonc": "the indentation of one line",
     "acp_agent.compaction.excerpts.rules": "a lookahead over the blanks of one line; see the functions",
     "acp_agent.compaction.verify": "reads one run of characters",
     "acp_agent.config.forms": "reads single settings, in files of at most 256 KiB",
@@ -39,6 +40,7 @@ INLINE = {
     "acp_agent.llm.refusals": "see the functions: reads errors of at most 64 KiB",
     "acp_agent.llm.refused_tools": "looks for the name of a tool",
     "acp_agent.llm.scripted": "reads the script of a test provider",
+    "acp_agent.mcp.addresses": "a class of characters",
     "acp_agent.mcp.tools": "a class of characters",
     "acp_agent.mcp.variables": "a class of characters",
     "acp_agent.recipes.arguments": "one escaped character",

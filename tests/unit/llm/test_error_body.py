@@ -91,7 +91,9 @@ async def test_the_sdks_hand_on_the_whole_body(dialect: str, shape: str) -> None
 def test_a_key_refused_as_a_wrong_request_is_a_refused_key(name: str) -> None:
     error = told(KEY_REFUSED[name])
     assert isinstance(error, ModelAuthError)
-    assert "refused the key (status 400): check OPENAI_API_KEY." in str(error)
+    assert "refused the key (status 400)" in str(error)
+    assert ": check OPENAI_API_KEY." in str(error)
+    assert ("expired: check" in str(error)) is ("expired" in name)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_l
                 await manager.new(str(tmp_path), [], lambda _: Gone())
             with pytest.raises(BrokenPipeError):
                 await manager.fork(session.session_id, str(tmp_path), [], lambda _: Gone())
-            page = await manager.list(None, None)
+            page = await store.list(limit=10, archived="include")
             assert [record.session_id for record in page.sessions] == [session.session_id]
             tasks.cancel_scope.cancel()
     finally:

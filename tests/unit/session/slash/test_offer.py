@@ -21,10 +21,10 @@ async def test_commands_are_offered_with_hints_and_help_lists_them_and_no_recipe
         offered: dict[str, Mapping[str, Any]] = {offer["name"]: offer for offer in update["availableCommands"]}
         assert list(offered)[-7:] == ["context", "export", "help", "model", "pin", "undo", "unpin"]
         hints = {name: (offered[name].get("input") or {}).get("hint") for name in ("export", "model", "undo")}
-        assert hints == {"export": "path", "model": "provider/model", "undo": None}
+        assert hints == {"export": "[path]", "model": "[provider/model]", "undo": None}
         await it.prompt("/help")
         lines = it.agent.text().splitlines()
-    assert "- `/use:it depth=… instructions`: Use it (the project's)" in lines
-    assert any(line.startswith("- `/commit instructions`: ") for line in lines)
+    assert "- `/use:it [depth=…] [instructions]`: Use it (the project's)" in lines
+    assert any(line.startswith("- `/commit [instructions]`: ") for line in lines)
     for command in BUILT_IN:
         assert f"- `/{command.name} {command.hint or ''}".rstrip() in "\n".join(lines)
