@@ -81,7 +81,7 @@ def try_on(uv: Path, python: Path, wheel: Path, version: str) -> str:
         env = {"PATH": f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": folder, "LANG": "C.UTF-8"}
         pages = {"compaction", "doctor", "trust"}
         expect(run("acp-agent", "--version", env=env) == f"acp-agent {version}\n", "--version")
-        expect(pages <= {line.split()[0] for line in run("acp-agent", "help", env=env).splitlines()}, "help")
+        expect(pages <= set(run("acp-agent", "help", env=env).split()), "help")
         expect(run("acp-agent", "help", "doctor", env=env).startswith("# "), "help doctor")
         for program in ("acp-agent", "acp-agent-server"):
             answer = json.loads(run(program, env=env, stdin=json.dumps(INITIALIZE) + "\n"))

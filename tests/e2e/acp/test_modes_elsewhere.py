@@ -113,7 +113,7 @@ async def test_a_session_keeps_the_mode_that_was_chosen_in_its_own_directory_and
             await later.prompt("Write it")
             assert not later.agent.desk.permissions
             assert mode_in(await later.agent.resume(it.session, other)) == "ask"
-            since = len(later.agent.updates(it.session))
+            since = len(later.agent.lines)
             assert mode_in(await later.agent.resume(it.session, it.folder)) == "accept-edits"
             await later.prompt("Write more")
             assert not later.agent.desk.permissions
