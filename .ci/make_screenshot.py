@@ -1,5 +1,5 @@
-"""Makes docs/inspect.png: the agent works against a scripted model until its context is compacted, and a browser shows
-the page of `acp-agent inspect`.
+"""Makes docs/inspect.png: the agent works against a scripted model until its context is
+compacted, and a browser shows the page of `acp-agent inspect`.
 
     python .ci/make_screenshot.py
 
@@ -79,13 +79,16 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for number, name in enumerate(FILES):
-            (home / name).write_text("".join(f"line_{n} = {n * number}\n" for n in range(420)))
+            (home / name).write_text(
+                "".join(f"line_{n} = {n * number}\n" for n in range(420))
+            )
         async with model_server(answer, "openai") as server:
             (home / "state").mkdir(mode=0o700)
             (home / "state" / "config.yaml").write_text(CONFIG)
             env = {**server.env(), "ACP_AGENT_CONTEXT_WINDOW": "40000"}
             prompts = [
-                ["run", prompt] if not number else ["run", "--follow", prompt] for number, prompt in enumerate(PROMPTS)
+                ["run", prompt] if not number else ["run", "--follow", prompt]
+                for number, prompt in enumerate(PROMPTS)
             ]
             for words in (*prompts, ["compact", "--follow"], ["run", "--follow", LAST]):
                 ran = await run_command(home, *words, env=env)
@@ -95,8 +98,12 @@ async def main() -> None:
         async with browser(1100, 1500) as page:
             await page.open((home / "page.html").as_uri())
             await page.until("document.documentElement.dataset.ready")
-            await page.value("document.querySelector('#compaction-list > :last-child summary').click()")
-            await page.until("document.querySelectorAll('#compaction-list .block').length")
+            await page.value(
+                "document.querySelector('#compaction-list > :last-child summary').click()"
+            )
+            await page.until(
+                "document.querySelectorAll('#compaction-list .block').length"
+            )
             assert not page.errors, page.errors
             picture = await page.picture()
     assert len(picture) < MOST, f"{len(picture)} bytes"

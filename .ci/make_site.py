@@ -1,9 +1,10 @@
-"""Gathers the pages of the documentation's site in a folder, with the configuration of its generator.
+"""Gathers the pages of the documentation's site in a folder, with the configuration of
+its generator.
 
     python .ci/make_site.py build/site
 
-The pages keep their places relative to each other, so that links lead where they lead in the checkout, and README.md is
-the first. Their order is that of README.md's list.
+The pages keep their places relative to each other, so that links lead where they lead
+in the checkout, and README.md is the first. Their order is that of README.md's list.
 """
 
 from __future__ import annotations
@@ -15,12 +16,21 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "LICENSE", ".github/SECURITY.md")
+TOP = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "AGENTS.md",
+    "LICENSE",
+    ".github/SECURITY.md",
+)
 FOLDERS = ("docs", "editors", "recipes", "benchmarks")
 MARK = re.compile(r"^<!-- (?:generated: .*|end) -->$", re.MULTILINE)
 """The generator takes what follows a comment without a blank line for a part of it."""
 INFO = re.compile(r"^( *```\w+) .*$", re.MULTILINE)
-"""It knows no second word behind a fence, such as the one by which the tests find an example."""
+"""It knows no second word behind a fence, such as the one by which the tests find an
+example.
+"""
 HIDDEN = re.compile(r"(?:\.\./)?\.github/(SECURITY\.md)")
 """It skips hidden folders."""
 
@@ -29,9 +39,15 @@ def main(folder: Path) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     pages = folder / "pages"
     sources = [ROOT / name for name in TOP]
-    sources += [path for name in FOLDERS for path in (ROOT / name).rglob("*") if shown(path)]
+    sources += [
+        path for name in FOLDERS for path in (ROOT / name).rglob("*") if shown(path)
+    ]
     for source in sources:
-        target = pages / source.relative_to(ROOT) if source.name != "SECURITY.md" else pages / source.name
+        target = (
+            pages / source.relative_to(ROOT)
+            if source.name != "SECURITY.md"
+            else pages / source.name
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix != ".md" or "recipes" in source.parts:
             shutil.copy(source, target)
@@ -46,16 +62,26 @@ def main(folder: Path) -> int:
 def shown(path: Path) -> bool:
     """Of the benchmarks the texts alone."""
     return (
-        path.is_file() and "__pycache__" not in path.parts and ("benchmarks" not in path.parts or path.suffix == ".md")
+        path.is_file()
+        and "__pycache__" not in path.parts
+        and ("benchmarks" not in path.parts or path.suffix == ".md")
     )
 
 
 def configuration() -> str:
     """The generator's; each page once, by its title."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = dict.fromkeys(re.findall(r"^- \[(docs/[\w-]+\.md)\]", readme, re.MULTILINE))
-    others = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").glob("*.md"))]
-    editors = ["editors/README.md", *(f"editors/{path.parent.name}/README.md" for path in editor_pages())]
+    listed = dict.fromkeys(
+        re.findall(r"^- \[(docs/[\w-]+\.md)\]", readme, re.MULTILINE)
+    )
+    others = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "docs").glob("*.md"))
+    ]
+    editors = [
+        "editors/README.md",
+        *(f"editors/{path.parent.name}/README.md" for path in editor_pages()),
+    ]
     sections = [
         entry("About", "README.md"),
         entry("Documentation", list(dict.fromkeys([*listed, *others]))),

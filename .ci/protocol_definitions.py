@@ -1,4 +1,5 @@
-"""What the definitions of a schema say: what they refer to, what tells alternatives apart, what is in all of them.
+"""What the definitions of a schema say: what they refer to, what tells alternatives
+apart, what is in all of them.
 
 Knows nothing of Python's types.
 """
@@ -33,10 +34,16 @@ def constant_of(option: Schema) -> tuple[str, str | None]:
 
 
 def flattened(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """One object for a message with alternatives: a constant becomes a string, types are joined, what is not in every
-    alternative is optional. An alternative that no constant tells apart from the others says nothing of its own."""
+    """One object for a message with alternatives: a constant becomes a string, types
+    are joined, what is not in every alternative is optional. An alternative that no
+    constant tells apart from the others says nothing of its own.
+    """
     properties: Schema = dict(schema.get("properties", {}))
-    options = [members(option, definitions) for option in schema["anyOf"] if "not" not in option]
+    options = [
+        members(option, definitions)
+        for option in schema["anyOf"]
+        if "not" not in option
+    ]
     required: list[str] = list(schema.get("required", []))
     for key in dict.fromkeys(key for option, _ in options for key in option):
         found = [option[key] for option, _ in options if key in option]
@@ -44,7 +51,9 @@ def flattened(schema: Schema, definitions: dict[str, Schema]) -> Schema:
         everywhere = all(key in must for _, must in options)
         constant = any("const" in part for part in parts)
         if constant:
-            properties[key] = {"type": "string"} if everywhere else {"type": ["string", "null"]}
+            properties[key] = (
+                {"type": "string"} if everywhere else {"type": ["string", "null"]}
+            )
         elif everywhere or (len(parts) == 1 and "null" in json.dumps(parts[0])):
             properties[key] = {"anyOf": parts}
         else:
@@ -54,7 +63,9 @@ def flattened(schema: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def members(option: Schema, definitions: dict[str, Schema]) -> tuple[Schema, list[str]]:
-    """The properties of an alternative and of all that it refers to, and the names of those that it requires."""
+    """The properties of an alternative and of all that it refers to, and the names of
+    those that it requires.
+    """
     properties: Schema = dict(option.get("properties", {}))
     required: list[str] = list(option.get("required", []))
     for part in option.get("allOf", []):

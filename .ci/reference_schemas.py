@@ -1,7 +1,8 @@
-"""The JSON Schemas of the files that people write: those of the models that read them, made fit for an editor.
+"""The JSON Schemas of the files that people write: those of the models that read them,
+made fit for an editor.
 
-Owns what a schema says beside what pydantic makes of a model: the events and handlers by their names, what needs what.
-Does not know where the files are.
+Owns what a schema says beside what pydantic makes of a model: the events and handlers
+by their names, what needs what. Does not know where the files are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from reference_words import EVENTS, HANDLERS
 
-from acp_agent.config.forms import Section
+from acp_agent.config.forms import ConfigSection
 from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, OBSERVED, OnError
 from acp_agent.config.load import USER_ONLY_KEYS
 from acp_agent.config.settings import HookCommand, Settings
@@ -25,7 +26,9 @@ from acp_agent.hooks.handlers import known_handlers
 from acp_agent.recipes.model import EXTERNAL, FrontMatter, HookSection, NamedHandler
 from acp_agent.schemas import SchemaName
 
-MODELS = {name: model for found in known_handlers().values() for name, model in found.items()}
+MODELS = {
+    name: model for found in known_handlers().values() for name, model in found.items()
+}
 """The built-in handlers by name."""
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -42,26 +45,42 @@ class Generator(GenerateJsonSchema):
 
 
 def json_schema(model: type) -> Schema:
-    """What pydantic makes of a model, or of a class of the settings, whose descriptions are docstrings."""
-    Section.__pydantic_config__["use_attribute_docstrings"] = True
-    return json.loads(json.dumps(TypeAdapter(model).json_schema(schema_generator=Generator)).replace("\\n", " "))
+    """What pydantic makes of a model, or of a class of the settings, whose descriptions
+    are docstrings.
+    """
+    ConfigSection.__pydantic_config__["use_attribute_docstrings"] = True
+    return json.loads(
+        json.dumps(TypeAdapter(model).json_schema(schema_generator=Generator)).replace(
+            "\\n", " "
+        )
+    )
 
 
 def schema_of(model: type, name: SchemaName, description: str) -> Schema:
     whole = tidied(json_schema(model))
-    return {"$schema": DRAFT, "$id": f"urn:acp-agent:schema:{name}", "description": description, **whole}
+    return {
+        "$schema": DRAFT,
+        "$id": f"urn:acp-agent:schema:{name}",
+        "description": description,
+        **whole,
+    }
 
 
 def tidied(node: Any, *, names: bool = False) -> Any:
-    """Without what is for us alone: the docstrings and names of the models, defaults, links between our pages.
+    """Without what is for us alone: the docstrings and names of the models, defaults,
+    links between our pages.
 
-    :param names: whether the keys of a mapping are names that somebody chose, and not keywords.
+    :param names: whether the keys of a mapping are names that somebody chose, and not
+        keywords.
     """
     if isinstance(node, list):
         return [tidied(item) for item in node]
     if not isinstance(node, dict):
         return node
-    made = {key: tidied(value, names=not names and key in ("properties", "$defs")) for key, value in node.items()}
+    made = {
+        key: tidied(value, names=not names and key in ("properties", "$defs"))
+        for key, value in node.items()
+    }
     if names:
         return made
     made.pop("default", None)
@@ -88,12 +107,20 @@ def config_schema(name: SchemaName, description: str) -> Schema:
         for key in USER_ONLY_KEYS:
             schema["properties"].pop(key, None)
         schema["properties"]["mode"]["anyOf"][0]["enum"] = ["plan", "ask"]
-        schema["$defs"] = {key: part for key, part in schema["$defs"].items() if key in used(schema)}
+        schema["$defs"] = {
+            key: part for key, part in schema["$defs"].items() if key in used(schema)
+        }
     one, group = hook_schemas()
-    schema["$defs"] = dict(sorted({**schema["$defs"], "HookCommand": one, "HookGroup": group}.items()))
+    schema["$defs"] = dict(
+        sorted({**schema["$defs"], "HookCommand": one, "HookGroup": group}.items())
+    )
     forms = {
         "type": "array",
-        "items": {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("HookCommand", "HookGroup")]},
+        "items": {
+            "anyOf": [
+                {"$ref": f"#/$defs/{name}"} for name in ("HookCommand", "HookGroup")
+            ]
+        },
     }
     hooks = schema["properties"]["hooks"]["anyOf"][0]
     hooks["properties"] = by_event(forms, (*EVENT_NAMES, *ALIASES))
@@ -101,7 +128,11 @@ def config_schema(name: SchemaName, description: str) -> Schema:
     scripted = {"properties": {"kind": {"const": "scripted"}}, "required": ["kind"]}
     script = {"properties": {"script": {"type": "string"}}, "required": ["script"]}
     if "ProviderSettings" in schema["$defs"]:
-        schema["$defs"]["ProviderSettings"] |= {"if": scripted, "then": script, "else": {"not": script}}
+        schema["$defs"]["ProviderSettings"] |= {
+            "if": scripted,
+            "then": script,
+            "else": {"not": script},
+        }
     if "McpServer" in schema["$defs"]:
         schema["$defs"]["McpServer"] |= a_program_or_an_address()
     return schema
@@ -116,9 +147,18 @@ def hook_schemas() -> tuple[Schema, Schema]:
     about = {"description": "of Claude Code's form; means nothing here"}
     ignored = {"type": {"const": "command", **about}, "statusMessage": {**about}}
     grouped = {**one, "properties": {**keys, **ignored}}
-    commands = {"description": "commands with this matcher", "type": "array", "items": grouped}
+    commands = {
+        "description": "commands with this matcher",
+        "type": "array",
+        "items": grouped,
+    }
     properties = {"matcher": one["properties"]["matcher"], "hooks": commands}
-    group = {"type": "object", "properties": properties, "required": ["hooks"], "additionalProperties": False}
+    group = {
+        "type": "object",
+        "properties": properties,
+        "required": ["hooks"],
+        "additionalProperties": False,
+    }
     return one, group
 
 
@@ -127,7 +167,13 @@ def or_null(part: Schema) -> Schema:
     if re.search("null|None", str(part.get("anyOf", ""))):
         return part
     about = {key: part[key] for key in ("description", "title") if key in part}
-    return {"anyOf": [{key: value for key, value in part.items() if key not in about}, {"type": "null"}], **about}
+    return {
+        "anyOf": [
+            {key: value for key, value in part.items() if key not in about},
+            {"type": "null"},
+        ],
+        **about,
+    }
 
 
 def used(schema: Schema) -> set[str]:
@@ -151,7 +197,12 @@ def a_program_or_an_address() -> Schema:
     def only(key: str, *others: str) -> Schema:
         return {**given(key), "not": {"anyOf": [given(other) for other in others]}}
 
-    return {"oneOf": [only("command", "url", "transport", "headers"), only("url", "command", "args", "env")]}
+    return {
+        "oneOf": [
+            only("command", "url", "transport", "headers"),
+            only("url", "command", "args", "env"),
+        ]
+    }
 
 
 def by_event(value: Schema, words: Iterable[str]) -> Schema:
@@ -161,7 +212,9 @@ def by_event(value: Schema, words: Iterable[str]) -> Schema:
 
 
 def recipe_schema() -> Schema:
-    schema = schema_of(FrontMatter, "recipe", "The front matter of a recipe of acp-agent.")
+    schema = schema_of(
+        FrontMatter, "recipe", "The front matter of a recipe of acp-agent."
+    )
     schema["$defs"].pop("HookSection")
     schema["$defs"].pop("NamedHandler")
     for section in (schema, *schema["$defs"].values()):
@@ -170,7 +223,9 @@ def recipe_schema() -> Schema:
     for key in ("allowed_tools", "allowed_commands"):
         listed, _ = schema["properties"][key].pop("anyOf")
         schema["properties"][key] |= listed
-    _, parameters = models_json_schema([(model, "validation") for model in MODELS.values()], schema_generator=Generator)
+    _, parameters = models_json_schema(
+        [(model, "validation") for model in MODELS.values()], schema_generator=Generator
+    )
     models = tidied(parameters)["$defs"]
     schema["$defs"] |= models
     properties: Schema = {}
@@ -186,14 +241,28 @@ def recipe_schema() -> Schema:
 
 def at_event(names: list[str]) -> Schema:
     """What may stand below an event: one handler with its parameters, or several."""
-    words = {key: plain(part["description"]) for key, part in json_schema(HookSection)["properties"].items()}
+    words = {
+        key: plain(part["description"])
+        for key, part in json_schema(HookSection)["properties"].items()
+    }
     once = or_null({"type": "boolean", "description": words["once"]})
-    one = [handler_schema(name, words["handler"], {"once": once, "handlers": {"type": "null"}}) for name in names]
-    external = handler_schema(EXTERNAL, words["handlers"], {}, {"type": "object", "maxProperties": 0})
+    one = [
+        handler_schema(
+            name, words["handler"], {"once": once, "handlers": {"type": "null"}}
+        )
+        for name in names
+    ]
+    external = handler_schema(
+        EXTERNAL, words["handlers"], {}, {"type": "object", "maxProperties": 0}
+    )
     alone = [name for name in names if takes_nothing(name)]
     external_item = {"anyOf": [{"const": EXTERNAL}, external]}
     items = {
-        "anyOf": [{"enum": [*alone, EXTERNAL]}, *[handler_schema(n, words["handler"], {}) for n in names], external]
+        "anyOf": [
+            {"enum": [*alone, EXTERNAL]},
+            *[handler_schema(n, words["handler"], {}) for n in names],
+            external,
+        ]
     }
     several = {
         "type": "object",
@@ -218,20 +287,28 @@ def at_event(names: list[str]) -> Schema:
     return {"anyOf": [*one, several]}
 
 
-def handler_schema(name: str, description: str, more: Schema, parameters: Schema | None = None) -> Schema:
+def handler_schema(
+    name: str, description: str, more: Schema, parameters: Schema | None = None
+) -> Schema:
     said = parameters or {"$ref": f"#/$defs/{MODELS[name].__name__}"}
     words, means = (
-        plain(json_schema(NamedHandler)["properties"][key]["description"]) for key in ("params", "on_error")
+        plain(json_schema(NamedHandler)["properties"][key]["description"])
+        for key in ("params", "on_error")
     )
     on_error = {"enum": [*get_args(OnError)], "description": means}
     return {
         "type": "object",
         "properties": {
-            "handler": {"const": name, "description": plain(HANDLERS.get(name, description))},
+            "handler": {
+                "const": name,
+                "description": plain(HANDLERS.get(name, description)),
+            },
             "params": or_null({**said, "description": words})
             if takes_nothing(name)
             else {**said, "description": words},
-            "on_error": {"enum": ["ask", None]} if name == EXTERNAL else or_null(on_error),
+            "on_error": {"enum": ["ask", None]}
+            if name == EXTERNAL
+            else or_null(on_error),
             **more,
         },
         "required": ["handler"] if takes_nothing(name) else ["handler", "params"],
@@ -251,9 +328,18 @@ def takes_nothing(handler: str) -> bool:
 
 
 def rule_file_schema() -> Schema:
-    schema = schema_of(rules.Rule, "rule", "Rules of acp-agent: hooks in YAML, one or a list of them.")
-    rule = {key: schema.pop(key) for key in ("type", "properties", "required", "additionalProperties")}
-    events = [word for word, event in {**EVENT_NAMES, **ALIASES}.items() if event not in OBSERVED]
+    schema = schema_of(
+        rules.Rule, "rule", "Rules of acp-agent: hooks in YAML, one or a list of them."
+    )
+    rule = {
+        key: schema.pop(key)
+        for key in ("type", "properties", "required", "additionalProperties")
+    }
+    events = [
+        word
+        for word, event in {**EVENT_NAMES, **ALIASES}.items()
+        if event not in OBSERVED
+    ]
     for form in rule["properties"]["on"]["anyOf"]:
         form.get("items", form).update({"enum": events})
     schema["$defs"]["Rule"] = rule
@@ -267,7 +353,9 @@ def plain(text: str | None) -> str:
 
 SCHEMAS: Mapping[SchemaName, Callable[[], Schema]] = {
     "config": partial(config_schema, "config", "config.yaml in the home of acp-agent."),
-    "project": partial(config_schema, "project", ".acp-agent/config.yaml of a project."),
+    "project": partial(
+        config_schema, "project", ".acp-agent/config.yaml of a project."
+    ),
     "recipe": recipe_schema,
     "rule": rule_file_schema,
 }

@@ -1,6 +1,8 @@
-"""The tables of the documentation: the keys of a model, the events and handlers, the options of a sub-command.
+"""The tables of the documentation: the keys of a model, the events and handlers, the
+options of a sub-command.
 
-Each is made of the descriptions in the models and of the helps of the command line. Does not know where a table stands.
+Each is made of the descriptions in the models and of the helps of the command line.
+Does not know where a table stands.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     titles = list(head)
     lines = [titles, ["---"] * len(titles), *rows]
     cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-    return "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) + "\n" for line in cells)
+    return "".join(
+        "|" + "".join(f" {cell} |" if cell else " |" for cell in line) + "\n"
+        for line in cells
+    )
 
 
 def keys(model: type) -> str:
@@ -57,7 +62,11 @@ def form(schema: Schema) -> str:
         case "integer" | "number":
             return number(schema)
         case "string":
-            return "a regular expression of RE2" if schema.get("format") == "regex" else "a text"
+            return (
+                "a regular expression of RE2"
+                if schema.get("format") == "regex"
+                else "a text"
+            )
         case "array":
             return "a list"
         case _:
@@ -66,7 +75,8 @@ def form(schema: Schema) -> str:
 
 def number(schema: Schema) -> str:
     word = "a whole number" if schema["type"] == "integer" else "a number"
-    least, most = schema.get("minimum"), schema.get("maximum")
+    least = schema.get("minimum")
+    most = schema.get("maximum")
     if least is not None and most is not None and schema["type"] == "number":
         return f"{least} to {most}"
     if "exclusiveMinimum" in schema:
@@ -101,7 +111,12 @@ def handlers() -> str:
         at = ", ".join(f"`{event}`" for event in EVENT_NAMES if event in handler.events)
         fields = MODELS[name].model_fields
         rows.append(
-            (f"`{name}`", at, ", ".join(f"`{field.alias or key}`" for key, field in fields.items()), HANDLERS[name])
+            (
+                f"`{name}`",
+                at,
+                ", ".join(f"`{field.alias or key}`" for key, field in fields.items()),
+                HANDLERS[name],
+            )
         )
     return table(("handler", "events", "params", "what it does"), rows)
 
@@ -110,10 +125,15 @@ def then() -> str:
     rows: list[tuple[str, str, str, str]] = []
     schema = json_schema(rules.Then)["properties"]
     for name, part in schema.items():
-        where = "" if name in ("action", "messages") else at_events(rules.RULE_POSSIBLE[name])
+        where = (
+            ""
+            if name in ("action", "messages")
+            else at_events(rules.RULE_POSSIBLE[name])
+        )
         if name == "action":
             where = "; ".join(
-                f"`{word}`: {at_events(rules.RULE_POSSIBLE[word])}" for word in ("compact", "summary", "continue")
+                f"`{word}`: {at_events(rules.RULE_POSSIBLE[word])}"
+                for word in ("compact", "summary", "continue")
             )
         rows.append((f"`{name}`", form(part), part["description"], where))
     return table(("key", "value", "outcome", "at"), rows)
@@ -122,28 +142,41 @@ def then() -> str:
 def at_events(names: Iterable[str]) -> str:
     """Some events, named by those that are missing where these are fewer."""
     here = list(names)
-    missing = [name for name in EVENT_NAMES if name not in here and name not in OBSERVED]
+    missing = [
+        name for name in EVENT_NAMES if name not in here and name not in OBSERVED
+    ]
     if len(missing) > 2:
         return ", ".join(f"`{name}`" for name in here)
-    return "all" + (" but " + " and ".join(f"`{name}`" for name in missing) if missing else "")
+    return "all" + (
+        " but " + " and ".join(f"`{name}`" for name in missing) if missing else ""
+    )
 
 
 def options(command: str) -> str:
-    """Arguments and options of a command as `--help` has them, and those of its sub-commands behind their names."""
+    """Arguments and options of a command as `--help` has them, and those of its
+    sub-commands behind their names.
+    """
     rows: list[tuple[str, str]] = []
     for parser, before in with_sub_commands(find(build_parser(), command)):
         for action in parser._actions:  # argparse has no other way to ask
             if isinstance(action, (argparse._HelpAction, argparse._SubParsersAction)):
                 continue
-            value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else None)
+            value = action.metavar or (
+                "|".join(map(str, action.choices)) if action.choices else None
+            )
             value = value or ("" if action.nargs == 0 else action.dest.upper())
-            words = [f"{name}{f' {value}' if value else ''}" for name in action.option_strings] or [value]
+            words = [
+                f"{name}{f' {value}' if value else ''}"
+                for name in action.option_strings
+            ] or [value]
             names = ", ".join(f"`{before}{word}`" for word in words)
             rows.append((names, (action.help or "").replace("%%", "%")))
     return table(("", ""), rows)
 
 
-def with_sub_commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
+def with_sub_commands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[argparse.ArgumentParser, str]]:
     """The parser, and those of its sub-commands with what is typed in front."""
     yield parser, ""
     for action in parser._actions:
@@ -152,18 +185,30 @@ def with_sub_commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argpars
 
 
 def find(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
-    [choices] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    [choices] = [
+        action
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
     return choices.choices[command]
 
 
 def commands() -> str:
     """All sub-commands."""
-    [choices] = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    [choices] = [
+        action
+        for action in build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
     linked = (DOCS / "cli.md").read_text(encoding="utf-8")
     rows: list[tuple[str, str]] = []
     for action in choices._choices_actions:
         name = f"`{action.dest}`"
-        target = f"#{action.dest}" if f"\n## {action.dest}\n" in linked else f"{action.dest}.md"
+        target = (
+            f"#{action.dest}"
+            if f"\n## {action.dest}\n" in linked
+            else f"{action.dest}.md"
+        )
         there = target[0] == "#" or (DOCS / target).exists()
         rows.append((f"[{name}]({target})" if there else name, action.help or ""))
     return table(("command", "what it does"), rows)

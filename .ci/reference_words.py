@@ -1,4 +1,6 @@
-"""What the reference says of events and handlers, which are no pydantic models with descriptions of their own."""
+"""What the reference says of events and handlers, which are no pydantic models with
+descriptions of their own.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from collections.abc import Mapping
 from acp_agent.config.hook_events import EventName
 
 EVENTS: Mapping[EventName, tuple[str, str]] = {
-    "session_start": ("a session is opened, or goes on compacted", "`source`: `new`, `load`, `resume`, `compact`"),
+    "session_start": (
+        "a session is opened, or goes on compacted",
+        "`source`: `new`, `load`, `resume`, `compact`",
+    ),
     "user_message_send": ("a prompt is about to be put to the model", "`prompt`"),
     "before_tool_call": (
         "the model asks for a call; nobody has been asked for permission",
@@ -18,7 +23,10 @@ EVENTS: Mapping[EventName, tuple[str, str]] = {
         "as before it, and `tool_output`, `tool_response`, `is_error`",
     ),
     "turn_end": ("the model has answered without calls", "`response`"),
-    "agent_stop": ("the turn is about to end", "`response`, `last_assistant_message`, `stop_hook_active`"),
+    "agent_stop": (
+        "the turn is about to end",
+        "`response`, `last_assistant_message`, `stop_hook_active`",
+    ),
     "before_compaction": (
         "a compaction is due",
         "`compaction_reason`, `trigger`, `input_tokens`, `output_tokens`, `context_limit`, `custom_instructions`",
@@ -50,7 +58,9 @@ HANDLERS: Mapping[str, str] = {
         "`logs/tool-usage.jsonl`: tool, arguments, and after the call the size of what came back. What looks like a "
         "key is masked, and a text is cut at 2,000 characters"
     ),
-    "swap_context": ("the answer takes the place of the conversation: [below](#a-recipe-that-compacts)"),
+    "swap_context": (
+        "the answer takes the place of the conversation: [below](#a-recipe-that-compacts)"
+    ),
     "validate_output": (
         "the answer, bare or in its last fence, has to be JSON that the JSON Schema accepts, which stands here or "
         "in a file of the project. Else the model is told what is wrong and answers again, five times at most"

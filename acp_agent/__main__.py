@@ -1,6 +1,8 @@
-"""`acp-agent` and `python -m acp_agent`: serves ACP on stdio without arguments, otherwise runs the command line.
+"""`acp-agent` and `python -m acp_agent`: serves ACP on stdio without arguments,
+otherwise runs the command line.
 
-The server claims stdin and stdout and answers `initialize` before anything else is imported.
+The server claims stdin and stdout and answers `initialize` before anything else is
+imported.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
 
 SWITCH_SECONDS = 0.0005
-"""How long a computing thread may keep the interpreter lock; Python's default is 5 ms. Streamed text crosses threads
-several times on its way through the log to the editor, and while a summary is prepared it would wait this long each
-time."""
+"""How long a computing thread may keep the interpreter lock; Python's default is 5 ms.
+Streamed text crosses threads several times on its way through the log to the editor,
+and while a summary is prepared it would wait this long each time.
+"""
 
 
 def main() -> None:
@@ -24,15 +27,19 @@ def main() -> None:
     _search_installation_only()
     sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "win32":
-        sys.exit("acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL.")
+        sys.exit(
+            "acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL."
+        )
     if len(sys.argv) > 1:
         _run_command()
     _serve()
 
 
 def _search_installation_only() -> None:
-    """Stop importing modules from the working directory, where `python -m` looks first, and from the checkout of an
-    editable installation: a project may be open there, and the package itself has already been found."""
+    """Stop importing modules from the working directory, where `python -m` looks first,
+    and from the checkout of an editable installation: a project may be open there, and
+    the package itself has already been found.
+    """
     checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not loaded
     if os.path.basename(checkout) not in ("site-packages", "dist-packages"):  # noqa: PTH119
         sys.path[:] = [place for place in sys.path if place != checkout]
@@ -48,8 +55,9 @@ def _run_command() -> NoReturn:
     import signal
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Until the command handles ctrl-c, and in its last steps, ctrl-c just ends the process. Python's own handler
-        # would raise in the middle of an import and print a traceback.
+        # Until the command handles ctrl-c, and in its last steps, ctrl-c just ends the
+        # process. Python's own handler would raise in the middle of an import and print
+        # a traceback.
         signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     from acp_agent.cli.main import main as command_line
 
@@ -75,7 +83,9 @@ def _serve() -> None:
         sys.exit(f"acp-agent: cannot speak on stdin and stdout: {error.strerror}.")
     try:
         _speak(read_fd, write_fd, handshake)
-    except KeyboardInterrupt:  # the agent is still loading and does not handle signals yet
+    except (
+        KeyboardInterrupt
+    ):  # the agent is still loading and does not handle signals yet
         os._exit(0)
 
 
@@ -83,7 +93,8 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """Load the agent, serve until the connection ends, and exit the process."""
     import gc
 
-    # Nothing that is imported here ever becomes garbage, so never collect it, neither while loading nor later.
+    # Nothing that is imported here ever becomes garbage, so never collect it, neither
+    # while loading nor later.
     gc.disable()
 
     import logging
@@ -93,15 +104,17 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     from acp_agent.app import serve
 
     gc.freeze()
-    # Reading a log or making a request creates ten thousand objects at once, none of them garbage.
+    # Reading a log or making a request creates ten thousand objects at once, none of
+    # them garbage.
     gc.set_threshold(10_000)
     gc.enable()
 
     async def serve_and_end() -> NoReturn:
         await serve(read_fd, write_fd, handshake)
         logging.shutdown()
-        # Everything is closed. Tearing down an SDK's modules, or waiting for a thread that still loads one or resolves
-        # a host name, would only keep the editor waiting.
+        # Everything is closed. Tearing down an SDK's modules, or waiting for a thread
+        # that still loads one or resolves a host name, would only keep the editor
+        # waiting.
         os._exit(0)
 
     anyio.run(serve_and_end)

@@ -1,4 +1,6 @@
-"""`Accumulator`: a fold over a sequence that grows at its end, which processes each item only once."""
+"""`Accumulator`: a fold over a sequence that grows at its end, which processes each
+item only once.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ _S = TypeVar("_S")
 
 
 class Accumulator(Generic[_T, _S]):
-    """Folds tuples that usually extend the previous one, as a conversation does from turn to turn.
+    """Folds tuples that usually extend the previous one, as a conversation does from
+    turn to turn.
 
     :param start: the fold of an empty tuple.
     :param add: takes a fold and the items after it, and returns the fold of both.
@@ -23,13 +26,17 @@ class Accumulator(Generic[_T, _S]):
         self._folded = start
 
     def over(self, items: tuple[_T, ...]) -> _S:
-        """Return the fold of these items. Start over if they do not extend the items of the last call."""
+        """Return the fold of these items. Start over if they do not extend the items of
+        the last call.
+        """
         if items is self._items:
             return self._folded
         known = len(self._items)
         # Identical objects are not compared in depth.
         if items[:known] != self._items:
-            known, self._items, self._folded = 0, (), self._start
+            known = 0
+            self._items = ()
+            self._folded = self._start
         if added := items[known:]:
             self._folded = self._add(self._folded, added)
         self._items = items

@@ -1,4 +1,6 @@
-"""The composition root: builds all objects, runs the top-level task group, and shuts down on EOF or a signal."""
+"""The composition root: builds all objects, runs the top-level task group, and shuts
+down on EOF or a signal.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ from acp_agent.llm.learned import LearnedFacts
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.processes import close_watchdog
-from acp_agent.server.connection import Connection
+from acp_agent.server.connection import ClientConnection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.recording import record
 from acp_agent.session.manager import OpenSessions, SessionManager
 from acp_agent.session.project.commands import BUILT_IN, COMPACTING
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import built_in_tools
 
@@ -42,7 +44,9 @@ DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
-"""Name of the folder with commands in Claude Code's folder, both in the user's home and in a project."""
+"""Name of the folder with commands in Claude Code's folder, both in the user's home and
+in a project.
+"""
 RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may have."""
 
@@ -57,29 +61,38 @@ def _compaction() -> CompactionService:
 def _strategies() -> Collection[str]:
     """Return the names of the compaction strategies.
 
-    Installed packages are searched when a recipe or the configuration names a strategy, not when the agent starts.
+    Installed packages are searched when a recipe or the configuration names a strategy,
+    not when the agent starts.
     """
     return _compaction().choices
 
 
-def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
+def build_services(store: SessionStore, env: Mapping[str, str]) -> SessionServices:
     """Connect the packages of the agent.
 
     :param env: environment variables.
     """
-    access, learned = model_access(env), LearnedFacts(home_dir(env))
+    access = model_access(env)
+    learned = LearnedFacts(home_dir(env))
 
-    def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
+    def library(
+        settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]
+    ) -> RecipeLibrary:
         from acp_agent.recipes.discovery import RecipeLibrary
 
-        return RecipeLibrary.read(recipe_folders(env, settings, cwd), recipe_known(settings), RESERVED, trusted)
+        return RecipeLibrary.read(
+            recipe_folders(env, settings, cwd),
+            recipe_known(settings),
+            RESERVED,
+            trusted,
+        )
 
     def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
         from acp_agent.recipes.discovery import signature
 
         return signature(recipe_folders(env, settings, cwd))
 
-    return Services(
+    return SessionServices(
         home=home_dir(env),
         store=store,
         compaction=_compaction,
@@ -92,10 +105,15 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     )
 
 
-def checked_settings(env: Mapping[str, str], cwd: Path | None, root: Path | None = None) -> Settings:
-    """Return the settings of a directory, after checking that their strategies and providers exist; see
-    `load_settings`."""
-    return load_settings(env, cwd, root, strategies=_strategies, providers=BUILT_IN_PROVIDERS)
+def checked_settings(
+    env: Mapping[str, str], cwd: Path | None, root: Path | None = None
+) -> Settings:
+    """Return the settings of a directory, after checking that their strategies and
+    providers exist; see `load_settings`.
+    """
+    return load_settings(
+        env, cwd, root, strategies=_strategies, providers=BUILT_IN_PROVIDERS
+    )
 
 
 def model_access(env: Mapping[str, str]) -> ModelAccess:
@@ -121,8 +139,11 @@ def recipe_known(settings: Settings) -> Known:
     )
 
 
-def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[RecipeFolder, ...]:
-    """Return the current folders of a session's recipes. Recipes in a later folder replace those in earlier ones.
+def recipe_folders(
+    env: Mapping[str, str], settings: Settings, cwd: Path
+) -> tuple[RecipeFolder, ...]:
+    """Return the current folders of a session's recipes. Recipes in a later folder
+    replace those in earlier ones.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -130,9 +151,12 @@ def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
     from acp_agent.recipes.discovery import RecipeFolder, builtin_recipes_dir
 
     folders = [RecipeFolder("builtin", builtin_recipes_dir())]
-    home, (project, claude) = user_home(env), _projects(env, settings, cwd)
+    home = user_home(env)
+    (project, claude) = _projects(env, settings, cwd)
     if home is not None:
-        folders.append(RecipeFolder("user", home / CLAUDE_FOLDER / CLAUDE_COMMANDS, "claude"))
+        folders.append(
+            RecipeFolder("user", home / CLAUDE_FOLDER / CLAUDE_COMMANDS, "claude")
+        )
     if claude is not None:
         folders.append(RecipeFolder("project", claude / CLAUDE_COMMANDS, "claude"))
     folders.append(RecipeFolder("user", settings.home / RECIPES))
@@ -141,8 +165,11 @@ def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
     return tuple(folders)
 
 
-def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path, ...]:
-    """Return the current folders with a project's hooks and recipes: its `.acp-agent` and its `.claude`, if they exist.
+def project_places(
+    env: Mapping[str, str], settings: Settings, cwd: Path
+) -> tuple[Path, ...]:
+    """Return the current folders with a project's hooks and recipes: its `.acp-agent`
+    and its `.claude`, if they exist.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -151,13 +178,23 @@ def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
     return tuple(dict.fromkeys(place for place in places if place is not None))
 
 
-def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path | None, Path | None]:
-    """Return the project's `.acp-agent` and `.claude` folders, each None if it is missing or the user's own."""
-    found, home = Project(cwd, settings.home, settings.root), user_home(env)
-    project, claude = found.folder(), found.folder(CLAUDE_FOLDER)
+def _projects(
+    env: Mapping[str, str], settings: Settings, cwd: Path
+) -> tuple[Path | None, Path | None]:
+    """Return the project's `.acp-agent` and `.claude` folders, each None if it is
+    missing or the user's own.
+    """
+    found = Project(cwd, settings.home, settings.root)
+    home = user_home(env)
+    project = found.folder()
+    claude = found.folder(CLAUDE_FOLDER)
     if project is not None and project.resolve() == settings.home.resolve():
         project = None
-    if claude is not None and home is not None and claude.resolve() == (home / CLAUDE_FOLDER).resolve():
+    if (
+        claude is not None
+        and home is not None
+        and claude.resolve() == (home / CLAUDE_FOLDER).resolve()
+    ):
         claude = None
     return project, claude
 
@@ -165,22 +202,29 @@ def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Pa
 async def open_database(env: Mapping[str, str]) -> SessionStore:
     """Open the store of the user's sessions. The caller must close it.
 
-    :raises ConfigError: if there is no place for the database; the message says what to do.
+    :raises ConfigError: if there is no place for the database; the message says what to
+        do.
     :raises StorageError: if the database cannot be used; the message names it.
     """
     return await SessionStore.open(home_dir(env) / DATABASE)
 
 
 async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
-    """Serve ACP on these descriptors until the editor closes its end or a signal arrives.
+    """Serve ACP on these descriptors until the editor closes its end or a signal
+    arrives.
 
     :param handshake: the result of the first line.
     """
     env = os.environ
     start_home_logging(env)
     transport = StdioTransport(read_fd, write_fd, initial=handshake.unread)
-    async with aclosing(SessionsDatabase(env)) as database, anyio.create_task_group() as tasks:
-        client = connection(transport, database, env, handshake, database.begin_shutdown)
+    async with (
+        aclosing(SessionsDatabase(env)) as database,
+        anyio.create_task_group() as tasks,
+    ):
+        client = connection(
+            transport, database, env, handshake, database.begin_shutdown
+        )
         tasks.start_soon(_close_on_signal, client)
         await client.run()
         tasks.cancel_scope.cancel()
@@ -188,8 +232,9 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
 
 
 class SessionsDatabase:
-    """The user's sessions, shared by the connections of this process. The database is opened by the first request that
-    needs it, so that a problem with the agent's home becomes that request's error.
+    """The user's sessions, shared by the connections of this process. The database is
+    opened by the first request that needs it, so that a problem with the agent's home
+    becomes that request's error.
 
     :param env: environment variables.
     :ivar sessions: the open sessions.
@@ -212,7 +257,9 @@ class SessionsDatabase:
             return self._store
 
     def begin_shutdown(self) -> None:
-        """From now on, wait only briefly for locks of other processes, since this process is about to exit."""
+        """From now on, wait only briefly for locks of other processes, since this
+        process is about to exit.
+        """
         if self._store is not None:
             self._store.begin_shutdown()
 
@@ -228,15 +275,16 @@ def connection(
     env: Mapping[str, str],
     handshake: Handshake | None = None,
     on_end: Callable[[], None] | None = None,
-) -> Connection:
+) -> ClientConnection:
     """Return the connection to one client. It is recorded if the user has enabled that.
 
     :param env: environment variables.
     :param handshake: the result of the first line, if it has already been read.
-    :param on_end: called as soon as the client has disconnected and its work has been cancelled.
+    :param on_end: called as soon as the client has disconnected and its work has been
+        cancelled.
     """
 
-    built: list[Services] = []
+    built: list[SessionServices] = []
 
     async def create_manager(tasks: TaskGroup) -> SessionManager:
         built.append(build_services(await database.store(), env))
@@ -245,19 +293,28 @@ def connection(
     def learned_secrets() -> tuple[str, ...]:
         return tuple(key for each in built for key in each.access.at_hand())
 
-    transport = record(transport, env, learned_secrets, None if handshake is None else handshake.exchange)
-    return Connection(transport, create_manager, env, handshake, on_end)
+    transport = record(
+        transport,
+        env,
+        learned_secrets,
+        None if handshake is None else handshake.exchange,
+    )
+    return ClientConnection(transport, create_manager, env, handshake, on_end)
 
 
 def start_home_logging(env: Mapping[str, str]) -> None:
-    """Log to the agent's home, after making it private. If there is no home, do not log."""
+    """Log to the agent's home, after making it private. If there is no home, do not
+    log.
+    """
     try:
         start_logging(ensure_private_dir(home_dir(env)) / LOGS, env)
     except ConfigError:
         do_not_log()
 
 
-async def _close_on_signal(client: Connection) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+async def _close_on_signal(client: ClientConnection) -> None:
+    with anyio.open_signal_receiver(
+        signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+    ) as signals:
         async for _ in signals:
             client.close()

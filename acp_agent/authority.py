@@ -1,10 +1,12 @@
-"""Parses the `Host` header and web origins strictly, accepting only the forms that clients send.
+"""Parses the `Host` header and web origins strictly, accepting only the forms that
+clients send.
 
-A lenient URL parser finds `localhost` in `evil.example@localhost`. Neither header may contain userinfo. Browsers send
-neither escapes nor non-ASCII letters: they write host names in punycode and addresses in their canonical form.
+A lenient URL parser finds `localhost` in `evil.example@localhost`. Neither header may
+contain userinfo. Browsers send neither escapes nor non-ASCII letters: they write host
+names in punycode and addresses in their canonical form.
 
-Source: RFC 9110, section 7.2; RFC 9112, section 3.2; RFC 3986, section 3.2; RFC 6454, section 7; URL standard, host
-serializing
+Source: RFC 9110, section 7.2; RFC 9112, section 3.2; RFC 3986, section 3.2; RFC 6454,
+section 7; URL standard, host serializing
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _MOST_PORTS = 65_535
 class Authority:
     """A host and a port.
 
-    :ivar host: in lower case; an IPv6 address is written without brackets, in its shortest form.
+    :ivar host: in lower case; an IPv6 address is written without brackets, in its
+        shortest form.
     :ivar port: None for the scheme's default port.
     """
 
@@ -41,7 +44,9 @@ class WebOrigin:
 
     def is_at(self, authority: Authority) -> bool:
         """Return whether this address is the page's own server."""
-        return self.authority == Authority(authority.host, authority.port or _PORTS[self.scheme])
+        return self.authority == Authority(
+            authority.host, authority.port or _PORTS[self.scheme]
+        )
 
 
 def parse_authority(text: str) -> Authority | None:
@@ -52,7 +57,8 @@ def parse_authority(text: str) -> Authority | None:
     matched = _AUTHORITY.fullmatch(text.lower()) if text.isascii() else None
     if matched is None:
         return None
-    host, port = matched[1], int(matched[2]) if matched[2] else None
+    host = matched[1]
+    port = int(matched[2]) if matched[2] else None
     if port is not None and not 0 < port <= _MOST_PORTS:
         return None
     if host.startswith("["):
@@ -63,12 +69,16 @@ def parse_authority(text: str) -> Authority | None:
 
 
 def parse_web_origin(text: str) -> WebOrigin | None:
-    """Parse an `Origin` header. Return None if it does not name a web page, for example if it is `null`.
+    """Parse an `Origin` header. Return None if it does not name a web page, for example
+    if it is `null`.
 
     :param text: for example `http://localhost:2718`.
     """
     scheme, _, rest = text.partition("://")
-    default, authority = _PORTS.get(scheme.lower()), parse_authority(rest)
+    default = _PORTS.get(scheme.lower())
+    authority = parse_authority(rest)
     if default is None or authority is None:
         return None
-    return WebOrigin(scheme.lower(), Authority(authority.host, authority.port or default))
+    return WebOrigin(
+        scheme.lower(), Authority(authority.host, authority.port or default)
+    )

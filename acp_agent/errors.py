@@ -24,8 +24,9 @@
         │   └── ContextOverflowError   because it is larger than the window, or than another limit
         └── ModelStreamError       the connection was lost after text had been shown
 
-Each message says what happened, where, and what to do next. It is shown unchanged except for terminal control
-characters, both as a JSON-RPC error's `message` and in its `data.details`.
+Each message says what happened, where, and what to do next. It is shown unchanged
+except for terminal control characters, both as a JSON-RPC error's `message` and in its
+`data.details`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """The limit of the provider that a request exceeded."""
 
 
-# A file may be untrusted, and a terminal or an editor may execute control sequences in it.
+# A file may be untrusted, and a terminal or an editor may execute control sequences in
+# it.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -65,7 +67,12 @@ class _LocatedError(AgentError):
     """
 
     def __init__(
-        self, message: str, *, source: str | None = None, line: int | None = None, key: str | None = None
+        self,
+        message: str,
+        *,
+        source: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
     ) -> None:
         self.source = source
         self.line = line
@@ -92,7 +99,9 @@ class PromptTooLargeError(InvalidParamsError):
 
 
 class QueueFullError(AgentError):
-    """A session accepts no more prompts until one is answered. The waiting prompts are not affected."""
+    """A session accepts no more prompts until one is answered. The waiting prompts are
+    not affected.
+    """
 
     code = -32600
 
@@ -116,7 +125,9 @@ class SessionClosedError(AgentError):
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        super().__init__(f"The session {session_id!r} is closed. Open it with session/resume first.")
+        super().__init__(
+            f"The session {session_id!r} is closed. Open it with session/resume first."
+        )
 
 
 class StorageError(AgentError):
@@ -124,15 +135,18 @@ class StorageError(AgentError):
 
 
 class SessionConflictError(StorageError):
-    """An append expected another head of the log: another process wrote to this session."""
+    """An append expected another head of the log: another process wrote to this
+    session.
+    """
 
 
 class CompactionError(AgentError):
     """A compaction, or one of its strategies, failed. The history is unchanged.
 
-    :param reason: what happened. If a later strategy succeeds, the receipt repeats the reason, so it must not mention
-        the history.
-    :param advice: the consequence for the user: that the history is unchanged, and what to do.
+    :param reason: what happened. If a later strategy succeeds, the receipt repeats the
+        reason, so it must not mention the history.
+    :param advice: the consequence for the user: that the history is unchanged, and what
+        to do.
     """
 
     def __init__(self, reason: str, advice: str = "") -> None:
@@ -157,7 +171,9 @@ class SummaryOverflowError(CompactionError):
     :param refusal: the provider's error; None if the request was not sent.
     """
 
-    def __init__(self, reason: str, advice: str = "", refusal: ContextOverflowError | None = None) -> None:
+    def __init__(
+        self, reason: str, advice: str = "", refusal: ContextOverflowError | None = None
+    ) -> None:
         self.refusal = refusal
         super().__init__(reason, advice)
 
@@ -209,17 +225,22 @@ class CompactionRefusedError(ModelRequestError):
 
 
 class RequestRefusedError(ModelRequestError):
-    """The provider refused the content of the request. A request with different content may be answered."""
+    """The provider refused the content of the request. A request with different content
+    may be answered.
+    """
 
 
 class ContextOverflowError(ModelRequestError):
-    """The request exceeds the model's context window, or another limit that a compaction can help to meet.
+    """The request exceeds the model's context window, or another limit that a
+    compaction can help to meet.
 
     :param message: sentence for the user.
     :param partial: whether some of the answer had already been shown.
-    :param limit: the limit that was exceeded. If it is not tokens, every request with the same images is also refused.
+    :param limit: the limit that was exceeded. If it is not tokens, every request with
+        the same images is also refused.
     :param maximum: maximum tokens of the provider, if its error says so.
-    :param prompt: tokens that the provider counted before the answer, if its error says so.
+    :param prompt: tokens that the provider counted before the answer, if its error says
+        so.
     """
 
     def __init__(
@@ -242,23 +263,40 @@ class ModelStreamError(ModelError):
 
 
 def sentence(error: Exception | str) -> str:
-    """Return an error's text with final punctuation, so that another sentence may follow. The text of a provider or a
-    hook may have none."""
+    """Return an error's text with final punctuation, so that another sentence may
+    follow. The text of a provider or a hook may have none.
+    """
     text = str(error)
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def reason_of(error: AgentError) -> str:
-    """Return the reason of an error, for the receipt of a compaction in which a later step succeeded. It omits what the
-    error says about the history, which has changed since."""
+    """Return the reason of an error, for the receipt of a compaction in which a later
+    step succeeded. It omits what the error says about the history, which has changed
+    since.
+    """
     if isinstance(error, CompactionError):
         return error.reason
     cause = error.__cause__
     return str(cause if isinstance(cause, type(error)) else error)
 
 
-def located(message: str, *, source: str | None = None, line: int | None = None, key: str | None = None) -> str:
-    """Prefix a message with its place, in the form that editors make clickable (`file:line: key: message`). Control
-    characters, which may come from a file, are replaced."""
-    place = f"{source}:{line}" if source and line else source or (f"line {line}" if line else None)
-    return _CONTROL.sub("\ufffd", ": ".join(part for part in (place, key, message) if part))
+def located(
+    message: str,
+    *,
+    source: str | None = None,
+    line: int | None = None,
+    key: str | None = None,
+) -> str:
+    """Prefix a message with its place, in the form that editors make clickable
+    (`file:line: key: message`). Control characters, which may come from a file, are
+    replaced.
+    """
+    place = (
+        f"{source}:{line}"
+        if source and line
+        else source or (f"line {line}" if line else None)
+    )
+    return _CONTROL.sub(
+        "\ufffd", ": ".join(part for part in (place, key, message) if part)
+    )

@@ -1,10 +1,11 @@
 """`@frozen`: a frozen dataclass with slots whose class is created quickly.
 
-`@dataclass(frozen=True, slots=True)` generates and compiles six methods for each class. That takes half a millisecond,
-and for the classes that a session needs it was a third of the time that an editor waited. Here only `__init__` is
-compiled, when the first object is created. The other methods need no generated code. The result is an ordinary
-dataclass: `fields`, `replace`, `repr`, `==`, `hash`, `match`, copies, pickles and pydantic work as with the standard
-library's.
+`@dataclass(frozen=True, slots=True)` generates and compiles six methods for each class.
+That takes half a millisecond, and for the classes that a session needs it was a third
+of the time that an editor waited. Here only `__init__` is compiled, when the first
+object is created. The other methods need no generated code. The result is an ordinary
+dataclass: `fields`, `replace`, `repr`, `==`, `hash`, `match`, copies, pickles and
+pydantic work as with the standard library's.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ _set = object.__setattr__
 def frozen(cls: type[_T]) -> type[_T]:
     """Turn a class whose annotations are its fields into a frozen dataclass with slots.
 
-    :param cls: the class. Methods that it defines itself are kept. Base classes that are dataclasses must also use this
-        decorator.
+    :param cls: the class. Methods that it defines itself are kept. Base classes that
+        are dataclasses must also use this decorator.
     :returns: a new class, so `super()` needs both arguments in its methods.
-    :raises TypeError: if it has `InitVar`s, keyword-only fields or fields with `init=False`, which are not supported.
+    :raises TypeError: if it has `InitVar`s, keyword-only fields or fields with
+        `init=False`, which are not supported.
     """
     own = vars(cls)
     if not own.get("__doc__"):
@@ -35,7 +37,11 @@ def frozen(cls: type[_T]) -> type[_T]:
     every = fields(made)
     if made.__match_args__ != tuple(each.name for each in every):
         raise TypeError(f"{cls.__qualname__}: a frozen class has plain fields alone")
-    methods: dict[str, object] = {"__init__": _Init(made, every), **_comparison(every), **_SHARED}
+    methods: dict[str, object] = {
+        "__init__": _Init(made, every),
+        **_comparison(every),
+        **_SHARED,
+    }
     for name, method in methods.items():
         if own.get(name) is None:
             setattr(made, name, method)
@@ -43,7 +49,9 @@ def frozen(cls: type[_T]) -> type[_T]:
 
 
 class _Init:
-    """An `__init__` that is compiled on first access, which for most classes is after a session has been opened."""
+    """An `__init__` that is compiled on first access, which for most classes is after a
+    session has been opened.
+    """
 
     def __init__(self, cls: type, every: _Fields) -> None:
         self._cls = cls
@@ -56,8 +64,14 @@ class _Init:
 
 
 def _compiled_init(cls: type, every: _Fields) -> Callable[..., None]:
-    """Compile the method from source. Only this method needs it, since its parameters differ for each class."""
-    names: dict[str, object] = {"__name__": cls.__module__, "__set": _set, "__missing": MISSING}
+    """Compile the method from source. Only this method needs it, since its parameters
+    differ for each class.
+    """
+    names: dict[str, object] = {
+        "__name__": cls.__module__,
+        "__set": _set,
+        "__missing": MISSING,
+    }
     parameters = ["self"]
     body: list[str] = []
     for each in every:
@@ -86,7 +100,11 @@ def _comparison(every: _Fields) -> dict[str, Callable[..., object]]:
     values = attrgetter("__class__", *(each.name for each in every if each.compare))
 
     def eq(self: object, other: object) -> bool:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+        return (
+            values(self) == values(other)
+            if other.__class__ is self.__class__
+            else NotImplemented
+        )
 
     def hash_(self: object) -> int:
         return hash(values(self))
@@ -95,7 +113,11 @@ def _comparison(every: _Fields) -> dict[str, Callable[..., object]]:
 
 
 def _repr(self: Any) -> str:
-    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    shown = ", ".join(
+        f"{each.name}={getattr(self, each.name)!r}"
+        for each in fields(self)
+        if each.repr
+    )
     return f"{self.__class__.__qualname__}({shown})"
 
 

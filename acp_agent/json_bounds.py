@@ -1,7 +1,7 @@
 """Limits the number of values in a long JSON text from outside.
 
-Parsing millions of values would block the interpreter for up to half a minute, and no signal could end the process
-meanwhile.
+Parsing millions of values would block the interpreter for up to half a minute, and no
+signal could end the process meanwhile.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ LONG = 4 * 1024 * 1024
 _VALUE = re.compile(rb'"[^"]*+"|[\[{,]')
 
 
-def has_too_many_values(text: bytes, limit: int = MAX_VALUES, length: int = LONG) -> bool:
-    """Return whether a JSON text longer than `length` contains more than about `limit` values of any length."""
+def has_too_many_values(
+    text: bytes, limit: int = MAX_VALUES, length: int = LONG
+) -> bool:
+    """Return whether a JSON text longer than `length` contains more than about `limit`
+    values of any length.
+    """
     if len(text) <= length:
         return False
     bare = text.replace(rb"\\", b"").replace(rb"\"", b"")

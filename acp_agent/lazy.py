@@ -6,13 +6,16 @@ from collections.abc import Callable, Collection
 from importlib import import_module
 
 
-def on_demand(package: str, modules: Collection[str], names: Collection[str] | None = None) -> Callable[[str], object]:
+def on_demand(
+    package: str, modules: Collection[str], names: Collection[str] | None = None
+) -> Callable[[str], object]:
     """Return a package's `__getattr__`.
 
     :param package: full name of the package.
-    :param modules: the modules that define the names. They are imported in this order until the name is found.
-    :param names: the package's `__all__`. By default all capitalized names, since other names may be submodules that
-        are not loaded yet.
+    :param modules: the modules that define the names. They are imported in this order
+        until the name is found.
+    :param names: the package's `__all__`. By default all capitalized names, since other
+        names may be submodules that are not loaded yet.
     """
 
     def load(name: str) -> object:

@@ -1,6 +1,7 @@
 """The log file: rotating, private, with secrets masked.
 
-Nothing is logged to standard error, since several editors show each of its lines as an error.
+Nothing is logged to standard error, since several editors show each of its lines as an
+error.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ BACKUPS = 3
 def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     """Send the project's log records to a file in this folder.
 
-    :param folder: created if it is missing, with access only for the user. Its parent must exist.
-    :param env: environment variables. The values of variables that look like secrets are masked.
+    :param folder: created if it is missing, with access only for the user. Its parent
+        must exist.
+    :param env: environment variables. The values of variables that look like secrets
+        are masked.
     :returns: the file, or None if it cannot be written, which does not stop the agent.
     """
     path = folder / NAME
@@ -45,7 +48,11 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
 
 def log_file() -> Path | None:
     """Return the log file, or None if records are dropped."""
-    files = [Path(each.baseFilename) for each in logging.getLogger().handlers if isinstance(each, _PrivateFile)]
+    files = [
+        Path(each.baseFilename)
+        for each in logging.getLogger().handlers
+        if isinstance(each, _PrivateFile)
+    ]
     return files[-1] if files else None
 
 
@@ -53,33 +60,44 @@ def log_failure(log: logging.Logger, what: str, error: Exception) -> str:
     """Log an unexpected error with its traceback.
 
     :param what: the beginning of a sentence, such as "The agent failed inside".
-    :returns: the message for the user: that sentence with the error's class and text, and the path of the log file.
+    :returns: the message for the user: that sentence with the error's class and text,
+        and the path of the log file.
     """
     log.error("%s", what, exc_info=error)
-    kind, text, path = type(error).__name__, str(error), log_file()
+    kind = type(error).__name__
+    text = str(error)
+    path = log_file()
     details = f" The details are in {path}." if path else ""
     return f"{what} ({f'{kind}: {text}' if text else kind}).{details}"
 
 
 def do_not_log() -> None:
-    """Drop all records. Without any handler, Python would write warnings to standard error."""
+    """Drop all records. Without any handler, Python would write warnings to standard
+    error.
+    """
     logging.getLogger().addHandler(logging.NullHandler())
 
 
 class _PrivateFile(logging.FileHandler):
     """The log file and its rotated files, which only the user can access.
 
-    `logging.handlers` can also rotate files, but together with `pickle`, which it imports, it takes half a megabyte.
+    `logging.handlers` can also rotate files, but together with `pickle`, which it
+    imports, it takes half a megabyte.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            if self.stream is not None and os.fstat(self.stream.fileno()).st_size > MAX_BYTES:
+            if (
+                self.stream is not None
+                and os.fstat(self.stream.fileno()).st_size > MAX_BYTES
+            ):
                 self.close()  # the next file is opened below
                 for number in range(BACKUPS, 0, -1):
                     newer = f".{number - 1}" if number > 1 else ""
                     with suppress(FileNotFoundError):
-                        Path(f"{self.baseFilename}{newer}").replace(f"{self.baseFilename}.{number}")
+                        Path(f"{self.baseFilename}{newer}").replace(
+                            f"{self.baseFilename}.{number}"
+                        )
             super().emit(record)
         except OSError:
             self.handleError(record)
@@ -88,18 +106,28 @@ class _PrivateFile(logging.FileHandler):
         def opener(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        file = open(self.baseFilename, self.mode, encoding=self.encoding, errors="replace", opener=opener)  # noqa: SIM115 - the handler closes it
+        file = open(  # noqa: SIM115 - the handler closes it
+            self.baseFilename,
+            self.mode,
+            encoding=self.encoding,
+            errors="replace",
+            opener=opener,
+        )
         return cast(TextIOWrapper, file)
 
 
 class _Masking(logging.Formatter):
-    """Formats a record including its exception, and masks everything that looks like a secret."""
+    """Formats a record including its exception, and masks everything that looks like a
+    secret.
+    """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
         self._env = env
 
     def format(self, record: logging.LogRecord) -> str:
-        from acp_agent.secrets.text import mask  # its patterns take milliseconds to compile
+        from acp_agent.secrets.text import (
+            mask,
+        )  # its patterns take milliseconds to compile
 
         return mask(super().format(record), secrets_of(self._env))

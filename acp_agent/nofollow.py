@@ -1,8 +1,9 @@
 """Opens files and folders without following symbolic links.
 
-The agent resolves a path, checks it, and then opens it. Between the check and the opening, anyone who can write to a
-folder on the path can replace a part of it by a link. So callers check the resolved path and open it with this module:
-if any part of it has become a link, opening it fails with `ELOOP`. All further work uses the descriptor.
+The agent resolves a path, checks it, and then opens it. Between the check and the
+opening, anyone who can write to a folder on the path can replace a part of it by a
+link. So callers check the resolved path and open it with this module: if any part of it
+has become a link, opening it fails with `ELOOP`. All further work uses the descriptor.
 
 Source: openat2(2), open(2), path_resolution(7)
 """
@@ -28,7 +29,9 @@ _Open: TypeAlias = Callable[[str, int, int], int]
 _SYSCALL_OPENAT2 = 437
 """The number of openat2 on every architecture that Python runs on."""
 _NO_LINKS = 0x04 | 0x02
-"""`RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`: stricter than `RESOLVE_BENEATH`, since no link is followed."""
+"""`RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`: stricter than `RESOLVE_BENEATH`,
+since no link is followed.
+"""
 _CURRENT = -100  # AT_FDCWD
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
@@ -36,7 +39,7 @@ _SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
 
 
 @frozen
-class Entry:
+class FolderEntry:
     """One entry of a folder. Links are not followed."""
 
     name: str
@@ -45,12 +48,14 @@ class Entry:
 
 
 def resolved(path: Path) -> Path:
-    """Return an absolute path with all links resolved. Parts that are missing or form a loop stay unchanged.
+    """Return an absolute path with all links resolved. Parts that are missing or form a
+    loop stay unchanged.
 
     :param path: absolute.
     """
     for _ in range(_MOST_CHANGES):
-        # Before Python 3.12, `realpath` fails if a link is replaced by a folder while it is being resolved.
+        # Before Python 3.12, `realpath` fails if a link is replaced by a folder while
+        # it is being resolved.
         with suppress(OSError):
             return Path(os.path.realpath(path))
     return Path(os.path.realpath(path))
@@ -63,7 +68,8 @@ def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int
     :param flags: as for `os.open`.
     :param mode: of a file that is created, before the umask.
     :returns: a descriptor that child processes do not inherit.
-    :raises OSError: if it cannot be opened; with `errno.ELOOP` if a part of the path is a link.
+    :raises OSError: if it cannot be opened; with `errno.ELOOP` if a part of the path is
+        a link.
     """
     more = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     opened = _opener() if "ctypes" in sys.modules else open_stepwise
@@ -71,7 +77,9 @@ def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int
 
 
 def prepare() -> None:
-    """Load the binding of openat2. Without it, `open_exactly` opens folder by folder, at half the speed or less."""
+    """Load the binding of openat2. Without it, `open_exactly` opens folder by folder,
+    at half the speed or less.
+    """
     _opener()
 
 
@@ -83,7 +91,9 @@ def folder_at(path: Path, *, make: bool = False) -> Generator[int]:
     :param make: whether to create missing folders.
     :raises OSError: see `open_exactly`; also if the path is not a folder.
     """
-    descriptor = _made(path) if make else open_exactly(path, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = (
+        _made(path) if make else open_exactly(path, os.O_RDONLY | os.O_DIRECTORY)
+    )
     try:
         yield descriptor
     finally:
@@ -101,7 +111,8 @@ def make_folder(path: Path) -> None:
 
 
 def status_of(path: Path) -> os.stat_result:
-    """Return the status of the file at a path; for a link, the status of the link itself.
+    """Return the status of the file at a path; for a link, the status of the link
+    itself.
 
     :param path: absolute and resolved.
     :raises OSError: see `open_exactly`.
@@ -110,7 +121,7 @@ def status_of(path: Path) -> os.stat_result:
         return os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
 
 
-def entries_of(path: Path) -> list[Entry]:
+def entries_of(path: Path) -> list[FolderEntry]:
     """Return the entries of a folder, sorted by name.
 
     :param path: absolute and resolved.
@@ -120,13 +131,18 @@ def entries_of(path: Path) -> list[Entry]:
         return entries_in(folder)
 
 
-def entries_in(folder: int) -> list[Entry]:
+def entries_in(folder: int) -> list[FolderEntry]:
     """Return the entries of an open folder, sorted by name.
 
     :raises OSError: if it cannot be read.
     """
     with os.scandir(folder) as found:
-        entries = [Entry(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in found]
+        entries = [
+            FolderEntry(
+                each.name, each.is_dir(follow_symlinks=False), each.is_symlink()
+            )
+            for each in found
+        ]
     return sorted(entries, key=lambda entry: entry.name)
 
 
@@ -141,14 +157,17 @@ def remove(path: Path) -> None:
 
 
 def change_mode(name: str, change: Callable[[int], int], folder: int) -> None:
-    """Change the permission bits of a file or folder. Fails for a link, and never changes its target.
+    """Change the permission bits of a file or folder. Fails for a link, and never
+    changes its target.
 
     :param name: its name in the folder.
     :param change: takes the old bits and returns the new ones.
     :param folder: descriptor of the folder.
     :raises OSError: if it cannot be changed; with `errno.ELOOP` if it is a link.
     """
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(
+        name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+    )
     try:
         os.fchmod(descriptor, change(stat.S_IMODE(os.fstat(descriptor).st_mode)))
     finally:
@@ -157,10 +176,12 @@ def change_mode(name: str, change: Callable[[int], int], folder: int) -> None:
 
 @contextmanager
 def temporary_folder() -> Generator[Path]:
-    """Create a private temporary folder, and remove it with its contents after the `with` block.
+    """Create a private temporary folder, and remove it with its contents after the
+    `with` block.
 
-    If `tempfile.TemporaryDirectory` cannot remove a file, it makes the file writable and follows links while doing so
-    (CVE-2023-6597, fixed in Python 3.11.8 and 3.12.1). This function leaves such files in place.
+    If `tempfile.TemporaryDirectory` cannot remove a file, it makes the file writable
+    and follows links while doing so (CVE-2023-6597, fixed in Python 3.11.8 and 3.12.1).
+    This function leaves such files in place.
 
     :returns: its resolved path.
     """
@@ -194,10 +215,14 @@ def _made(path: Path) -> int:
 
 @cache
 def _opener() -> _Open:
-    """Return the function that opens a path without following links: by openat2 if the kernel has it."""
+    """Return the function that opens a path without following links: by openat2 if the
+    kernel has it.
+    """
     by_kernel = _by_openat2() if sys.platform == "linux" else None
     if by_kernel is not None:
-        with suppress(OSError):  # the kernel is older than 5.6, or seccomp refuses the system call
+        with suppress(
+            OSError
+        ):  # the kernel is older than 5.6, or seccomp refuses the system call
             os.close(by_kernel("/", os.O_RDONLY | _FOLDER, 0))
             return by_kernel
     return open_stepwise
@@ -207,16 +232,29 @@ def _by_openat2() -> _Open | None:
     import ctypes  # imported here, because it takes 10 ms
 
     class How(ctypes.Structure):
-        _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+        _fields_ = (
+            ("flags", ctypes.c_uint64),
+            ("mode", ctypes.c_uint64),
+            ("resolve", ctypes.c_uint64),
+        )
 
     syscall = ctypes.CDLL(None, use_errno=True).syscall
     syscall.restype = ctypes.c_long
-    syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(How), ctypes.c_size_t)
+    syscall.argtypes = (
+        ctypes.c_long,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.POINTER(How),
+        ctypes.c_size_t,
+    )
 
     def opened(path: str, flags: int, mode: int) -> int:
-        name, how = os.fsencode(path), How(flags, mode, _NO_LINKS)
+        name = os.fsencode(path)
+        how = How(flags, mode, _NO_LINKS)
         while True:
-            descriptor = syscall(_SYSCALL_OPENAT2, _CURRENT, name, ctypes.byref(how), ctypes.sizeof(how))
+            descriptor = syscall(
+                _SYSCALL_OPENAT2, _CURRENT, name, ctypes.byref(how), ctypes.sizeof(how)
+            )
             if descriptor >= 0:
                 return descriptor
             number = ctypes.get_errno()
@@ -251,7 +289,11 @@ def _step(folder: int, name: str, flags: int, mode: int, path: str) -> int:
         return os.open(name, flags, mode, dir_fd=folder)
     except OSError as error:
         # Opening a link as a folder fails with ENOTDIR.
-        number = errno.ELOOP if error.errno == errno.ENOTDIR and _is_link(folder, name) else error.errno
+        number = (
+            errno.ELOOP
+            if error.errno == errno.ENOTDIR and _is_link(folder, name)
+            else error.errno
+        )
         raise OSError(number, os.strerror(number or errno.EIO), path) from error
 
 

@@ -1,7 +1,9 @@
-"""Regular expressions and wildcards from outside: from recipes, hooks, JSON Schemas, scripts and models.
+"""Regular expressions and wildcards from outside: from recipes, hooks, JSON Schemas,
+scripts and models.
 
-RE2 matches them in time linear in the length of the text. Python's `re` backtracks: `^(a+)+$` takes years for sixty
-characters, holds the interpreter lock meanwhile, and cannot be interrupted. RE2 is imported with the first pattern.
+RE2 matches them in time linear in the length of the text. Python's `re` backtracks:
+`^(a+)+$` takes years for sixty characters, holds the interpreter lock meanwhile, and
+cannot be interrupted. RE2 is imported with the first pattern.
 
 RE2, "Syntax": https://github.com/google/re2/wiki/Syntax
 Wildcards: https://git-scm.com/docs/gitignore, and git's wildmatch.
@@ -23,7 +25,9 @@ _SYNTAX = (
 
 
 class PatternError(ValueError):
-    """Raised for a pattern that RE2 does not support. The message names the pattern and the reason."""
+    """Raised for a pattern that RE2 does not support. The message names the pattern and
+    the reason.
+    """
 
 
 class Pattern:
@@ -38,11 +42,14 @@ class Pattern:
         self._compiled = compiled
 
     def search(self, text: str | bytes, start: int = 0) -> tuple[int, int] | None:
-        """Return the start and end of the first match, in bytes of UTF-8, or None if there is no match.
+        """Return the start and end of the first match, in bytes of UTF-8, or None if
+        there is no match.
 
         :param start: index of the byte at which to start.
         """
-        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        data = (
+            text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        )
         found = self._compiled.search(data, start)
         return None if found is None else found.span()
 
@@ -72,15 +79,21 @@ def compile_pattern(
     options.never_nl = within_lines
     flags = "(?m)" if multiline else ""
     try:
-        return Pattern(library.compile((flags + pattern).encode("utf-8", "surrogatepass"), options))
+        return Pattern(
+            library.compile((flags + pattern).encode("utf-8", "surrogatepass"), options)
+        )
     except library.error as error:
         raise PatternError(
-            _explained(pattern, error.args[0].decode("utf-8", "replace").replace(flags, "", 1))
+            _explained(
+                pattern, error.args[0].decode("utf-8", "replace").replace(flags, "", 1)
+            )
         ) from error
 
 
 def _explained(pattern: str, why: str) -> str:
-    shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}…"
+    shown = (
+        pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}…"
+    )
     return f"`{shown}` is no regular expression of RE2: {why}. {_SYNTAX}"
 
 
@@ -103,8 +116,8 @@ _LONGEST_PORTABLE = 4_000
 def is_portable(pattern: str) -> bool:
     """Return whether JavaScript and Python accept this regular expression.
 
-    RE2 must accept it too, except for lookarounds and backreferences. Named groups, flags, Unicode property classes and
-    variable-length lookbehinds are not portable.
+    RE2 must accept it too, except for lookarounds and backreferences. Named groups,
+    flags, Unicode property classes and variable-length lookbehinds are not portable.
 
     ECMA-262, "Patterns"; Python, "Regular Expression Syntax".
     """
@@ -119,7 +132,8 @@ def is_portable(pattern: str) -> bool:
         if token is None:
             return False
         at = token.end()
-        kind, text = token.lastgroup or "", token[0]
+        kind = token.lastgroup or ""
+        text = token[0]
         in_lookbehind = lookbehinds > 0
         if kind in ("look", "group", "capture"):
             opened.append(text)
@@ -133,15 +147,18 @@ def is_portable(pattern: str) -> bool:
             groups += inner == "("
             kind = "anchor" if "=" in inner or "!" in inner else "plain"
         elif kind in ("repeat", "least", "upto", "most"):
-            least, most = int(token["least"] or 0), int(token["most"] or 99_999)
+            least = int(token["least"] or 0)
+            most = int(token["most"] or 99_999)
             is_fixed = token["least"] is not None and token["upto"] is None
             if before != "plain" or most < least or (in_lookbehind and not is_fixed):
                 return False
-            kind, text = "repeat", "{1}"  # RE2 allows at most a thousand repetitions
+            kind = "repeat"
+            text = "{1}"  # RE2 allows at most a thousand repetitions
         elif kind == "back":
             if int(token["back"]) > groups:
                 return False
-            kind, text = "plain", "(?:)"
+            kind = "plain"
+            text = "(?:)"
         elif kind == "flags" or (kind == "or" and in_lookbehind):
             return False
         shown.append(_UNICODE.sub(r"\\x{\1}", text))
@@ -161,43 +178,61 @@ _TOKEN = re.compile(
     r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)",
     re.DOTALL,
 )
-_FIXED = {"folders": "(?:.*/)?", "below": ".+", "name": "[^/]+", "stars": "[^/]*", "one": "[^/]"}
+_FIXED = {
+    "folders": "(?:.*/)?",
+    "below": ".+",
+    "name": "[^/]+",
+    "stars": "[^/]*",
+    "one": "[^/]",
+}
 _ITEM = re.compile(
-    r"(?P<named>\[:[^\]]{1,40}:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?", re.DOTALL
+    r"(?P<named>\[:[^\]]{1,40}:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?",
+    re.DOTALL,
 )
 _NEVER = r"[^\x00-\x{10FFFF}]"
 
 
 def compile_wildcards(wildcards: Iterable[str], *, or_literal: bool = False) -> Pattern:
-    """Compile wildcards with the syntax of `.gitignore`. A wildcard that matches a folder matches everything in it.
+    """Compile wildcards with the syntax of `.gitignore`. A wildcard that matches a
+    folder matches everything in it.
 
-    :param or_literal: whether brackets also match themselves, as in folder names such as `[id]`.
-    :returns: a pattern that matches a relative path with slashes if one of the wildcards matches.
-    :raises PatternError: if a wildcard ends within a bracket or after a backslash, or has an unknown character class.
+    :param or_literal: whether brackets also match themselves, as in folder names such
+        as `[id]`.
+    :returns: a pattern that matches a relative path with slashes if one of the
+        wildcards matches.
+    :raises PatternError: if a wildcard ends within a bracket or after a backslash, or
+        has an unknown character class.
     """
     found: list[str] = []
     for wildcard in wildcards:
         name = wildcard.removeprefix("./")
         start = wildcard_expression(name.removesuffix("/"), or_literal=or_literal)
         if start is None:
-            raise PatternError(f"`{wildcard[:_LONGEST_SHOWN]}` ends within a bracket or behind a backslash")
+            raise PatternError(
+                f"`{wildcard[:_LONGEST_SHOWN]}` ends within a bracket or behind a backslash"
+            )
         found.append(rf"{start}/.+\z" if name.endswith("/") else rf"{start}(?:/.*)?\z")
     return compile_pattern("|".join(found), dot_all=True)
 
 
 def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None:
-    """Return the expression for a path relative to the pattern's folder. The caller adds what may follow the match.
+    """Return the expression for a path relative to the pattern's folder. The caller
+    adds what may follow the match.
 
     :param pattern: a line of `.gitignore` without a leading `!` and a trailing `/`.
-    :param or_literal: whether brackets also match themselves, including a bracket that is never closed.
-    :returns: the expression, or None if the pattern ends within a bracket or after a backslash.
+    :param or_literal: whether brackets also match themselves, including a bracket that
+        is never closed.
+    :returns: the expression, or None if the pattern ends within a bracket or after a
+        backslash.
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]
     pattern = pattern.removeprefix("/")
     last_close = pattern.rfind("]")
     at = 0
     while at < len(pattern):
-        is_open = pattern[at] == "[" and at > last_close  # searched once, not from every bracket
+        is_open = (
+            pattern[at] == "[" and at > last_close
+        )  # searched once, not from every bracket
         token = None if is_open else _TOKEN.match(pattern, at)
         if token is None:
             if not or_literal or pattern[at] != "[":
@@ -208,7 +243,9 @@ def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None
         at = token.end()
         if token["items"] is not None:
             bracket = _bracket(token["items"], negated=bool(token["negated"]))
-            parts.append(f"(?:{bracket}|{re.escape(token[0])})" if or_literal else bracket)
+            parts.append(
+                f"(?:{bracket}|{re.escape(token[0])})" if or_literal else bracket
+            )
         else:
             kind = token.lastgroup or ""
             parts.append(_FIXED.get(kind) or re.escape(token[kind]))
@@ -222,7 +259,8 @@ def _bracket(items: str, *, negated: bool) -> str:
         if item["named"]:
             allowed += item["named"]
             continue
-        low, high = item["low"], item["high"]
+        low = item["low"]
+        high = item["high"]
         allowed += re.escape(low.replace("/", ""))
         if high is not None and low <= high:
             allowed += f"{re.escape(low)}-{re.escape(high)}"

@@ -1,8 +1,9 @@
 """Runs child processes in their own process groups, and makes sure that none are left.
 
-This module starts, reads and kills them. Callers get the output in pieces as it arrives. Some editors kill the agent
-when they close, and it then cannot end its groups. So a helper shell, the watchdog, waits in a separate session until
-its stdin, a pipe from the agent, is closed, which happens no matter how the agent ends.
+This module starts, reads and kills them. Callers get the output in pieces as it
+arrives. Some editors kill the agent when they close, and it then cannot end its groups.
+So a helper shell, the watchdog, waits in a separate session until its stdin, a pipe
+from the agent, is closed, which happens no matter how the agent ends.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ Stream: TypeAlias = Literal["stdout", "stderr"]
 OnData: TypeAlias = Callable[[Stream, bytes], None]
 
 TERMINATE_SECONDS = 0.05
-"""How long a group may take to exit after SIGTERM. The whole agent must exit within 0.1 s."""
+"""How long a group may take to exit after SIGTERM. The whole agent must exit within 0.1
+s.
+"""
 DRAIN_SECONDS = 0.1
-"""How long to wait for output after the first process has exited, if others still hold its pipes open."""
+"""How long to wait for output after the first process has exited, if others still hold
+its pipes open.
+"""
 _REAP_SECONDS = 0.5
 _POLL_SECONDS = 0.001
 _CHUNK = 65536
@@ -58,18 +63,19 @@ async def run_group(
     env: Mapping[str, str] | None = None,
     on_end: Callable[[int | None], None] | None = None,
 ) -> int | None:
-    """Run a program until it exits. When this returns or raises, its whole process group has ended.
+    """Run a program until it exits. When this returns or raises, its whole process
+    group has ended.
 
-    Background processes in the group are killed. A process that created its own session (`setsid`) is not, and if it
-    holds the output open, this does not wait for it. On timeout or cancellation, the group gets SIGTERM and, after a
-    short time, SIGKILL.
+    Background processes in the group are killed. A process that created its own session
+    (`setsid`) is not, and if it holds the output open, this does not wait for it. On
+    timeout or cancellation, the group gets SIGTERM and, after a short time, SIGKILL.
 
     :param timeout: in seconds.
     :param on_data: called with every piece of output; must not block.
     :param stdin: an open file; None for an empty stdin.
     :param env: all environment variables of the program; None for the agent's own.
-    :param on_end: always called with the exit code, negative for a signal; None if even SIGKILL has not ended the
-        process.
+    :param on_end: always called with the exit code, negative for a signal; None if even
+        SIGKILL has not ended the process.
     :returns: the exit code, negative for a signal; None on timeout.
     :raises OSError, ValueError: if the program could not be started.
     """
@@ -91,41 +97,72 @@ async def run_group(
 
 def environment_without(names: Collection[str]) -> dict[str, str]:
     """Return the agent's environment variables without these, plus `git_variables`."""
-    return {name: value for name, value in {**os.environ, **git_variables()}.items() if name not in names}
+    return {
+        name: value
+        for name, value in {**os.environ, **git_variables()}.items()
+        if name not in names
+    }
 
 
 def git_variables() -> dict[str, str]:
     """Return environment variables that restrict what git does.
 
-    With them, git does not run programs that a repository configures as file monitor, pager or editor. It does not
-    treat a folder as a bare repository unless told to. It does not write the lists for dumb HTTP servers to the folder
-    `info`, to which the sandbox denies access.
+    With them, git does not run programs that a repository configures as file monitor,
+    pager or editor. It does not treat a folder as a bare repository unless told to. It
+    does not write the lists for dumb HTTP servers to the folder `info`, to which the
+    sandbox denies access.
 
-    Source: git-config(1), "safe.bareRepository", "core.fsmonitor", "repack.updateServerInfo" and GIT_CONFIG_COUNT
+    Source: git-config(1), "safe.bareRepository", "core.fsmonitor",
+    "repack.updateServerInfo" and GIT_CONFIG_COUNT
     """
-    count = int(found) if (found := os.environ.get("GIT_CONFIG_COUNT", "")).isdecimal() else 0
-    variables = {"GIT_PAGER": "cat", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true"}
-    settings = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "repack.updateServerInfo": "false"}
+    count = (
+        int(found)
+        if (found := os.environ.get("GIT_CONFIG_COUNT", "")).isdecimal()
+        else 0
+    )
+    variables = {
+        "GIT_PAGER": "cat",
+        "GIT_EDITOR": "true",
+        "GIT_SEQUENCE_EDITOR": "true",
+    }
+    settings = {
+        "safe.bareRepository": "explicit",
+        "core.fsmonitor": "false",
+        "repack.updateServerInfo": "false",
+    }
     for number, (key, value) in enumerate(settings.items(), count):
-        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        variables |= {
+            f"GIT_CONFIG_KEY_{number}": key,
+            f"GIT_CONFIG_VALUE_{number}": value,
+        }
     return {**variables, "GIT_CONFIG_COUNT": str(count + len(settings))}
 
 
 @asynccontextmanager
 async def open_group(
-    argv: Sequence[str], cwd: Path, *, grace: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    cwd: Path,
+    *,
+    grace: float,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[subprocess.Popen[bytes]]:
-    """Run a program inside the `with` block. Its stdin, stdout and stderr are non-blocking pipes.
+    """Run a program inside the `with` block. Its stdin, stdout and stderr are
+    non-blocking pipes.
 
-    When the block ends, the program's stdin is closed, and it may exit by itself. If it does not exit in time, or if
-    the block fails or is cancelled, its whole process group is killed as in `run_group`.
+    When the block ends, the program's stdin is closed, and it may exit by itself. If it
+    does not exit in time, or if the block fails or is cancelled, its whole process
+    group is killed as in `run_group`.
 
     :param grace: seconds in which the program may exit by itself.
     :param env: all environment variables of the program; None for the agent's own.
     :raises OSError, ValueError: if the program could not be started.
     """
     process = _start(argv, cwd, subprocess.PIPE, env)
-    pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None]
+    pipes = [
+        pipe
+        for pipe in (process.stdin, process.stdout, process.stderr)
+        if pipe is not None
+    ]
     for pipe in pipes:
         os.set_blocking(pipe.fileno(), False)
     try:
@@ -143,14 +180,18 @@ async def open_group(
 
 
 def kill_groups() -> None:
-    """Kill every remaining group immediately, because the process exits without waiting for its tasks."""
+    """Kill every remaining group immediately, because the process exits without waiting
+    for its tasks.
+    """
     for group in _groups:
         _signal(group, signal.SIGKILL)
 
 
 def close_watchdog() -> None:
-    """Let the watchdog do its work and exit while this process exits. Otherwise it would wait until the system has
-    freed this process's memory, which takes milliseconds, before the pipes are closed."""
+    """Let the watchdog do its work and exit while this process exits. Otherwise it
+    would wait until the system has freed this process's memory, which takes
+    milliseconds, before the pipes are closed.
+    """
     while _watchdogs:
         stdin = _watchdogs.pop().stdin
         assert stdin
@@ -158,7 +199,10 @@ def close_watchdog() -> None:
 
 
 def _start(
-    argv: Sequence[str], cwd: Path, stdin: IO[bytes] | int | None, env: Mapping[str, str] | None
+    argv: Sequence[str],
+    cwd: Path,
+    stdin: IO[bytes] | int | None,
+    env: Mapping[str, str] | None,
 ) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         argv,
@@ -176,13 +220,19 @@ def _start(
 
 
 def _tell_watchdog() -> None:
-    """Tell the watchdog the current groups, and start it if it is not running. Without a shell it never starts."""
+    """Tell the watchdog the current groups, and start it if it is not running. Without
+    a shell it never starts.
+    """
     with contextlib.suppress(OSError):
         if not _watchdogs or _watchdogs[-1].poll() is not None:
             watchdog = subprocess.Popen(
-                # People who list processes see a short command line that names the agent.
+                # People who list processes see a short command line that names the
+                # agent.
                 ("/bin/sh", "-c", 'eval "$WATCHDOG"', "acp-agent-watchdog"),
-                env={"PATH": os.defpath, "WATCHDOG": _WATCHDOG},  # it needs nothing else, least of all keys
+                env={
+                    "PATH": os.defpath,
+                    "WATCHDOG": _WATCHDOG,
+                },  # it needs nothing else, least of all keys
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -204,9 +254,12 @@ async def _watch(process: subprocess.Popen[bytes], on_data: OnData) -> int | Non
     async with anyio.create_task_group() as pumps:
         pumps.start_soon(_pump, process.stdout.fileno(), partial(on_data, "stdout"))
         pumps.start_soon(_pump, process.stderr.fileno(), partial(on_data, "stderr"))
-        # Use a separate thread, so that long commands do not exhaust the shared ones. It is abandoned on cancellation,
-        # and ends with the process, which is then killed immediately.
-        code = await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+        # Use a separate thread, so that long commands do not exhaust the shared ones.
+        # It is abandoned on cancellation, and ends with the process, which is then
+        # killed immediately.
+        code = await anyio.to_thread.run_sync(
+            process.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
         pumps.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
     return code
 
@@ -223,7 +276,9 @@ async def _pump(descriptor: int, on_data: Callable[[bytes], None]) -> None:
 
 
 async def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Make sure that no process of the group is left. If there is none, this takes no time."""
+    """Make sure that no process of the group is left. If there is none, this takes no
+    time.
+    """
     _signal(process.pid, signal.SIGTERM)
     with anyio.move_on_after(TERMINATE_SECONDS):
         while _alive(process):  # noqa: ASYNC110 - there is no event for the end of a group
@@ -247,10 +302,13 @@ def _alive(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _has_living(group: int) -> bool:
-    # In a container whose first process does not reap orphans, the zombies of a group stay forever.
+    # In a container whose first process does not reap orphans, the zombies of a group
+    # stay forever.
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, _, found = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            state, _, found = (
+                stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            )
             if found == str(group) and state not in ("Z", "X"):
                 return True
     return not Path("/proc/self/stat").exists()

@@ -1,4 +1,6 @@
-"""Reads paths of unknown type without blocking: opening a named pipe normally would wait for a writer."""
+"""Reads paths of unknown type without blocking: opening a named pipe normally would
+wait for a writer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def open_regular(path: Path) -> BinaryIO:
     :raises NotRegularError: if it is a pipe, a socket or a device.
     :raises OSError: if it cannot be opened, or is a directory.
     """
-    return _as_file(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), path)
+    return _as_file(
+        os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), path
+    )
 
 
 def open_resolved(path: Path) -> BinaryIO:
@@ -33,7 +37,8 @@ def open_resolved(path: Path) -> BinaryIO:
 
     :param path: absolute and resolved.
     :raises NotRegularError: if it is a pipe, a socket or a device.
-    :raises OSError: if it cannot be opened, or is a directory; with `errno.ELOOP` if a part of the path is a link.
+    :raises OSError: if it cannot be opened, or is a directory; with `errno.ELOOP` if a
+        part of the path is a link.
     """
     return _as_file(open_exactly(path), path)
 
@@ -41,7 +46,8 @@ def open_resolved(path: Path) -> BinaryIO:
 def read_regular(path: Path, most: int) -> bytes:
     """Return the contents of a file, following links.
 
-    :param most: maximum size in bytes. Anyone can create a sparse file of 100 GiB without using the disk.
+    :param most: maximum size in bytes. Anyone can create a sparse file of 100 GiB
+        without using the disk.
     :raises TooLargeError: if it is larger.
     :raises OSError: if it cannot be read, or is not a regular file.
     """
@@ -55,7 +61,8 @@ def read_resolved(path: Path, most: int) -> bytes:
     :param path: absolute and resolved.
     :param most: maximum size in bytes.
     :raises TooLargeError: if it is larger.
-    :raises OSError: if it cannot be read, is not a regular file, or a part of the path is a link.
+    :raises OSError: if it cannot be read, is not a regular file, or a part of the path
+        is a link.
     """
     with open_resolved(path) as file:
         return _all_of(file, path, most)
@@ -65,7 +72,9 @@ def _all_of(file: BinaryIO, path: Path, most: int) -> bytes:
     is_large = os.fstat(file.fileno()).st_size > most
     data = b"" if is_large else file.read(most + 1)
     if is_large or len(data) > most:  # it may have grown meanwhile
-        raise TooLargeError(errno.EFBIG, f"it is larger than {most >> 10:,} KiB", str(path))
+        raise TooLargeError(
+            errno.EFBIG, f"it is larger than {most >> 10:,} KiB", str(path)
+        )
     return data
 
 

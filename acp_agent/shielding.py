@@ -13,8 +13,8 @@ T = TypeVar("T")
 async def finish_shielded(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Await `work` and return its result. Cancellation waits for the work.
 
-    :param seconds: how much longer the work may take after cancellation. After that it is cancelled too, since a disk
-        may hang and a user may never answer.
+    :param seconds: how much longer the work may take after cancellation. After that it
+        is cancelled too, since a disk may hang and a user may never answer.
     """
     done: list[T] = []
     failures: list[Exception] = []

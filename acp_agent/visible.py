@@ -1,11 +1,14 @@
-"""Makes characters visible that are invisible or change how the rest of a text is shown.
+"""Makes characters visible that are invisible or change how the rest of a text is
+shown.
 
-Names, commands and errors may come from a file, a model or a server. They can contain escape sequences that move a
-terminal's cursor, spaces that push the end of a line out of sight, zero-width letters, marks that reverse the reading
-order, and accents that pile up over the lines above.
+Names, commands and errors may come from a file, a model or a server. They can contain
+escape sequences that move a terminal's cursor, spaces that push the end of a line out
+of sight, zero-width letters, marks that reverse the reading order, and accents that
+pile up over the lines above.
 
-Unicode Standard, "Default_Ignorable_Code_Point", "White_Space", "Bidi_Control"; UTS 39, "Unicode Security Mechanisms";
-UAX 31, 2.3, "Layout and Format Control Characters"; ECMA-48, "Control Functions".
+Unicode Standard, "Default_Ignorable_Code_Point", "White_Space", "Bidi_Control"; UTS 39,
+"Unicode Security Mechanisms"; UAX 31, 2.3, "Layout and Format Control Characters";
+ECMA-48, "Control Functions".
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from functools import cache
 from itertools import groupby
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-"""ASCII controls except tab and line feed, C1 controls (ISO 6429), Unicode line separators, unpaired surrogates."""
+"""ASCII controls except tab and line feed, C1 controls (ISO 6429), Unicode line
+separators, unpaired surrogates.
+"""
 _DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Characters that change the direction of text."""
 _MARKS = (
@@ -33,9 +38,13 @@ _JOINING = ("\u200c", "\u200d", "\ufe0e", "\ufe0f", "\ufe0f\u200d")
 """Joiners and variation selectors, which belong between two letters or emoji."""
 _EMOJI = "[\xa9\xae\u203c\u2049\u2100-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 _JOINED_LETTER = "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17d3\u1820-\u1878]"
-"""Letters of the scripts that use joiners: Arabic, the scripts of India, Burmese, Khmer, Mongolian."""
+"""Letters of the scripts that use joiners: Arabic, the scripts of India, Burmese,
+Khmer, Mongolian.
+"""
 _MOST_ACCENTS = 4
-"""Maximum number of combining marks on one letter. Vietnamese uses two, Hebrew and Tibetan up to four."""
+"""Maximum number of combining marks on one letter. Vietnamese uses two, Hebrew and
+Tibetan up to four.
+"""
 _MOST_GROUPS = 6
 """Maximum number of different characters of a run to name one by one."""
 
@@ -48,16 +57,20 @@ def code_point(character: str) -> str:
 def named(run: str) -> str:
     """Return the code points of a run of invisible characters, as in `[U+2800 ×500]`."""
     groups = [(character, len([*same])) for character, same in groupby(run)]
-    told = [code_point(each) + (f" ×{times}" if times > 1 else "") for each, times in groups[:_MOST_GROUPS]]
+    told = [
+        code_point(each) + (f" ×{times}" if times > 1 else "")
+        for each, times in groups[:_MOST_GROUPS]
+    ]
     more = sum(times for _, times in groups[_MOST_GROUPS:])
     return f"[{' '.join(told)}{f' and {more} more' if more else ''}]"
 
 
 def visible(text: str, shown: Callable[[str], str] = named) -> str:
-    """Return a text in which every character is visible, for people who decide about it.
+    """Return a text in which every character is visible, for people who decide about
+    it.
 
-    Spaces, tabs and line ends stay, and so do joiners between the letters of a script or the parts of an emoji. The
-    number of lines stays the same.
+    Spaces, tabs and line ends stay, and so do joiners between the letters of a script
+    or the parts of an emoji. The number of lines stays the same.
 
     :param shown: returns the replacement for a run of invisible characters.
     """
@@ -68,15 +81,19 @@ def visible(text: str, shown: Callable[[str], str] = named) -> str:
 
 
 def revealed(text: str) -> str:
-    """Return a text for a model without hidden instructions: characters that are invisible or reverse the reading order
-    are named. Spaces of all widths and private-use symbols stay, since ordinary texts contain them."""
+    """Return a text for a model without hidden instructions: characters that are
+    invisible or reverse the reading order are named. Spaces of all widths and
+    private-use symbols stay, since ordinary texts contain them.
+    """
     if text.isascii() and text.isprintable():
         return text
     return _shapeless().sub(lambda run: run[0] if _joins(run) else named(run[0]), text)
 
 
 def harmless(text: str) -> str:
-    """Return a text without terminal control characters and direction marks, for any output."""
+    """Return a text without terminal control characters and direction marks, for any
+    output.
+    """
     if text.isascii() and text.isprintable():
         return text
     return _obeyed().sub(lambda run: named(run[0]), text)
@@ -84,14 +101,18 @@ def harmless(text: str) -> str:
 
 def hidden_in(text: str) -> Iterator[str]:
     """Yield the characters of a text that `visible` replaces."""
-    for run in () if text.isascii() and text.isprintable() else _hidden().finditer(text):
+    for run in (
+        () if text.isascii() and text.isprintable() else _hidden().finditer(text)
+    ):
         if not _joins(run):
             yield from run[0]
 
 
 @cache  # compiled on first use, since it takes a millisecond
 def _hidden() -> re.Pattern[str]:
-    return re.compile(f"(?:(?!\r\n)[{_CONTROLS}{_DIRECTIONS}{_MARKS}{_SPACES}{_PRIVATE}])+")
+    return re.compile(
+        f"(?:(?!\r\n)[{_CONTROLS}{_DIRECTIONS}{_MARKS}{_SPACES}{_PRIVATE}])+"
+    )
 
 
 @cache
@@ -106,30 +127,43 @@ def _shapeless() -> re.Pattern[str]:
 
 @cache
 def unseen() -> re.Pattern[str]:
-    """Return a pattern for one character that is invisible or changes how others are shown. It excludes spaces of other
-    widths, and joiners of letters and emoji."""
+    """Return a pattern for one character that is invisible or changes how others are
+    shown. It excludes spaces of other widths, and joiners of letters and emoji.
+    """
     joining = "\u200c\u200d\ufe0e\ufe0f"
     return re.compile(f"(?![{joining}])[{_CONTROLS}{_DIRECTIONS}{_MARKS}]")
 
 
 def _joins(run: re.Match[str]) -> bool:
-    """Return whether a run is a single joiner or variation selector in a place where it is legitimate."""
+    """Return whether a run is a single joiner or variation selector in a place where it
+    is legitimate.
+    """
     if run[0] not in _JOINING:
         return False
     before = run.string[run.start() - 1 : run.start()]
     after = run.string[run.end() : run.end() + 1]
-    if run[0] in "\u200c\u200d" and re.match(_JOINED_LETTER, before) and re.match(_JOINED_LETTER, after):
+    if (
+        run[0] in "\u200c\u200d"
+        and re.match(_JOINED_LETTER, before)
+        and re.match(_JOINED_LETTER, after)
+    ):
         return True
     if run[0] in ("\ufe0e", "\ufe0f"):
         return re.match(_EMOJI, before) is not None or after == "\u20e3"
-    return run[0] != "\u200c" and re.match(_EMOJI, before) is not None and re.match(_EMOJI, after) is not None
+    return (
+        run[0] != "\u200c"
+        and re.match(_EMOJI, before) is not None
+        and re.match(_EMOJI, after) is not None
+    )
 
 
 def _without_piles(text: str, shown: Callable[[str], str]) -> Iterator[str]:
     """Yield the pieces of a text, with a limit on the accents of one letter."""
     import unicodedata  # imported here, because it takes half a megabyte and few runs need it
 
-    for combines, group in groupby(text, lambda character: unicodedata.category(character) in ("Mn", "Me")):
+    for combines, group in groupby(
+        text, lambda character: unicodedata.category(character) in ("Mn", "Me")
+    ):
         piece = "".join(group)
         if combines and len(piece) > _MOST_ACCENTS:
             piece = piece[:_MOST_ACCENTS] + shown(piece[_MOST_ACCENTS:])

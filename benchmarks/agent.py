@@ -1,7 +1,8 @@
 """The agent as a process, and the smallest client that can talk to it.
 
-Stamps every line with the time at which it arrived and reads session updates only when somebody asks, so that the
-client costs as little as possible of what is measured. Knows nothing of the agent's insides.
+Stamps every line with the time at which it arrived and reads session updates only when
+somebody asks, so that the client costs as little as possible of what is measured. Knows
+nothing of the agent's insides.
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ class Agent:
     """A running agent; made by `start_agent`.
 
     :ivar started: when its process was asked for, by `perf_counter`.
-    :ivar updates: the lines of `session/update` in the order of arrival, each with its time.
+    :ivar updates: the lines of `session/update` in the order of arrival, each with its
+        time.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], started: float, stderr: Path) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], started: float, stderr: Path
+    ) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the agent must be started with pipes")
         self.process = process
@@ -66,7 +70,9 @@ class Agent:
         self._data = b""
         self._next_id = 0
         self._waiting: dict[int, asyncio.Future[tuple[float, JsonObject]]] = {}
-        self._watchers: list[tuple[Callable[[JsonObject], bool], asyncio.Future[float]]] = []
+        self._watchers: list[
+            tuple[Callable[[JsonObject], bool], asyncio.Future[float]]
+        ] = []
         self._ended = False
         os.set_blocking(self._out, False)
         asyncio.get_running_loop().add_reader(self._out, self._read)
@@ -77,8 +83,12 @@ class Agent:
         :raises RuntimeError: it is an error, or the agent ended.
         """
         self._next_id += 1
-        future = self._waiting[self._next_id] = asyncio.get_running_loop().create_future()
-        line = _line({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
+        future = self._waiting[self._next_id] = (
+            asyncio.get_running_loop().create_future()
+        )
+        line = _line(
+            {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
+        )
         sent = perf_counter()
         self._write(line)
         received, message = await asyncio.wait_for(future, TIMEOUT)
@@ -86,27 +96,40 @@ class Agent:
             raise RuntimeError(f"{method} was answered with {message['error']}")
         return Answered(message["result"], sent, received)
 
-    def refusal(self, session_id: str, mebibytes: int, other_id: str) -> Awaitable[tuple[float, float]]:
-        """Make a prompt that is too large; when this is awaited, send it, and a cancel for another session behind it.
+    def refusal(
+        self, session_id: str, mebibytes: int, other_id: str
+    ) -> Awaitable[tuple[float, float]]:
+        """Make a prompt that is too large; when this is awaited, send it, and a cancel
+        for another session behind it.
 
-        :returns: milliseconds until the prompt was refused, and when the cancel was sent.
+        :returns: milliseconds until the prompt was refused, and when the cancel was
+            sent.
         """
         prompt = [{"type": "text", "text": "X"}]
-        message = {"method": "session/prompt", "params": {"sessionId": session_id, "prompt": prompt}}
+        message = {
+            "method": "session/prompt",
+            "params": {"sessionId": session_id, "prompt": prompt},
+        }
         text = _SENTENCE * ((mebibytes << 20) // len(_SENTENCE))
-        line = _line({"jsonrpc": "2.0", "id": mebibytes << 20, **message}).replace(b"X", text)
+        line = _line({"jsonrpc": "2.0", "id": mebibytes << 20, **message}).replace(
+            b"X", text
+        )
 
         def write() -> float:
             self._write(line)
             return self.notify("session/cancel", {"sessionId": other_id})
 
         async def send() -> tuple[float, float]:
-            answer = self._waiting[mebibytes << 20] = asyncio.get_running_loop().create_future()
+            answer = self._waiting[mebibytes << 20] = (
+                asyncio.get_running_loop().create_future()
+            )
             sent = perf_counter()
             cancelled = await asyncio.to_thread(write)
             received, message = await asyncio.wait_for(answer, TIMEOUT)
             if "error" not in message:
-                raise RuntimeError(f"a prompt of {mebibytes} MiB was answered with {message['result']}")
+                raise RuntimeError(
+                    f"a prompt of {mebibytes} MiB was answered with {message['result']}"
+                )
             return (received - sent) * 1000, cancelled
 
         return send()
@@ -132,27 +155,40 @@ class Agent:
 
     async def initialize(self) -> Answered:
         """The first request; the client offers no files and no terminals."""
-        return await self.request("initialize", {"protocolVersion": 1, "clientCapabilities": _CAPABILITIES})
+        return await self.request(
+            "initialize", {"protocolVersion": 1, "clientCapabilities": _CAPABILITIES}
+        )
 
     async def new_session(self, cwd: Path) -> tuple[str, Answered]:
         """A new session's id, and its answer."""
-        answered = await self.request("session/new", {"cwd": str(cwd), "mcpServers": []})
+        answered = await self.request(
+            "session/new", {"cwd": str(cwd), "mcpServers": []}
+        )
         return answered.result["sessionId"], answered
 
-    async def prompt(self, session_id: str, text: str, *, stop_reason: str = "end_turn") -> Answered:
+    async def prompt(
+        self, session_id: str, text: str, *, stop_reason: str = "end_turn"
+    ) -> Answered:
         """One turn.
 
         :raises RuntimeError: it did not end with this stop reason.
         """
         prompt = [{"type": "text", "text": text}]
-        answered = await self.request("session/prompt", {"sessionId": session_id, "prompt": prompt})
+        answered = await self.request(
+            "session/prompt", {"sessionId": session_id, "prompt": prompt}
+        )
         if answered.result["stopReason"] != stop_reason:
-            raise RuntimeError(f"the turn ended with {answered.result['stopReason']}, not with {stop_reason}")
+            raise RuntimeError(
+                f"the turn ended with {answered.result['stopReason']}, not with {stop_reason}"
+            )
         return answered
 
     def updates_since(self, start: int) -> list[tuple[float, JsonObject]]:
         """Updates from number `start` on, read."""
-        return [(at, json.loads(line)["params"]["update"]) for at, line in self.updates[start:]]
+        return [
+            (at, json.loads(line)["params"]["update"])
+            for at, line in self.updates[start:]
+        ]
 
     def close_stdin(self) -> float:
         """Tell it that the editor has gone.
@@ -185,7 +221,9 @@ class Agent:
 
         at = await asyncio.wait_for(asyncio.to_thread(wait), TIMEOUT)
         if self.process.returncode != 0:
-            raise RuntimeError(f"the agent exited with status {self.process.returncode}")
+            raise RuntimeError(
+                f"the agent exited with status {self.process.returncode}"
+            )
         return at
 
     def stop_reading(self) -> None:
@@ -196,7 +234,9 @@ class Agent:
             said = self._stderr.read_text(errors="replace")[-1000:]
             for future in self._waiting.values():
                 if not future.done():
-                    future.set_exception(RuntimeError(f"the agent ended without an answer. {said}"))
+                    future.set_exception(
+                        RuntimeError(f"the agent ended without an answer. {said}")
+                    )
 
     def _write(self, line: bytes) -> None:
         self._stdin.write(line)
@@ -241,14 +281,20 @@ class Agent:
 
 def environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
     """What the agent gets to see: nothing of the user's."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": str(home)} | {
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "HOME": str(home),
+    } | {
         "ACP_AGENT_HOME": str(home / "state"),
         **more,
     }
 
 
 @asynccontextmanager
-async def start_agent(home: Path, env: Mapping[str, str], command: Sequence[str] = COMMAND) -> AsyncGenerator[Agent]:
+async def start_agent(
+    home: Path, env: Mapping[str, str], command: Sequence[str] = COMMAND
+) -> AsyncGenerator[Agent]:
     """A fresh process, killed with all that it started when the block ends.
 
     :param home: stands for the user's home directory.

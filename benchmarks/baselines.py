@@ -1,6 +1,8 @@
-"""Other ways to choose lines of a conversation, as yardsticks for excerpts: a sketch, TextRank, KL-sum, and the newest.
+"""Other ways to choose lines of a conversation, as yardsticks for excerpts: a sketch,
+TextRank, KL-sum, and the newest.
 
-Each orders the lines of a conversation by how much it wants them. The first lines that fit are taken.
+Each orders the lines of a conversation by how much it wants them. The first lines that
+fit are taken.
 """
 
 from __future__ import annotations
@@ -57,14 +59,17 @@ def lines_of(entries: Iterable[Entry]) -> list[Line]:
     for entry in entries:
         for speaker, text in passages(entry):
             pieces = (piece.strip() for piece in _PIECE.findall(text))
-            found += [Line(entry.seq, speaker.label, piece) for piece in pieces if piece]
+            found += [
+                Line(entry.seq, speaker.label, piece) for piece in pieces if piece
+            ]
     return found
 
 
 def rendered(lines: Iterable[Line]) -> str:
     """Return lines below the number of their entry."""
     return "\n".join(
-        f"[#{seq}] " + "\n".join(line.text for line in group) for seq, group in groupby(lines, lambda line: line.seq)
+        f"[#{seq}] " + "\n".join(line.text for line in group)
+        for seq, group in groupby(lines, lambda line: line.seq)
     )
 
 
@@ -88,7 +93,9 @@ def newest(lines: Sequence[Line]) -> Iterable[int]:
 
 
 def sketch(lines: Sequence[Line]) -> Iterable[int]:
-    """Order lines by the facts and rare words that no chosen line has, per character (budgeted maximum coverage)."""
+    """Order lines by the facts and rare words that no chosen line has, per character
+    (budgeted maximum coverage).
+    """
     terms = [_terms(line.text) for line in lines]
     spread = Counter(term for found in terms for term in found)
     mentions: dict[str, float] = defaultdict(float)
@@ -106,16 +113,30 @@ def sketch(lines: Sequence[Line]) -> Iterable[int]:
             weights[term] = 0.3 if count <= 3 else 0.0
         else:
             recent = 0.35 + 0.65 * last[term] / max(1, len(lines))
-            weights[term] = math.log(1 + mentions[term]) * recent * (0.35 if shown_only[term] else 1)
+            weights[term] = (
+                math.log(1 + mentions[term])
+                * recent
+                * (0.35 if shown_only[term] else 1)
+            )
     return _by_coverage(lines, terms, weights)
 
 
-def _by_coverage(lines: Sequence[Line], terms: Sequence[set[str]], weights: Mapping[str, float]) -> Iterable[int]:
+def _by_coverage(
+    lines: Sequence[Line], terms: Sequence[set[str]], weights: Mapping[str, float]
+) -> Iterable[int]:
     covered = Counter[str]()
 
     def gain(at: int) -> float:
-        value = sum(weights[term] * _REPEATED[covered[term]] for term in terms[at] if covered[term] < len(_REPEATED))
-        return value * _SPEAKER.get(lines[at].speaker.split(" ")[0], 0.8) / (len(lines[at].text) + 8)
+        value = sum(
+            weights[term] * _REPEATED[covered[term]]
+            for term in terms[at]
+            if covered[term] < len(_REPEATED)
+        )
+        return (
+            value
+            * _SPEAKER.get(lines[at].speaker.split(" ")[0], 0.8)
+            / (len(lines[at].text) + 8)
+        )
 
     heap = [(-gain(at), at) for at in range(len(lines))]
     heapq.heapify(heap)
@@ -135,7 +156,9 @@ def _terms(text: str) -> set[str]:
 
 
 def _content(text: str) -> list[str]:
-    return [word for word in map(str.lower, _ANY_WORD.findall(text)) if word not in _COMMON]
+    return [
+        word for word in map(str.lower, _ANY_WORD.findall(text)) if word not in _COMMON
+    ]
 
 
 def textrank(lines: Sequence[Line]) -> Iterable[int]:
@@ -152,7 +175,8 @@ def textrank(lines: Sequence[Line]) -> Iterable[int]:
                 common[at].update(places)
     similar = [
         {
-            other: shared / (math.log(len(words[at]) + 1) + math.log(len(words[other]) + 1))
+            other: shared
+            / (math.log(len(words[at]) + 1) + math.log(len(words[other]) + 1))
             for other, shared in found.items()
             if other != at
         }
@@ -162,19 +186,29 @@ def textrank(lines: Sequence[Line]) -> Iterable[int]:
     ranks = [1.0] * len(lines)
     for _ in range(20):
         ranks = [
-            0.15 + 0.85 * sum(weight / total[other] * ranks[other] for other, weight in found.items())
+            0.15
+            + 0.85
+            * sum(
+                weight / total[other] * ranks[other] for other, weight in found.items()
+            )
             for found in similar
         ]
     return sorted(range(len(lines)), key=lambda at: -ranks[at])
 
 
 def klsum(lines: Sequence[Line]) -> Iterable[int]:
-    """Order lines so that their words are distributed as all words are (Haghighi and Vanderwende 2009)."""
+    """Order lines so that their words are distributed as all words are (Haghighi and
+    Vanderwende 2009).
+    """
     words = [Counter(_content(line.text)) for line in lines]
     whole = sum(words, Counter[str]())
     total = whole.total() or 1
     chosen = Counter[str]()
-    heap = [(-_kl_gain(found, chosen, 0, whole, total), at) for at, found in enumerate(words) if found]
+    heap = [
+        (-_kl_gain(found, chosen, 0, whole, total), at)
+        for at, found in enumerate(words)
+        if found
+    ]
     heapq.heapify(heap)
     order: list[int] = []
     while heap:
@@ -188,8 +222,16 @@ def klsum(lines: Sequence[Line]) -> Iterable[int]:
     return order
 
 
-def _kl_gain(found: Counter[str], chosen: Counter[str], size: int, whole: Counter[str], total: int) -> float:
-    """Return by how much a line brings the chosen words nearer to all words, per word: the derivative of the sum."""
+def _kl_gain(
+    found: Counter[str],
+    chosen: Counter[str],
+    size: int,
+    whole: Counter[str],
+    total: int,
+) -> float:
+    """Return by how much a line brings the chosen words nearer to all words, per word:
+    the derivative of the sum.
+    """
     gain = 0.0
     for word, count in found.items():
         share = whole[word] / total
@@ -197,7 +239,12 @@ def _kl_gain(found: Counter[str], chosen: Counter[str], size: int, whole: Counte
     return gain / found.total()
 
 
-ORDERS: Mapping[str, Order] = {"newest": newest, "sketch": sketch, "textrank": textrank, "klsum": klsum}
+ORDERS: Mapping[str, Order] = {
+    "newest": newest,
+    "sketch": sketch,
+    "textrank": textrank,
+    "klsum": klsum,
+}
 
 
 def _chosen_by(order: Order) -> Chooser:
@@ -208,5 +255,7 @@ def _chosen_by(order: Order) -> Chooser:
     return choose
 
 
-CHOOSERS: Mapping[str, Chooser] = {name: _chosen_by(order) for name, order in ORDERS.items()}
+CHOOSERS: Mapping[str, Chooser] = {
+    name: _chosen_by(order) for name, order in ORDERS.items()
+}
 """Each method as a function of the entries and the tokens of the text that it returns."""

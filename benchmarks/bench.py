@@ -1,4 +1,6 @@
-"""What the measures share: the model server, the agents, how often to run, and fresh homes to run in."""
+"""What the measures share: the model server, the agents, how often to run, and fresh
+homes to run in.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Bench:
     @asynccontextmanager
     async def home(self) -> AsyncGenerator[Home]:
         """A fresh home, removed when the block ends."""
-        with TemporaryDirectory(prefix="acp-bench-", ignore_cleanup_errors=True) as folder:
+        with TemporaryDirectory(
+            prefix="acp-bench-", ignore_cleanup_errors=True
+        ) as folder:
             yield _furnished(folder)
 
     @asynccontextmanager

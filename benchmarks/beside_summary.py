@@ -2,11 +2,12 @@
 
     python -m benchmarks.beside_summary FOLDER... [--size SHARE]
 
-A folder holds recorded sessions, `NAME.json`, as `acp-agent compact-eval` reads them. Beside each is a summary,
-`NAME.MESSAGES.md`, which was written from that many of its first messages. The measure is that of `excerpts_unseen`:
-names, paths and numbers that the agent writes later and could only know from these messages (`need`), with three words
-on either side (`ctx`), and rare plain words (`words`). No turn is running. The whole new context, with the summary,
-takes a share of the conversation.
+A folder holds recorded sessions, `NAME.json`, as `acp-agent compact-eval` reads them.
+Beside each is a summary, `NAME.MESSAGES.md`, which was written from that many of its
+first messages. The measure is that of `excerpts_unseen`: names, paths and numbers that
+the agent writes later and could only know from these messages (`need`), with three
+words on either side (`ctx`), and rare plain words (`words`). No turn is running. The
+whole new context, with the summary, takes a share of the conversation.
 """
 
 from __future__ import annotations
@@ -66,17 +67,24 @@ def read(folder: Path) -> Iterator[Summarised]:
 
 
 def _entries_of(recorded: Path, messages: int) -> int:
-    """Return the number of entries that the first messages of a recorded session become."""
+    """Return the number of entries that the first messages of a recorded session
+    become.
+    """
     whole = json.loads(recorded.read_text("utf-8"))
     with TemporaryDirectory() as folder:
         part = Path(folder) / recorded.name
-        part.write_text(json.dumps({**whole, "messages": whole["messages"][:messages]}), "utf-8")
+        part.write_text(
+            json.dumps({**whole, "messages": whole["messages"][:messages]}), "utf-8"
+        )
         return len(read_recording(part).entries)
 
 
 def beside(session: Summarised, size: float) -> str:
-    """Return the new context with the summary, and excerpts for what is left of the size."""
-    state, tokens = session.case.state, session.room(size)
+    """Return the new context with the summary, and excerpts for what is left of the
+    size.
+    """
+    state = session.case.state
+    tokens = session.room(size)
     cut = planned_cut(state, tokens, leave_tail=False)
     assert cut is not None
     layers = fill(state, cut, tokens, summary=session.summary)
@@ -94,16 +102,22 @@ METHODS: Mapping[str, Callable[[Summarised, float], str]] = {
     "summary alone": lambda session, _: session.summary,
     "summary, and the newest lines": lambda session, size: (
         session.summary
-        + CHOOSERS["newest"](session.case.state.entries, max(0, session.room(size) - estimate_text(session.summary)))
+        + CHOOSERS["newest"](
+            session.case.state.entries,
+            max(0, session.room(size) - estimate_text(session.summary)),
+        )
     ),
     "excerpts alone": without,
     "summary and excerpts": beside,
 }
 
 
-def measured(sessions: Sequence[Summarised], method: str, size: float) -> dict[str, float]:
+def measured(
+    sessions: Sequence[Summarised], method: str, size: float
+) -> dict[str, float]:
     """Return the shares of the facts and words that are kept, over all sessions."""
-    needed, kept = Counter[str](), Counter[str]()
+    needed = Counter[str]()
+    kept = Counter[str]()
     for session in sessions:
         for name, held in kept_of(session.case, METHODS[method](session, size)):
             needed[name] += 1
@@ -113,23 +127,43 @@ def measured(sessions: Sequence[Summarised], method: str, size: float) -> dict[s
 
 def main() -> None:
     """Measure what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--size", type=float, action="append", default=[], help="share of the conversation")
-    parser.add_argument("--each", action="store_true", help="one row for each session, too")
+    parser.add_argument(
+        "--size",
+        type=float,
+        action="append",
+        default=[],
+        help="share of the conversation",
+    )
+    parser.add_argument(
+        "--each", action="store_true", help="one row for each session, too"
+    )
     options = parser.parse_args()
     sessions = [session for folder in options.folders for session in read(folder)]
-    print("| session | tokens before the cut | share of the summary | facts |\n| --- | --- | --- | --- |")
+    print(
+        "| session | tokens before the cut | share of the summary | facts |\n| --- | --- | --- | --- |"
+    )
     for session in sessions:
         before = session.case.state.budget.messages
-        print(f"| {session.name} | {before:,} | {session.share:.3f} | {len(session.case.facts)} |")
-    print(f"\n| size | method | {' | '.join(COLUMNS)} |\n{'| --- ' * (len(COLUMNS) + 2)}|")
-    groups = {"": sessions} | ({session.name: [session] for session in sessions} if options.each else {})
+        print(
+            f"| {session.name} | {before:,} | {session.share:.3f} | {len(session.case.facts)} |"
+        )
+    print(
+        f"\n| size | method | {' | '.join(COLUMNS)} |\n{'| --- ' * (len(COLUMNS) + 2)}|"
+    )
+    groups = {"": sessions} | (
+        {session.name: [session] for session in sessions} if options.each else {}
+    )
     for size in options.size or SIZES:
         for name, group in groups.items():
             for method in METHODS:
                 shares = measured(group, method, size).values()
-                print(f"| {size:.0%} | {name} {method} | {' | '.join(f'{share:.3f}' for share in shares)} |")
+                print(
+                    f"| {size:.0%} | {name} {method} | {' | '.join(f'{share:.3f}' for share in shares)} |"
+                )
 
 
 if __name__ == "__main__":

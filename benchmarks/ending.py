@@ -1,5 +1,6 @@
-"""How long the end takes: in mid-turn with a shell command, until that is gone too; and at some moments of the first
-prompt, while modules are being loaded."""
+"""How long the end takes: in mid-turn with a shell command, until that is gone too; and
+at some moments of the first prompt, while modules are being loaded.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from benchmarks.table import Figure
 MOMENTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2)
 """Seconds behind the first prompt, which stands right behind `session/new`."""
 COMMAND = "mkfifo pipe; cat pipe & cat pipe; wait"
-"""Not `sleep`, which one of the others refuses to run, nor `tail -f`, which takes Linux 15 ms to end."""
+"""Not `sleep`, which one of the others refuses to run, nor `tail -f`, which takes Linux
+15 ms to end.
+"""
 LIMIT = 10.0
 """Seconds after which a process is taken to stay."""
 
@@ -60,14 +63,20 @@ async def _end(bench: Bench, program: Program, end: Callable[[Agent], float]) ->
         await agent.initialize()
         session_id, _ = await agent.new_session(home.project)
         if program.mode:
-            await agent.request("session/set_mode", {"sessionId": session_id, "modeId": program.mode})
+            await agent.request(
+                "session/set_mode", {"sessionId": session_id, "modeId": program.mode}
+            )
         turn = asyncio.ensure_future(agent.prompt(session_id, "Wait."))
         began = perf_counter()
         try:
             names = dict[int, str]()
-            while sum(name.endswith("cat") for name in names.values()) < COMMAND.count("cat"):
+            while sum(name.endswith("cat") for name in names.values()) < COMMAND.count(
+                "cat"
+            ):
                 if turn.done() or perf_counter() - began > LIMIT:
-                    raise RuntimeError(f"its shell command does not run: {sorted(names.values())}")
+                    raise RuntimeError(
+                        f"its shell command does not run: {sorted(names.values())}"
+                    )
                 await asyncio.sleep(0.01)
                 names = descendants(agent.process.pid)
             tree = {agent.process.pid, *names}
@@ -76,7 +85,9 @@ async def _end(bench: Bench, program: Program, end: Callable[[Agent], float]) ->
                 await asyncio.sleep(0.001)
             took = (perf_counter() - asked) * 1000
             if left:
-                raise RuntimeError(f"{len(left)} of {len(tree)} processes are still there {LIMIT:.0f} s later")
+                raise RuntimeError(
+                    f"{len(left)} of {len(tree)} processes are still there {LIMIT:.0f} s later"
+                )
             if program is OURS:
                 await agent.exited()
             return took

@@ -1,10 +1,13 @@
-"""What excerpts keep of recorded sessions, by two measures, and what each mechanism of them is worth.
+"""What excerpts keep of recorded sessions, by two measures, and what each mechanism of
+them is worth.
 
-    python -m benchmarks.excerpts_measure SESSION... [--size SHARE] [--left SHARE] [--set layers.TAIL_SHARE=0] [--table]
+    python -m benchmarks.excerpts_measure SESSION... [--size SHARE] [--left SHARE]
+    [--set layers.TAIL_SHARE=0] [--table]
 
-Measure A: names, paths and numbers that the agent itself writes behind the cut and could only know from before it
-(`need`), with three words on either side (`ctx`), and rare plain words (`words`); the running prompt does not count.
-Measure B: `acp-agent compact-eval`, at a size that leaves so much of the conversation in all.
+Measure A: names, paths and numbers that the agent itself writes behind the cut and
+could only know from before it (`need`), with three words on either side (`ctx`), and
+rare plain words (`words`); the running prompt does not count. Measure B: `acp-agent
+compact-eval`, at a size that leaves so much of the conversation in all.
 """
 
 from __future__ import annotations
@@ -24,7 +27,12 @@ from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES, text_of
 from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
-from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
+from acp_agent.compaction.evaluation.recordings import (
+    Recording,
+    points,
+    read_recording,
+    state_at,
+)
 from acp_agent.compaction.excerpts.inventory import read_inventory
 from acp_agent.compaction.excerpts.selection import excerpts_of
 from acp_agent.compaction.layers import fill, planned_cut, unanswered
@@ -33,7 +41,9 @@ from acp_agent.conversation.messages import Message, UserMessage
 from acp_agent.frozen import frozen
 from benchmarks.small_windows import joined
 
-_NAME = re.compile(r"[\w./-]*(?:\w/\w|_\w|[a-z][A-Z])[\w./-]*|(?<![\w.])\d{3,}(?![\w.])|\b[A-Z]\w*Error\b")
+_NAME = re.compile(
+    r"[\w./-]*(?:\w/\w|_\w|[a-z][A-Z])[\w./-]*|(?<![\w.])\d{3,}(?![\w.])|\b[A-Z]\w*Error\b"
+)
 _PLAIN = re.compile(r"\b[a-z]{6,}\b")
 _WORDS = re.compile(r"\w+")
 _RARE = _BESIDE = 3
@@ -45,7 +55,8 @@ class Case:
     """A recording at a cut.
 
     :ivar needs: of measure B.
-    :ivar facts: of measure A, each with the sequences of words of which one has to be left for `ctx`.
+    :ivar facts: of measure A, each with the sequences of words of which one has to be
+        left for `ctx`.
     :ivar words: of measure A.
     """
 
@@ -56,10 +67,17 @@ class Case:
 
     @property
     def beside(self) -> int:
-        """Tokens that stand beside the size: the system prompt, the running prompt and its unanswered steps."""
-        entries, turn = self.state.entries, self.state.turn_from
+        """Tokens that stand beside the size: the system prompt, the running prompt and
+        its unanswered steps.
+        """
+        entries = self.state.entries
+        turn = self.state.turn_from
         first = unanswered_from(entries, turn)
-        beside = (entry.message for at, entry in enumerate(entries) if at >= first or entry.seq == turn)
+        beside = (
+            entry.message
+            for at, entry in enumerate(entries)
+            if at >= first or entry.seq == turn
+        )
         return self.state.budget.system + estimate_messages(beside)
 
 
@@ -73,26 +91,41 @@ def cases(recording: Recording, *, idle: bool = False) -> Iterator[Case]:
         state = state_at(recording, cut)
         if idle:
             state = replace(state, turn_from=None)
-        yield Case(state, needs_at(messages, cut), *_written(recording, cut, state.turn_from))
+        yield Case(
+            state, needs_at(messages, cut), *_written(recording, cut, state.turn_from)
+        )
 
 
-def _written(recording: Recording, cut: int, prompt: int | None) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    texts = {entry.seq: (entry.message.role, text_of(entry.message)) for entry in recording.entries}
+def _written(
+    recording: Recording, cut: int, prompt: int | None
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    texts = {
+        entry.seq: (entry.message.role, text_of(entry.message))
+        for entry in recording.entries
+    }
     seqs = [entry.seq for entry in recording.entries]
     known = texts[prompt][1] if prompt in texts else ""
     before = [texts[seq][1] for seq in seqs[:cut] if seq != prompt]
-    shown, shown_words = set(_names(known)), set(_PLAIN.findall(known))
+    shown = set(_names(known))
+    shown_words = set(_PLAIN.findall(known))
     places: dict[str, set[str]] = {}
     for text in before:
         for match in _NAME.finditer(text):
-            places.setdefault(match[0].strip("./-"), set()).add(_around(text, match.start(), match.end()))
+            places.setdefault(match[0].strip("./-"), set()).add(
+                _around(text, match.start(), match.end())
+            )
     held = Counter(word for text in before for word in set(_PLAIN.findall(text)))
     facts: dict[str, frozenset[str]] = {}
     words: set[str] = set()
     for role, text in (texts[seq] for seq in seqs[cut:]):
-        names, plain = set(_names(text)), set(_PLAIN.findall(text))
+        names = set(_names(text))
+        plain = set(_PLAIN.findall(text))
         if role == "assistant":
-            facts |= {name: frozenset(places[name]) for name in names - shown if name in places}
+            facts |= {
+                name: frozenset(places[name])
+                for name in names - shown
+                if name in places
+            }
             words |= {word for word in plain - shown_words if 0 < held[word] <= _RARE}
         shown |= names
         shown_words |= plain
@@ -104,11 +137,14 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    left, right = _WORDS.findall(text[max(0, start - 200) : start]), _WORDS.findall(text[end : end + 200])
+    left = _WORDS.findall(text[max(0, start - 200) : start])
+    right = _WORDS.findall(text[end : end + 200])
     return f" {' '.join([*left[-_BESIDE:], *_WORDS.findall(text[start:end]), *right[:_BESIDE]])} "
 
 
-def figures(found: Sequence[Case], *, size: float | None = None, left: float | None = None) -> Figures:
+def figures(
+    found: Sequence[Case], *, size: float | None = None, left: float | None = None
+) -> Figures:
     """Return the figures of both measures.
 
     :param size: share of the conversation's tokens.
@@ -136,18 +172,32 @@ def figures(found: Sequence[Case], *, size: float | None = None, left: float | N
                 count("need", kept)
             if need.around and need.kind != "words":
                 count("ctx", need.kept_with_words(remains))
-        for name, kept in kept_of(case, "\n".join(text_of(message) for message in messages)):
+        for name, kept in kept_of(
+            case, "\n".join(text_of(message) for message in messages)
+        ):
             count(f"A {name}", kept)
     shares = {name: sum(kept) / len(kept) for name, kept in counted.items()}
     score = [shares[kind] for kind in CLASSES if kind in shares]
-    rest = {name: shares[name] for name in ("need", "ctx", "words", "commands", "A need", "A ctx", "A words")}
-    return {"size": size, "left": after / before, "used": used / room, "score": sum(score) / len(score), **rest}
+    rest = {
+        name: shares[name]
+        for name in ("need", "ctx", "words", "commands", "A need", "A ctx", "A words")
+    }
+    return {
+        "size": size,
+        "left": after / before,
+        "used": used / room,
+        "score": sum(score) / len(score),
+        **rest,
+    }
 
 
 def kept_of(case: Case, text: str) -> Iterator[tuple[str, bool]]:
-    """Yield `need`, `ctx` or `words` for each fact and word of measure A, and whether this text has it."""
+    """Yield `need`, `ctx` or `words` for each fact and word of measure A, and whether
+    this text has it.
+    """
     stream = f" {' '.join(_WORDS.findall(text))} "
-    names, plain = set(_names(text)), set(_PLAIN.findall(text))
+    names = set(_names(text))
+    plain = set(_PLAIN.findall(text))
     for name, around in case.facts.items():
         yield "need", name in names
         yield "ctx", any(words in stream for words in around)
@@ -156,13 +206,17 @@ def kept_of(case: Case, text: str) -> Iterator[tuple[str, bool]]:
 
 
 def compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
-    """Return the messages of the new context, and the tokens of those that are not exempt from the size."""
+    """Return the messages of the new context, and the tokens of those that are not
+    exempt from the size.
+    """
     state = case.state
     cut = planned_cut(state, size, leave_tail=False)
     assert cut is not None
     layers = fill(state, cut, size)
     beside = {entry.seq for entry in unanswered(state)}
-    tail = estimate_messages(entry.message for entry in cut.kept if entry.seq not in beside)
+    tail = estimate_messages(
+        entry.message for entry in cut.kept if entry.seq not in beside
+    )
     stays = (entry.message for entry in cut.retained)
     return (UserMessage("layers", layers.parts), *stays), layers.tokens + tail
 
@@ -186,7 +240,9 @@ def _no_text(*_: object) -> str:
 
 
 def _chosen_without(name: str) -> Callable[..., object]:
-    """Return `excerpts_of` that is not told one of the things that stand in the new context."""
+    """Return `excerpts_of` that is not told one of the things that stand in the new
+    context.
+    """
     return lambda *arguments, **named: excerpts_of(*arguments, **{**named, name: ()})
 
 
@@ -204,10 +260,16 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "a second and third line of a fact": {"excerpts.selection.REPEAT_SHARES": (1,)},
     "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},
     "the overhead of short lines": {"excerpts.selection.UNIT_OVERHEAD": 0},
-    "what stays in any case earns nothing": {"layers.excerpts_of": _chosen_without("verbatim")},
-    "what the summary and the list name earns less": {"layers.excerpts_of": _chosen_without("condensed")},
+    "what stays in any case earns nothing": {
+        "layers.excerpts_of": _chosen_without("verbatim")
+    },
+    "what the summary and the list name earns less": {
+        "layers.excerpts_of": _chosen_without("condensed")
+    },
     "the short list": {"layers.INVENTORY_SHARE": 0},
-    "commands in the short list": {"layers.read_inventory": _listed_without("commands")},
+    "commands in the short list": {
+        "layers.read_inventory": _listed_without("commands")
+    },
     "results of commands in it": {"excerpts.inventory._outcome": _no_text},
     "pipes last among commands": {"excerpts.inventory._PIPES": frozenset[str]()},
     "files in the short list": {"layers.read_inventory": _listed_without("files")},
@@ -223,33 +285,69 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
 
 def main() -> None:
     """Measure what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sessions", nargs="+", type=Path)
-    parser.add_argument("--size", type=float, action="append", default=[], help="share of the conversation")
-    parser.add_argument(
-        "--left", type=float, action="append", default=[], help="share of all tokens that is to be left"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--set", action="append", default=[], help="a constant, as in layers.TAIL_SHARE=0")
-    parser.add_argument("--joined", action="store_true", help="all sessions as one, which has as many prompts")
-    parser.add_argument("--table", action="store_true", help="what each mechanism is worth")
+    parser.add_argument("sessions", nargs="+", type=Path)
+    parser.add_argument(
+        "--size",
+        type=float,
+        action="append",
+        default=[],
+        help="share of the conversation",
+    )
+    parser.add_argument(
+        "--left",
+        type=float,
+        action="append",
+        default=[],
+        help="share of all tokens that is to be left",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        help="a constant, as in layers.TAIL_SHARE=0",
+    )
+    parser.add_argument(
+        "--joined",
+        action="store_true",
+        help="all sessions as one, which has as many prompts",
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="what each mechanism is worth"
+    )
     arguments = parser.parse_args()
     recordings = [read_recording(path) for path in arguments.sessions]
     if arguments.joined:
         recordings = [joined(arguments.sessions, 1)]
     found = [case for recording in recordings for case in cases(recording)]
-    said = {name: ast.literal_eval(value) for name, value in (each.split("=", 1) for each in arguments.set)}
-    variants: Mapping[str, Mapping[str, object]] = MECHANISMS if arguments.table else {"": said}
+    said = {
+        name: ast.literal_eval(value)
+        for name, value in (each.split("=", 1) for each in arguments.set)
+    }
+    variants: Mapping[str, Mapping[str, object]] = (
+        MECHANISMS if arguments.table else {"": said}
+    )
     rows: list[tuple[str, Figures]] = []
     for name, changes in variants.items():
         with ExitStack() as stack:
             for constant, value in changes.items():
                 stack.enter_context(patch(f"acp_agent.compaction.{constant}", value))
-            rows += [(f"{name} left {left:.0%}", figures(found, left=left)) for left in arguments.left]
-            rows += [(f"{name} size {size:.0%}", figures(found, size=size)) for size in arguments.size]
+            rows += [
+                (f"{name} left {left:.0%}", figures(found, left=left))
+                for left in arguments.left
+            ]
+            rows += [
+                (f"{name} size {size:.0%}", figures(found, size=size))
+                for size in arguments.size
+            ]
     print(f"| | {' | '.join(rows[0][1])} |")
     print("| --- " * (len(rows[0][1]) + 1) + "|")
     for name, row in rows:
-        print(f"| {name.strip()} | {' | '.join(f'{100 * value:.1f}' for value in row.values())} |")
+        print(
+            f"| {name.strip()} | {' | '.join(f'{100 * value:.1f}' for value in row.values())} |"
+        )
 
 
 if __name__ == "__main__":

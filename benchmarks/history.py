@@ -12,14 +12,22 @@ from benchmarks.table import Figure
 
 UPDATES = 10_000
 CALLS = 96
-"""Tool calls in a turn; with the prompt, a text before and a text behind them that makes 99 updates to replay."""
+"""Tool calls in a turn; with the prompt, a text before and a text behind them that
+makes 99 updates to replay.
+"""
 TURNS_BETWEEN = 12
-"""Turns between two compactions, which keep the model's requests short; each adds two updates to the replay."""
+"""Turns between two compactions, which keep the model's requests short; each adds two
+updates to the replay.
+"""
 
 
 async def load(bench: Bench) -> list[Figure]:
-    """`session/load`: as the first request of a process, and in a process that has calmed down."""
-    first, long, short = list[float](), list[float](), list[float]()
+    """`session/load`: as the first request of a process, and in a process that has
+    calmed down.
+    """
+    first = list[float]()
+    long = list[float]()
+    short = list[float]()
     async with bench.home() as home:
         long_id, short_id = await _make_sessions(bench.model, home)
         for _ in range(bench.fewer):
@@ -27,7 +35,9 @@ async def load(bench: Bench) -> list[Figure]:
                 await agent.initialize()
                 first.append(await _load(agent, home, long_id))
                 if len(agent.updates) < UPDATES:
-                    raise RuntimeError(f"{len(agent.updates)} updates were replayed, not {UPDATES}")
+                    raise RuntimeError(
+                        f"{len(agent.updates)} updates were replayed, not {UPDATES}"
+                    )
             async with start_agent(home.path, bench.model.env) as agent:
                 await agent.initialize()
                 await agent.new_session(home.project)
@@ -42,7 +52,11 @@ async def load(bench: Bench) -> list[Figure]:
 
 
 async def _load(agent: Agent, home: Home, session_id: str) -> float:
-    params: JsonObject = {"sessionId": session_id, "cwd": str(home.project), "mcpServers": []}
+    params: JsonObject = {
+        "sessionId": session_id,
+        "cwd": str(home.project),
+        "mcpServers": [],
+    }
     return (await agent.request("session/load", params)).ms
 
 

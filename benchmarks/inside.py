@@ -1,6 +1,8 @@
-"""`python -m benchmarks.inside RUNS`: what the agent computes for a long session, as JSON on stdout.
+"""`python -m benchmarks.inside RUNS`: what the agent computes for a long session, as
+JSON on stdout.
 
-The one part that imports the agent; it runs in a process of its own, so that nothing else here does.
+The one part that imports the agent; it runs in a process of its own, so that nothing
+else here does.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from time import perf_counter
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -30,7 +36,13 @@ from acp_agent.conversation.events import (
     TurnEnded,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
 from acp_agent.storage.store import SessionStore
 
@@ -63,14 +75,35 @@ class _Session:
             path = f"/shop/src/part{self._number % 40}_{step}.py"
             calls = (
                 ToolCall(f"call_{self._number}_{step}_r", "read", {"path": path}),
-                ToolCall(f"call_{self._number}_{step}_s", "shell", {"command": f"pytest -q tests/test_{step}.py"}),
+                ToolCall(
+                    f"call_{self._number}_{step}_s",
+                    "shell",
+                    {"command": f"pytest -q tests/test_{step}.py"},
+                ),
             )
-            said = AssistantMessage(f"msg_a{self._number}_{step}", (Text("I look. "), *calls), "one", "tool_use", None)
+            said = AssistantMessage(
+                f"msg_a{self._number}_{step}",
+                (Text("I look. "), *calls),
+                "one",
+                "tool_use",
+                None,
+            )
             self.add(AssistantAnswered(said))
-            read = "\n".join(f"{line}\tself.total += line.price * {line + step}" for line in range(60))
-            self._returned(calls[0], read, (FileVersion(path, f"digest-{self._number}"),))
-            self._returned(calls[1], f"{read[:1200]}\n{step} passed, 1 failed in 0.31s\n[exit status 1]", ())
-        done = AssistantMessage(f"msg_e{self._number}", (Text("Done. " * 20),), "one", "end_turn", None)
+            read = "\n".join(
+                f"{line}\tself.total += line.price * {line + step}"
+                for line in range(60)
+            )
+            self._returned(
+                calls[0], read, (FileVersion(path, f"digest-{self._number}"),)
+            )
+            self._returned(
+                calls[1],
+                f"{read[:1200]}\n{step} passed, 1 failed in 0.31s\n[exit status 1]",
+                (),
+            )
+        done = AssistantMessage(
+            f"msg_e{self._number}", (Text("Done. " * 20),), "one", "end_turn", None
+        )
         self.add(AssistantAnswered(done))
         self.add(TurnEnded("end_turn"))
 
@@ -83,7 +116,14 @@ class _Session:
                 trigger="threshold",
                 summary=result.summary,
                 sent=result.sent,
-                keep_from=min((e.seq for e in now.entries if not e.summary and e.seq > result.boundary), default=0)
+                keep_from=min(
+                    (
+                        e.seq
+                        for e in now.entries
+                        if not e.summary and e.seq > result.boundary
+                    ),
+                    default=0,
+                )
                 or len(self.events) + 1,
                 carried=replace(now.carried(), memory=result.memory),
                 tokens_before=result.tokens_before,
@@ -94,14 +134,18 @@ class _Session:
             )
         )
 
-    def _returned(self, call: ToolCall, text: str, files: tuple[FileVersion, ...]) -> None:
+    def _returned(
+        self, call: ToolCall, text: str, files: tuple[FileVersion, ...]
+    ) -> None:
         result = ToolResult(call.id, (Text(text),), is_error=False)
         self.add(ToolReturned(result, CallView(call.name, "read"), files))
 
 
 def state_of(context: Context, window: int) -> ConversationState:
     request = ModelRequest("one", context.instructions, context.messages)
-    return ConversationState.from_context(context, request, TokenBudget(window, window // 4))
+    return ConversationState.from_context(
+        context, request, TokenBudget(window, window // 4)
+    )
 
 
 async def model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -109,7 +153,8 @@ async def model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 
 
 async def main(runs: int) -> dict[str, list[float]]:
-    session, service = _Session(), CompactionService()
+    session = _Session()
+    service = CompactionService()
     policy = CompactionPolicy("Summarise.", by_hand=False)
     while len(session.events) < EVENTS:
         begun = len(session.events)
@@ -140,7 +185,9 @@ async def _contexts(path: Path, session: _Session, runs: int) -> list[float]:
         times.append((perf_counter() - began) * 1000)
         await store.aclose()
         if context != session.context:
-            raise RuntimeError("the context that was read is not the one that was written")
+            raise RuntimeError(
+                "the context that was read is not the one that was written"
+            )
     return times
 
 

@@ -1,11 +1,13 @@
-"""The tables of `docs/compact-eval.md`: what stays of sessions of other agents, by agent and method.
+"""The tables of `docs/compact-eval.md`: what stays of sessions of other agents, by
+agent and method.
 
     python -m benchmarks.kept_by_agent FOLDER... [--running] [--jobs NUMBER]
 
-A folder holds recorded sessions that `acp-agent compact-eval` reads, named AGENT-NUMBER.json. The measure is that of
-`excerpts_unseen`. Idle: no turn is running, so that the whole new context takes a share of the conversation. Running:
-the last prompt before each cut is being worked on; the prompt and its newest steps stay in addition to the size, for
-every method. Cuts between two turns are left out then.
+A folder holds recorded sessions that `acp-agent compact-eval` reads, named
+AGENT-NUMBER.json. The measure is that of `excerpts_unseen`. Idle: no turn is running,
+so that the whole new context takes a share of the conversation. Running: the last
+prompt before each cut is being worked on; the prompt and its newest steps stay in
+addition to the size, for every method. Cuts between two turns are left out then.
 """
 
 from __future__ import annotations
@@ -32,14 +34,18 @@ Counts = Counter[tuple[str, float, str]]
 
 
 def cases_of(path: Path, *, running: bool) -> Iterator[Case]:
-    """Yield a session at its cuts, those between two turns only if no turn is to be running."""
+    """Yield a session at its cuts, those between two turns only if no turn is to be
+    running.
+    """
     for case in cases(read_recording(path), idle=not running):
         if not running or case.state.turn_from is not None:
             yield case
 
 
 def contexts(case: Case, method: str) -> Iterator[tuple[float, str]]:
-    """Yield each size and all that the model reads after a compaction to it, as one text."""
+    """Yield each size and all that the model reads after a compaction to it, as one
+    text.
+    """
     tokens = {size: int(case.state.budget.messages * size) for size in SIZES}
     if method == OURS:
         for size in SIZES:
@@ -55,8 +61,12 @@ def contexts(case: Case, method: str) -> Iterator[tuple[float, str]]:
         yield size, "\n".join([within(lines, order, tokens[size]), *stays])
 
 
-def counted(path: Path, *, running: bool, methods: Sequence[str]) -> tuple[Path, int, int, Counts]:
-    """Return a session with its tokens, the number of its cuts, and what is kept and needed of it."""
+def counted(
+    path: Path, *, running: bool, methods: Sequence[str]
+) -> tuple[Path, int, int, Counts]:
+    """Return a session with its tokens, the number of its cuts, and what is kept and
+    needed of it.
+    """
     counts = Counts()
     cuts = 0
     for case in cases_of(path, running=running):
@@ -69,7 +79,9 @@ def counted(path: Path, *, running: bool, methods: Sequence[str]) -> tuple[Path,
     return path, estimate_messages(read_recording(path).messages), cuts, counts
 
 
-def rows(results: Sequence[tuple[Path, int, int, Counts]], methods: Iterable[str]) -> Iterator[str]:
+def rows(
+    results: Sequence[tuple[Path, int, int, Counts]], methods: Iterable[str]
+) -> Iterator[str]:
     """Yield the lines of the table: each agent's sessions, then all."""
     groups: dict[str, list[tuple[Path, int, int, Counts]]] = {}
     for result in results:
@@ -91,20 +103,33 @@ def rows(results: Sequence[tuple[Path, int, int, Counts]], methods: Iterable[str
 
 
 def _cell(counts: Counts, method: str, size: float) -> str:
-    shares = (counts[method, size, name] / max(1, counts[method, size, f"{name} of"]) for name in COLUMNS)
-    return "/".join("1.000" if share == 1 else f"{share:.3f}".lstrip("0") for share in shares)
+    shares = (
+        counts[method, size, name] / max(1, counts[method, size, f"{name} of"])
+        for name in COLUMNS
+    )
+    return "/".join(
+        "1.000" if share == 1 else f"{share:.3f}".lstrip("0") for share in shares
+    )
 
 
 def main() -> None:
     """Measure what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--running", action="store_true", help="measure running turns in place of idle sessions")
+    parser.add_argument(
+        "--running",
+        action="store_true",
+        help="measure running turns in place of idle sessions",
+    )
     parser.add_argument("--method", action="append", default=[], choices=METHODS)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     arguments = parser.parse_args()
     methods = arguments.method or METHODS
-    paths = sorted(path for folder in arguments.folders for path in folder.glob("*.json"))
+    paths = sorted(
+        path for folder in arguments.folders for path in folder.glob("*.json")
+    )
     work = partial(counted, running=arguments.running, methods=methods)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(work, paths))

@@ -1,4 +1,6 @@
-"""Prompts that are far too large: how soon they are refused, what they take, and what another session notices."""
+"""Prompts that are far too large: how soon they are refused, what they take, and what
+another session notices.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from benchmarks.table import Figure
 
 
 async def large(bench: Bench) -> list[Figure]:
-    """Prompts of 20 and 60 MiB, and one of 56 while another session streams, which is cancelled behind it."""
-    times, peaks = (list[float](), list[float]()), (list[float](), list[float]())
-    gaps, cancels = list[float](), list[float]()
+    """Prompts of 20 and 60 MiB, and one of 56 while another session streams, which is
+    cancelled behind it.
+    """
+    times = (list[float](), list[float]())
+    peaks = (list[float](), list[float]())
+    gaps = list[float]()
+    cancels = list[float]()
     for _ in range(bench.fewer):
         async with bench.started(OURS) as (home, agent):
             await agent.initialize()
@@ -28,15 +34,23 @@ async def large(bench: Bench) -> list[Figure]:
                 idle = peak_memory(agent.process.pid)
                 took.append((await agent.refusal(session_id, size, other_id))[0])
                 peak.append(peak_memory(agent.process.pid) - idle)
-            bench.model.reply = lambda _: Reply([f"word {n} " for n in range(4_000)], pause=0.005)
+            bench.model.reply = lambda _: Reply(
+                [f"word {n} " for n in range(4_000)], pause=0.005
+            )
             refused = agent.refusal(session_id, 56, other_id)
-            working = asyncio.create_task(agent.prompt(other_id, "Go on", stop_reason="cancelled"))
-            await agent.until(lambda update: update["sessionUpdate"] == "agent_message_chunk")
+            working = asyncio.create_task(
+                agent.prompt(other_id, "Go on", stop_reason="cancelled")
+            )
+            await agent.until(
+                lambda update: update["sessionUpdate"] == "agent_message_chunk"
+            )
             start = len(agent.updates) - 1
             _, cancelled = await refused
             seen = [*(at for at, _ in agent.updates[start:]), (await working).received]
             cancels.append((seen[-1] - cancelled) * 1000)
-            gaps.append(max((later - earlier) * 1000 for earlier, later in pairwise(seen)))
+            gaps.append(
+                max((later - earlier) * 1000 for earlier, later in pairwise(seen))
+            )
     return [
         Figure("prompt of 20 MiB -> refused", "ms", times[0], 500),
         Figure("  its peak of memory over idle", "MiB", peaks[0], 120),

@@ -18,7 +18,8 @@ DIRECTORIES = 100
 
 async def listing(bench: Bench) -> list[Figure]:
     """`session/list` with ten thousand sessions: a page, and all of one directory."""
-    first, one = list[float](), list[float]()
+    first = list[float]()
+    one = list[float]()
     async with bench.home() as home:
         _make_many(home)
         async with start_agent(home.path, bench.model.env) as agent:
@@ -26,15 +27,23 @@ async def listing(bench: Bench) -> list[Figure]:
             await _pages(agent, {})  # the first one loads the agent
             for _ in range(bench.fewer):
                 first.append((await agent.request("session/list", {})).ms)
-                one.append(await _pages(agent, {"cwd": "/home/ada/project7"}, SESSIONS // DIRECTORIES))
+                one.append(
+                    await _pages(
+                        agent, {"cwd": "/home/ada/project7"}, SESSIONS // DIRECTORIES
+                    )
+                )
     return [
         Figure(f"session/list of {SESSIONS:,}: a page", "ms", first, 10),
         Figure(f"  all of one directory among {DIRECTORIES}", "ms", one, 10),
     ]
 
 
-async def _pages(agent: Agent, params: JsonObject, expected: int | None = None) -> float:
-    began, cursor, ids = perf_counter(), None, set[object]()
+async def _pages(
+    agent: Agent, params: JsonObject, expected: int | None = None
+) -> float:
+    began = perf_counter()
+    cursor = None
+    ids = set[object]()
     while True:
         asked: JsonObject = params if cursor is None else {**params, "cursor": cursor}
         page = (await agent.request("session/list", asked)).result
@@ -48,5 +57,11 @@ async def _pages(agent: Agent, params: JsonObject, expected: int | None = None) 
 
 
 def _make_many(home: Home) -> None:
-    words = (sys.executable, "-m", "benchmarks.many", str(home.path / "state" / "sessions.db"), str(SESSIONS))
+    words = (
+        sys.executable,
+        "-m",
+        "benchmarks.many",
+        str(home.path / "state" / "sessions.db"),
+        str(SESSIONS),
+    )
     subprocess.run((*words, str(DIRECTORIES)), cwd=CHECKOUT, check=True)

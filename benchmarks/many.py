@@ -1,4 +1,6 @@
-"""`python -m benchmarks.many DATABASE SESSIONS DIRECTORIES`: a database with many sessions, made by the agent."""
+"""`python -m benchmarks.many DATABASE SESSIONS DIRECTORIES`: a database with many
+sessions, made by the agent.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ async def make(database: Path, sessions: int, directories: int) -> None:
     for number in range(sessions):
         cwd = f"/home/ada/project{number % directories}"
         name = f"sess_{number * 7919 % sessions:032}"
-        await store.create(name, cwd, [], [SessionStarted(cwd), TitleChanged(f"Mend part {number} of the shop")])
+        await store.create(
+            name,
+            cwd,
+            [],
+            [SessionStarted(cwd), TitleChanged(f"Mend part {number} of the shop")],
+        )
     await store.aclose()
 
 

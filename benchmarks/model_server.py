@@ -1,7 +1,9 @@
-"""A model on the loopback interface that answers at once, in Anthropic's Messages API and OpenAI's Responses API.
+"""A model on the loopback interface that answers at once, in Anthropic's Messages API
+and OpenAI's Responses API.
 
-Owns HTTP/1.1 as far as an SDK needs it, and the time at which each request came and each answer was out. Every event of
-the stream is sent by itself, as a model does it, and as fast as the connection takes it.
+Owns HTTP/1.1 as far as an SDK needs it, and the time at which each request came and
+each answer was out. Every event of the stream is sent by itself, as a model does it,
+and as fast as the connection takes it.
 
 https://docs.anthropic.com/en/api/messages-streaming
 https://platform.openai.com/docs/api-reference/responses-streaming
@@ -33,7 +35,8 @@ class Reply:
     :ivar calls: tool calls behind the text, as name and arguments.
     :ivar pause: seconds before each delta.
     :ivar hangs: never ends, once the deltas are out.
-    :ivar tokens: of the prompt, as it is counted; if None, one for each four bytes of the request.
+    :ivar tokens: of the prompt, as it is counted; if None, one for each four bytes of
+        the request.
     """
 
     deltas: Sequence[str] = ()
@@ -45,7 +48,9 @@ class Reply:
 
 @dataclass(slots=True)
 class Exchange:
-    """One call of the model: when its first line arrived and when its last event went out, by `perf_counter`."""
+    """One call of the model: when its first line arrived and when its last event went
+    out, by `perf_counter`.
+    """
 
     arrived: float
     body: JsonObject = field(default_factory=dict[str, Any])
@@ -79,7 +84,9 @@ class ModelServer:
             "ANTHROPIC_BASE_URL": self.url,
         }
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Answer one connection's requests, one after another."""
         task = asyncio.current_task()
         if task is not None:
@@ -98,12 +105,19 @@ class ModelServer:
                     titled = "json_schema" in str(exchange.body.get("output_config"))
                     reply = _TITLE if titled else self.reply(exchange.body)
                     tokens = len(body) // 4 if reply.tokens is None else reply.tokens
-                    await _answer(exchange, list(events(reply, self._calls, tokens)), reply.pause, writer)
+                    await _answer(
+                        exchange,
+                        list(events(reply, self._calls, tokens)),
+                        reply.pause,
+                        writer,
+                    )
                 elif method == "GET" and path.startswith("/v1/models/"):
                     await _respond(writer, "200 OK", _model())
                 else:
                     error = {"type": "not_found_error", "message": path}
-                    await _respond(writer, "404 Not Found", {"type": "error", "error": error})
+                    await _respond(
+                        writer, "404 Not Found", {"type": "error", "error": error}
+                    )
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -118,30 +132,81 @@ class ModelServer:
 
 def _messages(reply: Reply, number: int, tokens: int) -> Iterator[_Event]:
     """The events of an answer in Anthropic's Messages API."""
-    usage = {"input_tokens": tokens, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
-    message: JsonObject = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": MODEL, "content": []}
-    yield _chunk("message_start", message=message | {"stop_reason": None, "usage": usage | {"output_tokens": 1}}), False
+    usage = {
+        "input_tokens": tokens,
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 0,
+    }
+    message: JsonObject = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": [],
+    }
+    yield (
+        _chunk(
+            "message_start",
+            message=message
+            | {"stop_reason": None, "usage": usage | {"output_tokens": 1}},
+        ),
+        False,
+    )
     if reply.deltas:
-        yield _chunk("content_block_start", index=0, content_block={"type": "text", "text": ""}), False
+        yield (
+            _chunk(
+                "content_block_start",
+                index=0,
+                content_block={"type": "text", "text": ""},
+            ),
+            False,
+        )
         for text in reply.deltas:
-            yield _chunk("content_block_delta", index=0, delta={"type": "text_delta", "text": text}), True
+            yield (
+                _chunk(
+                    "content_block_delta",
+                    index=0,
+                    delta={"type": "text_delta", "text": text},
+                ),
+                True,
+            )
         if reply.hangs:
             return
         yield _chunk("content_block_stop", index=0), False
     for place, (name, arguments) in enumerate(reply.calls, 1 if reply.deltas else 0):
-        block: JsonObject = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
+        block: JsonObject = {
+            "type": "tool_use",
+            "id": f"toolu_{number}_{place}",
+            "name": name,
+            "input": {},
+        }
         delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
         yield _chunk("content_block_start", index=place, content_block=block), False
         yield _chunk("content_block_delta", index=place, delta=delta), False
         yield _chunk("content_block_stop", index=place), False
-    stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
-    yield _chunk("message_delta", delta=stop, usage=usage | {"output_tokens": max(1, len(reply.deltas))}), False
+    stop = {
+        "stop_reason": "tool_use" if reply.calls else "end_turn",
+        "stop_sequence": None,
+    }
+    yield (
+        _chunk(
+            "message_delta",
+            delta=stop,
+            usage=usage | {"output_tokens": max(1, len(reply.deltas))},
+        ),
+        False,
+    )
     yield _chunk("message_stop") + b"0\r\n\r\n", False
 
 
 def _responses(reply: Reply, number: int, tokens: int) -> Iterator[_Event]:
     """The same in OpenAI's Responses API."""
-    response: JsonObject = {"id": f"resp_{number}", "object": "response", "status": "in_progress", "output": []}
+    response: JsonObject = {
+        "id": f"resp_{number}",
+        "object": "response",
+        "status": "in_progress",
+        "output": [],
+    }
     message: JsonObject = {
         "type": "message",
         "id": f"msg_{number}",
@@ -157,11 +222,30 @@ def _responses(reply: Reply, number: int, tokens: int) -> Iterator[_Event]:
             yield _chunk("response.output_text.delta", **place, delta=text), True
         if reply.hangs:
             return
-        said: JsonObject = {"type": "output_text", "text": "".join(reply.deltas), "annotations": []}
-        yield _chunk("response.output_item.done", output_index=0, item=message | {"content": [said]}), False
+        said: JsonObject = {
+            "type": "output_text",
+            "text": "".join(reply.deltas),
+            "annotations": [],
+        }
+        yield (
+            _chunk(
+                "response.output_item.done",
+                output_index=0,
+                item=message | {"content": [said]},
+            ),
+            False,
+        )
     for index, (name, arguments) in enumerate(reply.calls, 1):
-        ids = {"id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}", "status": "completed"}
-        call = {"type": "function_call", "name": name, "arguments": json.dumps(arguments)} | ids
+        ids = {
+            "id": f"fc_{number}_{index}",
+            "call_id": f"call_{number}_{index}",
+            "status": "completed",
+        }
+        call = {
+            "type": "function_call",
+            "name": name,
+            "arguments": json.dumps(arguments),
+        } | ids
         yield _chunk("response.output_item.done", output_index=index, item=call), False
     usage = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
     done = response | {"status": "completed", "usage": usage}
@@ -211,7 +295,9 @@ async def _respond(writer: asyncio.StreamWriter, status: str, body: JsonObject) 
     await writer.drain()
 
 
-async def _answer(exchange: Exchange, events: list[_Event], pause: float, writer: asyncio.StreamWriter) -> None:
+async def _answer(
+    exchange: Exchange, events: list[_Event], pause: float, writer: asyncio.StreamWriter
+) -> None:
     writer.write(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
         b"transfer-encoding: chunked\r\n\r\n"

@@ -1,4 +1,6 @@
-"""The agents that are measured: this one, and those of npm/peers.toml where npm could install them."""
+"""The agents that are measured: this one, and those of npm/peers.toml where npm could
+install them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class Program:
     :ivar packages: of npm; the first one is started. None are ours.
     :ivar shell: the tool that runs a command, and its argument.
     :ivar mode: of a session, to run commands unasked; "" where there are no modes.
-    :ivar env: of the process, and `files` in the home, with `$url`, `$key` and `$model` of the model server.
+    :ivar env: of the process, and `files` in the home, with `$url`, `$key` and `$model`
+        of the model server.
     """
 
     name: str
@@ -39,7 +42,9 @@ class Program:
         """The words that start it."""
         if not self.packages:
             return COMMAND
-        return shutil.which("node", path=_path()) or "node", str(self._folders[0] / "dist" / "index.js")
+        return shutil.which("node", path=_path()) or "node", str(
+            self._folders[0] / "dist" / "index.js"
+        )
 
     @property
     def installed(self) -> bool:
@@ -49,8 +54,14 @@ class Program:
     @property
     def version(self) -> str:
         """Of each package."""
-        found = [json.loads((folder / "package.json").read_bytes())["version"] for folder in self._folders]
-        return ", ".join(f"{name} {version}" for name, version in zip(self.packages, found, strict=True))
+        found = [
+            json.loads((folder / "package.json").read_bytes())["version"]
+            for folder in self._folders
+        ]
+        return ", ".join(
+            f"{name} {version}"
+            for name, version in zip(self.packages, found, strict=True)
+        )
 
     @property
     def _folders(self) -> list[Path]:
@@ -67,9 +78,17 @@ class Program:
         for name, text in self.files.items():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(Template(text).substitute(known))
-        # A proxy that refuses keeps what their switches leave, such as codex's plugins, from any other machine.
-        env = {"PATH": _path(), "HTTPS_PROXY": model.url, "https_proxy": model.url, "NO_PROXY": "127.0.0.1"}
-        return env | {name: Template(text).substitute(known) for name, text in self.env.items()}
+        # A proxy that refuses keeps what their switches leave, such as codex's plugins,
+        # from any other machine.
+        env = {
+            "PATH": _path(),
+            "HTTPS_PROXY": model.url,
+            "https_proxy": model.url,
+            "NO_PROXY": "127.0.0.1",
+        }
+        return env | {
+            name: Template(text).substitute(known) for name, text in self.env.items()
+        }
 
     def call(self, command: str) -> tuple[str, JsonObject]:
         """The model's call of the tool that runs a command."""
@@ -82,4 +101,7 @@ def _path() -> str:
 
 
 OURS = Program("acp-agent", ("shell", "command"), "full-access")
-PEERS = [Program(name, **table) for name, table in tomllib.loads((NPM / "peers.toml").read_text()).items()]
+PEERS = [
+    Program(name, **table)
+    for name, table in tomllib.loads((NPM / "peers.toml").read_text()).items()
+]

@@ -16,14 +16,18 @@ from pathlib import Path
 
 LINUX = sys.platform == "linux"
 MEMORY = "PSS" if LINUX else "RSS"
-"""What `memory` counts. PSS shares out among its users what several processes have in memory together."""
+"""What `memory` counts. PSS shares out among its users what several processes have in
+memory together.
+"""
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a living process and all its threads so far, without its children."""
+    """Processor time of a living process and all its threads so far, without its
+    children.
+    """
     if LINUX:
-        # The clock of another process, as clock_getcpuclockid(3) makes its number: in nanoseconds, where /proc counts
-        # hundredths of a second.
+        # The clock of another process, as clock_getcpuclockid(3) makes its number: in
+        # nanoseconds, where /proc counts hundredths of a second.
         return time.clock_gettime((~pid << 3) | 2)
     seconds = 0.0
     for part in _ps("-o", "time=", "-p", str(pid)).strip().split(":"):
@@ -43,7 +47,9 @@ def memory(pid: int) -> float:
 
 
 def peak_memory(pid: int) -> float:
-    """MiB that were resident at once since the last call; elsewhere than on Linux, what is now."""
+    """MiB that were resident at once since the last call; elsewhere than on Linux, what
+    is now.
+    """
     if not LINUX:
         return memory(pid)
     status = Path(f"/proc/{pid}/status").read_text()
@@ -109,4 +115,6 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _ps(*arguments: str) -> str:
-    return subprocess.run(("ps", *arguments), capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ("ps", *arguments), capture_output=True, text=True, check=True
+    ).stdout

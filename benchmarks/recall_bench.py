@@ -1,12 +1,15 @@
-"""`python -m benchmarks.recall_bench [--locomo FILE] [--qmsum FILE] [--sessions FOLDER]`: what the search behind
-`recall` finds, how long it takes, and how large its index is.
+"""`python -m benchmarks.recall_bench [--locomo FILE] [--qmsum FILE] [--sessions
+FOLDER]`: what the search behind `recall` finds, how long it takes, and how large its
+index is.
 
-LoCoMo (`locomo10.json`, github.com/snap-research/locomo): the questions of the categories 1 to 4, each conversation a
-session. QMSum (a `.jsonl` file, github.com/Yale-LILY/QMSum): the specific questions about meetings. Recorded sessions,
-as `acp-agent compact-eval` reads them: identifiers, paths, error messages and phrases that one message alone holds.
+LoCoMo (`locomo10.json`, github.com/snap-research/locomo): the questions of the
+categories 1 to 4, each conversation a session. QMSum (a `.jsonl` file,
+github.com/Yale-LILY/QMSum): the specific questions about meetings. Recorded sessions,
+as `acp-agent compact-eval` reads them: identifiers, paths, error messages and phrases
+that one message alone holds.
 
-`recall@10` is the mean share of the evidence among the first ten hits, `@1` of the first hit. None of the data is part
-of this repository.
+`recall@10` is the mean share of the evidence among the first ten hits, `@1` of the
+first hit. None of the data is part of this repository.
 """
 
 from __future__ import annotations
@@ -69,7 +72,9 @@ class Talk:
 def content_words(question: str) -> str:
     """Return a question without its function words."""
     words = re.findall(r"[\w']+", question)
-    return " ".join(word for word in words if word.lower().removesuffix("'s") not in STOP_WORDS)
+    return " ".join(
+        word for word in words if word.lower().removesuffix("'s") not in STOP_WORDS
+    )
 
 
 def locomo(path: Path) -> Iterator[Talk]:
@@ -88,7 +93,10 @@ def locomo(path: Path) -> Iterator[Talk]:
             evidence = frozenset(places[name] for name in named if name in places)
             if evidence and asked["category"] != 5:
                 questions.append(Question(asked["question"], evidence))
-        yield Talk(tuple(f"{turn['speaker']}: {turn['text']}" for turn in turns), tuple(questions))
+        yield Talk(
+            tuple(f"{turn['speaker']}: {turn['text']}" for turn in turns),
+            tuple(questions),
+        )
 
 
 def qmsum(path: Path) -> Iterator[Talk]:
@@ -98,10 +106,19 @@ def qmsum(path: Path) -> Iterator[Talk]:
         turns = meeting["meeting_transcripts"]
         questions: list[Question] = []
         for asked in meeting["specific_query_list"]:
-            spans = [range(int(first), min(int(last) + 1, len(turns))) for first, last in asked["relevant_text_span"]]
-            questions.append(Question(asked["query"], frozenset(place for span in spans for place in span)))
+            spans = [
+                range(int(first), min(int(last) + 1, len(turns)))
+                for first, last in asked["relevant_text_span"]
+            ]
+            questions.append(
+                Question(
+                    asked["query"], frozenset(place for span in spans for place in span)
+                )
+            )
         messages = tuple(f"{turn['speaker']}: {turn['content']}" for turn in turns)
-        yield Talk(messages, tuple(question for question in questions if question.evidence))
+        yield Talk(
+            messages, tuple(question for question in questions if question.evidence)
+        )
 
 
 def names(messages: Sequence[str], kind: str) -> tuple[Question, ...]:
@@ -111,10 +128,18 @@ def names(messages: Sequence[str], kind: str) -> tuple[Question, ...]:
         for name in _NAMES[kind].findall(message):
             holders.setdefault(name.strip(), set())
     for name, places in holders.items():
-        places.update(place for place, message in enumerate(messages) if name in message)
-    single = [Question(name, frozenset(places)) for name, places in sorted(holders.items()) if len(places) == 1]
+        places.update(
+            place for place, message in enumerate(messages) if name in message
+        )
+    single = [
+        Question(name, frozenset(places))
+        for name, places in sorted(holders.items())
+        if len(places) == 1
+    ]
     if kind == "phrase":
-        single = [Question(f'"{question.query}"', question.evidence) for question in single]
+        single = [
+            Question(f'"{question.query}"', question.evidence) for question in single
+        ]
     return tuple(random.Random(0).sample(single, min(SAMPLE, len(single))))
 
 
@@ -122,12 +147,16 @@ def sessions(folder: Path, kind: str) -> Iterator[Talk]:
     """Yield the recorded sessions of a folder, with names of one kind as questions."""
     for path in sorted(folder.glob("*.json")):
         if "messages" in json.loads(path.read_text("utf-8")):
-            messages = tuple(text_of(entry.message) for entry in read_recording(path).entries)
+            messages = tuple(
+                text_of(entry.message) for entry in read_recording(path).entries
+            )
             yield Talk(messages, names(messages, kind))
 
 
 async def _stored(store: SessionStore, name: str, messages: Iterable[str]) -> None:
-    await store.create(name, "/", [], [UserPrompted("msg", (Text(message),)) for message in messages])
+    await store.create(
+        name, "/", [], [UserPrompted("msg", (Text(message),)) for message in messages]
+    )
 
 
 async def recall(name: str, talks: Iterable[Talk], *, words_only: bool = False) -> None:
@@ -140,12 +169,21 @@ async def recall(name: str, talks: Iterable[Talk], *, words_only: bool = False) 
             await _stored(store, f"s{number}", talk.messages)
             for question in talk.questions:
                 query = content_words(question.query) if words_only else question.query
-                hits = [hit.seq - 1 for hit in await store.search(f"s{number}", query, limit=10)]
-                at_ten.append(len(question.evidence.intersection(hits)) / len(question.evidence))
-                at_one.append(len(question.evidence.intersection(hits[:1])) / len(question.evidence))
+                hits = [
+                    hit.seq - 1
+                    for hit in await store.search(f"s{number}", query, limit=10)
+                ]
+                at_ten.append(
+                    len(question.evidence.intersection(hits)) / len(question.evidence)
+                )
+                at_one.append(
+                    len(question.evidence.intersection(hits[:1]))
+                    / len(question.evidence)
+                )
         await store.aclose()
     if at_ten:
-        ten, one = statistics.mean(at_ten), statistics.mean(at_one)
+        ten = statistics.mean(at_ten)
+        one = statistics.mean(at_one)
         print(f"| {name} | {len(at_ten)} | {ten:.3f} | {one:.3f} |")
 
 
@@ -155,10 +193,16 @@ def _large(source: Path) -> list[str]:
     pieces: list[str] = []
     for path in sorted(source.rglob("*.py")):
         text = path.read_text("utf-8", "replace")
-        pieces += [text[start : start + CHARACTERS] for start in range(0, len(text), CHARACTERS)]
+        pieces += [
+            text[start : start + CHARACTERS]
+            for start in range(0, len(text), CHARACTERS)
+        ]
     random_numbers.shuffle(pieces)
     while len(pieces) < MESSAGES:
-        pieces += [f"{piece}\n# again, {random_numbers.random()}" for piece in pieces[: MESSAGES - len(pieces)]]
+        pieces += [
+            f"{piece}\n# again, {random_numbers.random()}"
+            for piece in pieces[: MESSAGES - len(pieces)]
+        ]
     return pieces[:MESSAGES]
 
 
@@ -186,9 +230,13 @@ async def speed() -> None:
         await store.search("s1", "anything", limit=10)
         first = perf_counter() - began
         index = sum(
-            entry.stat().st_size for entry in os.scandir(folder) if entry.name.startswith(f"{file.name}.search")
+            entry.stat().st_size
+            for entry in os.scandir(folder)
+            if entry.name.startswith(f"{file.name}.search")
         )
-        print(f"\n{MESSAGES} messages, {size / 1e6:.1f} MB; the first search, which makes the index: {first:.2f} s")
+        print(
+            f"\n{MESSAGES} messages, {size / 1e6:.1f} MB; the first search, which makes the index: {first:.2f} s"
+        )
         print(f"The index takes {index / size:.3f} of the texts.")
         print("\n| query | ms, median of 9 | least |\n| --- | --- | --- |")
         for query in QUERIES:
@@ -202,13 +250,18 @@ async def speed() -> None:
 
 
 async def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--locomo", type=Path)
     parser.add_argument("--qmsum", type=Path)
     parser.add_argument("--sessions", type=Path)
     asked = parser.parse_args()
     print("| questions | number | recall@10 | @1 |\n| --- | --- | --- | --- |")
-    for name, path, read in (("LoCoMo", asked.locomo, locomo), ("QMSum", asked.qmsum, qmsum)):
+    for name, path, read in (
+        ("LoCoMo", asked.locomo, locomo),
+        ("QMSum", asked.qmsum, qmsum),
+    ):
         if path is not None:
             await recall(name, read(path))
             await recall(f"{name}, content words", read(path), words_only=True)

@@ -1,7 +1,9 @@
-"""How many of a user's rules are still there, byte for byte, after ten compactions in a row.
+"""How many of a user's rules are still there, byte for byte, after ten compactions in a
+row.
 
-`python -m benchmarks.rules_survive --strategy excerpts` builds a session of 200 messages with 24 rules in its first
-messages, compacts it, adds 20 messages and compacts again. No model is asked.
+`python -m benchmarks.rules_survive --strategy excerpts` builds a session of 200
+messages with 24 rules in its first messages, compacts it, adds 20 messages and compacts
+again. No model is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +16,12 @@ from collections.abc import AsyncGenerator, Iterator
 
 import anyio
 
-from acp_agent.compaction import CompactionPolicy, CompactionService, ConversationState, estimate_messages
+from acp_agent.compaction import (
+    CompactionPolicy,
+    CompactionService,
+    ConversationState,
+    estimate_messages,
+)
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -54,7 +61,10 @@ PLAIN = (
     "Los importes están en céntimos, como enteros.",
     "La versión la publico yo.",
 )
-MESSAGES, ADDED, COMPACTIONS, WINDOW = 200, 20, 10, 60_000
+MESSAGES = 200
+ADDED = 20
+COMPACTIONS = 10
+WINDOW = 60_000
 _FILLER = """cart order
 price voucher parser queue worker cache table column index page button footer invoice customer total
 currency session token endpoint handler retry timeout fixture branch module query result value report"""
@@ -66,7 +76,9 @@ def _sentence(chance: random.Random, words: int) -> str:
 
 
 def _turns(chance: random.Random, rules: list[str]) -> Iterator[Message]:
-    """Yield prompts, calls, results and answers without end; each of the first eight prompts states three rules."""
+    """Yield prompts, calls, results and answers without end; each of the first eight
+    prompts states three rules.
+    """
     number = 0
     while True:
         number += 1
@@ -77,10 +89,16 @@ def _turns(chance: random.Random, rules: list[str]) -> Iterator[Message]:
         yield UserMessage(f"u{number}", (Text(prompt),))
         path = f"src/{chance.choice(_WORDS)}/{chance.choice(_WORDS)}.py"
         call = ToolCall(f"c{number}", "read", {"path": path})
-        yield AssistantMessage(f"t{number}", (Text(_sentence(chance, 10)), call), stop_reason="tool_use")
-        lines = (f"{line}: {_sentence(chance, 9)}" for line in range(chance.randint(20, 70)))
+        yield AssistantMessage(
+            f"t{number}", (Text(_sentence(chance, 10)), call), stop_reason="tool_use"
+        )
+        lines = (
+            f"{line}: {_sentence(chance, 9)}" for line in range(chance.randint(20, 70))
+        )
         yield ToolResult(call.id, (Text("\n".join(lines)),))
-        yield AssistantMessage(f"a{number}", (Text(" ".join(_sentence(chance, 12) for _ in range(4))),))
+        yield AssistantMessage(
+            f"a{number}", (Text(" ".join(_sentence(chance, 12) for _ in range(4))),)
+        )
 
 
 async def _no_model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -90,7 +108,11 @@ async def _no_model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 
 def _text(messages: tuple[Message, ...]) -> str:
     parts = (part for message in messages for part in message.parts)
-    return "\n".join(part.text for part in parts if isinstance(part, Text | CompactedBlock) and part.text)
+    return "\n".join(
+        part.text
+        for part in parts
+        if isinstance(part, Text | CompactedBlock) and part.text
+    )
 
 
 async def survive(policy: CompactionPolicy) -> None:
@@ -101,7 +123,9 @@ async def survive(policy: CompactionPolicy) -> None:
     turns = _turns(chance, rules)
     messages = [next(turns) for _ in range(MESSAGES)]
     state = ConversationState.of(messages, window=WINDOW)
-    print(f"{len(messages)} messages, {estimate_messages(messages):,} tokens, strategy {policy.strategy}")
+    print(
+        f"{len(messages)} messages, {estimate_messages(messages):,} tokens, strategy {policy.strategy}"
+    )
     print("compaction | with a cue | without | tokens")
     for number in range(1, COMPACTIONS + 1):
         compacted = await CompactionService()(state, policy, _no_model)
@@ -111,17 +135,23 @@ async def survive(policy: CompactionPolicy) -> None:
         text = _text(compacted.messages)
         cued, plain = (sum(rule in text for rule in group) for group in (CUED, PLAIN))
         tokens = estimate_messages(compacted.messages)
-        print(f"{number:10} | {cued:4} of {len(CUED)} | {plain:2} of {len(PLAIN)} | {tokens:6,}")
+        print(
+            f"{number:10} | {cued:4} of {len(CUED)} | {plain:2} of {len(PLAIN)} | {tokens:6,}"
+        )
         state = compacted.next_state(state, [next(turns) for _ in range(ADDED)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--strategy", default="excerpts")
-    parser.add_argument("--size", type=int, help="tokens, where the policy has a field `size`")
+    parser.add_argument(
+        "--size", type=int, help="tokens, where the policy has a field `size`"
+    )
     options = parser.parse_args()
     settings = {} if options.size is None else {"size": options.size}
-    if unknown := settings.keys() - {field.name for field in dataclasses.fields(CompactionPolicy)}:
+    if unknown := settings.keys() - {
+        field.name for field in dataclasses.fields(CompactionPolicy)
+    }:
         parser.error(f"this version's CompactionPolicy has no {', '.join(unknown)}")
     anyio.run(survive, CompactionPolicy("", strategy=options.strategy, **settings))
 

@@ -1,4 +1,6 @@
-"""What was measured, what it should be, and the table of both. Knows nothing of how a figure comes about."""
+"""What was measured, what it should be, and the table of both. Knows nothing of how a
+figure comes about.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,24 @@ _HEAD = ("measure", "median", "min", "runs", "target", "")
 
 
 def render(outcomes: Sequence[Outcome], peers: Sequence[str]) -> str:
-    """The table as text, with the peers' medians and, in brackets, ours divided by them; failures stand below it."""
+    """The table as text, with the peers' medians and, in brackets, ours divided by
+    them; failures stand below it.
+    """
     rows = [(*_HEAD, *peers)]
     rows += [_row(figure, peers) for figure in outcomes if isinstance(figure, Figure)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+    lines = [
+        "  ".join(
+            [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]
+        ).rstrip()
+        for row in rows
+    ]
     lines.insert(1, "-" * max(len(line) for line in lines))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    lines += [f"{failure.peer or 'FAILED'} {failure.name}: {failure.reason}" for failure in failures]
+    lines += [
+        f"{failure.peer or 'FAILED'} {failure.name}: {failure.reason}"
+        for failure in failures
+    ]
     return "\n".join(lines)
 
 
@@ -70,14 +82,26 @@ def _row(figure: Figure, peers: Sequence[str]) -> tuple[str, ...]:
     verdict = {None: "", True: "met", False: "MISSED"}[figure.met]
     middle = f"{_number(figure.median)} {figure.unit}"
     cells = (_beside(figure, peer) if figure.peers else "" for peer in peers)
-    return figure.name, middle, _number(min(figure.values)), str(len(figure.values)), target, verdict, *cells
+    return (
+        figure.name,
+        middle,
+        _number(min(figure.values)),
+        str(len(figure.values)),
+        target,
+        verdict,
+        *cells,
+    )
 
 
 def _beside(figure: Figure, peer: str) -> str:
     if peer not in figure.peers:
         return "-"
     other = median(figure.peers[peer])
-    return f"{_number(other)} ({figure.median / other:.2f})" if figure.unit else _number(other)
+    return (
+        f"{_number(other)} ({figure.median / other:.2f})"
+        if figure.unit
+        else _number(other)
+    )
 
 
 def _number(value: float) -> str:

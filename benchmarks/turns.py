@@ -1,4 +1,6 @@
-"""What a turn costs beside the model: waiting, processor time, and the stream at full speed."""
+"""What a turn costs beside the model: waiting, processor time, and the stream at full
+speed.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,15 @@ TURNS = 12
 FEW_TURNS = 3
 HISTORIES = ((2_000, 8), (20_000, 10))
 """Messages that the session has when it is measured, and the target."""
-HISTORY_TURNS, DELTAS = 20, 2_000
+HISTORY_TURNS = 20
+DELTAS = 2_000
 CHUNK = "agent_message_chunk"
 
 
 async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
-    """Warm turns: of one short answer, cancelled ones, and with an answer of many small pieces, each sent by itself."""
+    """Warm turns: of one short answer, cancelled ones, and with an answer of many small
+    pieces, each sent by itself.
+    """
     model = bench.model
     async with bench.started(program) as (home, agent):
         pid = agent.process.pid
@@ -35,8 +40,13 @@ async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
             used = tree(cpu_seconds, pid)
             answered = await agent.prompt(session_id, f"Hello, take {number:02}")
             cpu = (tree(cpu_seconds, pid) - used) * 1000
-            exchange = next(each for each in model.exchanges if f"Hello, take {number:02}" in json.dumps(each.body))
-            before, after = (exchange.arrived - answered.sent) * 1000, (answered.received - exchange.ended) * 1000
+            exchange = next(
+                each
+                for each in model.exchanges
+                if f"Hello, take {number:02}" in json.dumps(each.body)
+            )
+            before = (exchange.arrived - answered.sent) * 1000
+            after = (answered.received - exchange.ended) * 1000
             yield Figure("warm prompt -> model request", "ms", [before], 4)
             yield Figure("model's end -> PromptResponse", "ms", [after], 2)
             yield Figure("warm prompt's own overhead, both", "ms", [before + after], 6)
@@ -49,20 +59,32 @@ async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
         text = [f"word {number} " for number in range(DELTAS)]
         model.reply = lambda _: Reply(text)
         for _ in range(FEW_TURNS):
-            start, used = len(agent.updates), tree(cpu_seconds, pid)
+            start = len(agent.updates)
+            used = tree(cpu_seconds, pid)
             answered = await agent.prompt(session_id, "Count.")
             cpu = tree(cpu_seconds, pid) - used
-            seen = [update for _, update in agent.updates_since(start) if update["sessionUpdate"] == CHUNK]
+            seen = [
+                update
+                for _, update in agent.updates_since(start)
+                if update["sessionUpdate"] == CHUNK
+            ]
             if "".join(update["content"]["text"] for update in seen) != "".join(text):
-                raise RuntimeError("the text that arrived is not the text that was sent")
-            yield Figure(f"turn of {DELTAS:,} text deltas, whole", "ms", [answered.ms], 100)
+                raise RuntimeError(
+                    "the text that arrived is not the text that was sent"
+                )
+            yield Figure(
+                f"turn of {DELTAS:,} text deltas, whole", "ms", [answered.ms], 100
+            )
             yield Figure("  its processor time", "CPU s", [cpu], 0.1)
             yield Figure("  chunks sent", "", [len(seen)])
 
 
 async def history(bench: Bench) -> list[Figure]:
-    """Warm turns behind a long and a very long history: what they cost must not grow faster than that does."""
-    figures, made = list[Figure](), WARM_TURNS * 2
+    """Warm turns behind a long and a very long history: what they cost must not grow
+    faster than that does.
+    """
+    figures = list[Figure]()
+    made = WARM_TURNS * 2
     async with bench.started(OURS) as (home, agent):
         session_id = await _warm(bench.model, agent, home)
         for messages, target in HISTORIES:
@@ -77,20 +99,40 @@ async def history(bench: Bench) -> list[Figure]:
                 bench.model.exchanges.clear()
                 answered = await agent.prompt(session_id, "Hello")
                 exchange = bench.model.exchanges[0]
-                own.append((exchange.arrived - answered.sent + answered.received - exchange.ended) * 1000)
-            figures.append(Figure(f"warm prompt's own overhead, {messages:,} messages", "ms", own, target))
+                own.append(
+                    (
+                        exchange.arrived
+                        - answered.sent
+                        + answered.received
+                        - exchange.ended
+                    )
+                    * 1000
+                )
+            figures.append(
+                Figure(
+                    f"warm prompt's own overhead, {messages:,} messages",
+                    "ms",
+                    own,
+                    target,
+                )
+            )
     return figures
 
 
 async def compaction(bench: Bench) -> list[Figure]:
-    """`/compact` of a small session, with a model that takes half a second; and the same cancelled."""
-    first, added, waits = list[float](), list[float](), list[float]()
+    """`/compact` of a small session, with a model that takes half a second; and the
+    same cancelled.
+    """
+    first = list[float]()
+    added = list[float]()
+    waits = list[float]()
     async with bench.started(OURS) as (home, agent):
         session_id = await _warm(bench.model, agent, home)
         for _ in range(bench.runs):
             await _lengthen(bench.model, agent, session_id)
             bench.model.reply = lambda _: Reply(_SUMMARY, pause=0.025)
-            start, asked = len(agent.updates), len(bench.model.exchanges)
+            start = len(agent.updates)
+            asked = len(bench.model.exchanges)
             answered = await agent.prompt(session_id, "/compact")
             seen = [
                 (at, update)
@@ -105,7 +147,11 @@ async def compaction(bench: Bench) -> list[Figure]:
         for _ in range(bench.runs):
             await _lengthen(bench.model, agent, session_id)
             bench.model.reply = lambda _: Reply(_SUMMARY[:3], hangs=True)
-            waits.append(await _cancelled(agent, session_id, "/compact", "compaction_summary_chunk"))
+            waits.append(
+                await _cancelled(
+                    agent, session_id, "/compact", "compaction_summary_chunk"
+                )
+            )
     return [
         Figure("/compact -> first sign", "ms", first),
         Figure("/compact: wait beyond the model's own time", "ms", added, 10),
@@ -134,8 +180,12 @@ async def _lengthen(model: ModelServer, agent: Agent, session_id: str) -> None:
 
 async def _cancelled(agent: Agent, session_id: str, text: str, sign: str) -> float:
     """Cancel a turn at the first update of a kind; milliseconds until it was answered."""
-    shown = asyncio.ensure_future(agent.until(lambda update: update["sessionUpdate"] == sign))
-    turn = asyncio.ensure_future(agent.prompt(session_id, text, stop_reason="cancelled"))
+    shown = asyncio.ensure_future(
+        agent.until(lambda update: update["sessionUpdate"] == sign)
+    )
+    turn = asyncio.ensure_future(
+        agent.prompt(session_id, text, stop_reason="cancelled")
+    )
     await shown
     sent = agent.notify("session/cancel", {"sessionId": session_id})
     return ((await turn).received - sent) * 1000

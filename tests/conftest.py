@@ -26,13 +26,21 @@ LANES = {
 }
 APART = ("soak", "live")
 """Folders whose tests have their mark, and are left out unless it is asked for."""
-CLIENTS = ("clients/", "contract/test_clients_", *(f"support/{name}.py" for name in ("aimock", "browser", "npm")))
+CLIENTS = (
+    "clients/",
+    "contract/test_clients_",
+    *(f"support/{name}.py" for name in ("aimock", "browser", "npm")),
+)
 """Beginnings of paths in the folder of the tests."""
 UNCOUNTED = ("", *(f"support/{name}.py" for name in ("memory", "processes", "repo")))
-"""Where no process counts: outside the tests, the agent in memory, the list of processes, git that makes a folder."""
+"""Where no process counts: outside the tests, the agent in memory, the list of
+processes, git that makes a folder.
+"""
 STARTERS = {"subprocess", "forked", "open_process", "run_process"}
 CONTRACT = "contract/"
-"""Its agents run in memory, but for a test that uses what only a process has, or that is named below."""
+"""Its agents run in memory, but for a test that uses what only a process has, or that
+is named below.
+"""
 OF_A_PROCESS = {"kill", "pid", "send_signal", "wait_exit"}
 PROCESSES = (
     "contract/test_conformance_environment.py",  # the start with an environment
@@ -47,13 +55,22 @@ EVERYWHERE = bool(os.environ.get("ACP_AGENT_TEST_PROCESSES"))
 REPLACED = frozenset[object]({unwrap(client.start_agent), trust.trust})
 """What does in memory what it does with a process otherwise."""
 
-# How long an example takes says something of the machine, which may be busy, and nothing of the code.
-settings.register_profile("everyday", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+# How long an example takes says something of the machine, which may be busy, and
+# nothing of the code.
+settings.register_profile(
+    "everyday",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=50,
+)
 settings.register_profile("quick", settings.get_profile("everyday"), max_examples=15)
-settings.register_profile("thorough", settings.get_profile("everyday"), max_examples=1000)
+settings.register_profile(
+    "thorough", settings.get_profile("everyday"), max_examples=1000
+)
 settings.load_profile("everyday")
 
-# A shell starts what runs in the background with SIGINT ignored, and every process inherits that.
+# A shell starts what runs in the background with SIGINT ignored, and every process
+# inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -68,8 +85,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if folder in APART and config.getoption("markexpr") != folder else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("markexpr"):  # they are asked for; it takes a tenth of the time of collecting
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if config.getoption(
+        "markexpr"
+    ):  # they are asked for; it takes a tenth of the time of collecting
         for item in items:
             if isinstance(item, pytest.Function):
                 is_unit = _place(item.function.__code__).startswith("unit/")
@@ -81,8 +102,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test of the contract with agents in memory where it needs no process.
 
-    The contract and its helpers import nothing of the agent; so what does is put in here, and by its name. With
-    `ACP_AGENT_TEST_PROCESSES=1` in the environment it is left out, and all of them have processes.
+    The contract and its helpers import nothing of the agent; so what does is put in
+    here, and by its name. With `ACP_AGENT_TEST_PROCESSES=1` in the environment it is
+    left out, and all of them have processes.
     """
     if not isinstance(item, pytest.Function):
         return (yield)
@@ -98,8 +120,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def lane(item: pytest.Function) -> str:
     """Name the lane of a test; "" where it starts no process.
 
-    It belongs where the functions lead that it and its fixtures name: to `subprocess` or `anyio.run_process`. What the
-    agent itself starts, such as hooks and commands, does not count. `support.forked` fails where this missed it.
+    It belongs where the functions lead that it and its fixtures name: to `subprocess`
+    or `anyio.run_process`. What the agent itself starts, such as hooks and commands,
+    does not count. `support.forked` fails where this missed it.
     """
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # pyright: ignore[reportPrivateUsage]
     functions = [item.function, *(each[-1].func for each in fixtures)]
@@ -112,32 +135,57 @@ def lane(item: pytest.Function) -> str:
         return folder
     if used & STARTERS or f"{place}::{item.originalname}".startswith(PROCESSES):
         return "process"
-    own = {name for one in reached if _place(one.__code__) == place for name in _names(one.__code__)}
+    own = {
+        name
+        for one in reached
+        if _place(one.__code__) == place
+        for name in _names(one.__code__)
+    }
     in_memory = place.startswith(CONTRACT) and not own & OF_A_PROCESS and not EVERYWHERE
     return "process" if reached & REPLACED and not in_memory else ""
 
 
 @cache
 def _reached(found: FunctionType) -> frozenset[FunctionType]:
-    """Return a function of the tests and those that it calls; for a class, all of its methods."""
-    seen, waiting = set[FunctionType](), list[object]([found])
+    """Return a function of the tests and those that it calls; for a class, all of its
+    methods.
+    """
+    seen = set[FunctionType]()
+    waiting = list[object]([found])
     while waiting:
         for function in _functions(waiting.pop()):
             if function not in seen:
                 seen.add(function)
                 if function in REPLACED:
                     continue
-                waiting += [function.__globals__.get(name) for name in _names(function.__code__)]
-                waiting += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+                waiting += [
+                    function.__globals__.get(name) for name in _names(function.__code__)
+                ]
+                waiting += [
+                    *(function.__defaults__ or ()),
+                    *(function.__kwdefaults__ or {}).values(),
+                ]
     return frozenset(seen)
 
 
 def _functions(found: object) -> list[FunctionType]:
-    """Return the functions of the tests that this is made of; none for the agent in memory."""
+    """Return the functions of the tests that this is made of; none for the agent in
+    memory.
+    """
     if hypothesis := getattr(found, "hypothesis", None):
         found = hypothesis.inner_test
-    each = list(vars(found).values()) if isinstance(found, type) else [unwrap(found)] if callable(found) else []
-    return [one for one in each if isinstance(one, FunctionType) and _place(one.__code__) not in UNCOUNTED]
+    each = (
+        list(vars(found).values())
+        if isinstance(found, type)
+        else [unwrap(found)]
+        if callable(found)
+        else []
+    )
+    return [
+        one
+        for one in each
+        if isinstance(one, FunctionType) and _place(one.__code__) not in UNCOUNTED
+    ]
 
 
 @cache

@@ -1,1 +1,3 @@
-"""The command line. Each module or package is one sub-command: its arguments, and `run`."""
+"""The command line. Each module or package is one sub-command: its arguments, and
+`run`.
+"""

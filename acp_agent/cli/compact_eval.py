@@ -1,4 +1,6 @@
-"""`acp-agent compact-eval`: what compactions of recorded sessions keep of what those sessions still needed."""
+"""`acp-agent compact-eval`: what compactions of recorded sessions keep of what those
+sessions still needed.
+"""
 
 import argparse
 import os
@@ -19,9 +21,27 @@ from acp_agent.app import (
 )
 from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.sessions import matching, session_ids
-from acp_agent.compaction import CompactionPolicy, CompactionService, ModelCall, Writer, estimate_messages
-from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure, newest, policy_method, table
-from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording
+from acp_agent.compaction import (
+    CompactionPolicy,
+    CompactionService,
+    ModelCall,
+    Writer,
+    estimate_messages,
+)
+from acp_agent.compaction.evaluation.measure import (
+    Measurement,
+    SizeOf,
+    measure,
+    newest,
+    policy_method,
+    table,
+)
+from acp_agent.compaction.evaluation.recordings import (
+    Recording,
+    from_log,
+    points,
+    read_recording,
+)
 from acp_agent.compaction.service import ASKS_A_MODEL
 from acp_agent.config import Settings
 from acp_agent.config.forms import Share, share_of
@@ -36,26 +56,44 @@ async def run(arguments: argparse.Namespace) -> int:
     """Measure and print the report; return 1 where no method came to a result anywhere."""
     start_home_logging(os.environ)
     sizes = {text: _size(text) for text in arguments.sizes} or {"": None}
-    settings, service = checked_settings(os.environ, Path.cwd()), CompactionService()
+    settings = checked_settings(os.environ, Path.cwd())
+    service = CompactionService()
     recipes = _recipes(arguments.recipes, settings)
-    policies = {name: _policy(run, bool(arguments.model)) for name, run in recipes.items()}
-    for name in () if arguments.recipes else sorted(set(service.choices) - ASKS_A_MODEL):
+    policies = {
+        name: _policy(run, bool(arguments.model)) for name, run in recipes.items()
+    }
+    for name in (
+        () if arguments.recipes else sorted(set(service.choices) - ASKS_A_MODEL)
+    ):
         policies[name] = CompactionPolicy("", strategy=name), None
     recordings = await _recordings(arguments.sessions)
-    registry, activity = Registry(settings, os.environ, model_access(os.environ)), Activity()
+    registry = Registry(settings, os.environ, model_access(os.environ))
+    activity = Activity()
     try:
-        found = await _model(arguments.model, registry) if arguments.model else (_no_model, None, None)
+        found = (
+            await _model(arguments.model, registry)
+            if arguments.model
+            else (_no_model, None, None)
+        )
         call, writer, native = found
         compact = partial(service, call=call, native=native, writer=writer)
         methods = [
-            policy_method(title, policy, compact, size or own_size, has_model=bool(arguments.model))
+            policy_method(
+                title,
+                policy,
+                compact,
+                size or own_size,
+                has_model=bool(arguments.model),
+            )
             for name, (policy, own_size) in policies.items()
             for text, size in sizes.items()
             for title in (f"{name} {text}" if len(sizes) > 1 else name,)
         ]
         cuts = sum(len(points(recording)) for recording in recordings)
         measured: list[Measurement] = []
-        async for each in measure(recordings, [*methods, newest()], model=writer.model if writer else ""):
+        async for each in measure(
+            recordings, [*methods, newest()], model=writer.model if writer else ""
+        ):
             measured.append(each)
             activity.busy(f"{len(measured)} of {cuts * (len(methods) + 1)} compactions")
     finally:
@@ -73,34 +111,52 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _recordings(names: Sequence[str]) -> list[Recording]:
     """Return the recorded files and the sessions of these names."""
-    found = {name: read_recording(Path(name)) for name in names if await anyio.Path(name).exists()}
+    found = {
+        name: read_recording(Path(name))
+        for name in names
+        if await anyio.Path(name).exists()
+    }
     if found.keys() < {*names}:
         store = await open_database(os.environ)
         try:
             ids = await session_ids(store)
             for name in [name for name in names if name not in found]:
                 session_id = matching(name, ids)
-                found[name] = from_log([event async for event in store.events(session_id)], session_id)
+                found[name] = from_log(
+                    [event async for event in store.events(session_id)], session_id
+                )
         finally:
             await store.aclose()
     return [found[name] for name in dict.fromkeys(names) if found[name].entries]
 
 
 def _recipes(names: Sequence[str], settings: Settings) -> dict[str, RecipeRun]:
-    """Return the recipes of these names, or all that compact, by what the report calls them."""
-    known, found = recipe_known(settings), dict[str, RecipeRun]()
-    library = RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED)
+    """Return the recipes of these names, or all that compact, by what the report calls
+    them.
+    """
+    known = recipe_known(settings)
+    found = dict[str, RecipeRun]()
+    library = RecipeLibrary.read(
+        recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED
+    )
     for name in names or library.recipes:
-        recipe, path = library.get(name), Path(name)
+        recipe = library.get(name)
+        path = Path(name)
         if name.endswith(SUFFIX) and path.exists():
-            recipe = read_recipe(RecipeFolder("user", path.parent), path.stem, path, known)
+            recipe = read_recipe(
+                RecipeFolder("user", path.parent), path.stem, path, known
+            )
         if recipe is None:
-            raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.recipes)}.")
+            raise AgentError(
+                f"There is no recipe {name!r}. The recipes are: {', '.join(library.recipes)}."
+            )
         run = RecipeRun(recipe, "", ())
         if run.compacts:
             found[name if name.endswith(SUFFIX) else f"/{name}"] = run
         elif names:
-            raise AgentError(f"The recipe {name!r} does not compact: no hook of it swaps the context.")
+            raise AgentError(
+                f"The recipe {name!r} does not compact: no hook of it swaps the context."
+            )
     return found
 
 
@@ -117,15 +173,21 @@ def _policy(run: RecipeRun, has_model: bool) -> tuple[CompactionPolicy, SizeOf |
         sections=options.sections or (),
         verify=options.verify or "mark",
     )
-    return policy, (lambda budget: size.tokens(budget.window)) if isinstance(size, Share) else None
+    return policy, (lambda budget: size.tokens(budget.window)) if isinstance(
+        size, Share
+    ) else None
 
 
-async def _model(name: str, registry: Registry) -> tuple[ModelCall, Writer, NativeCompaction | None]:
+async def _model(
+    name: str, registry: Registry
+) -> tuple[ModelCall, Writer, NativeCompaction | None]:
     await registry.unlock(name)
     await registry.learn_window(name)
     resolved = registry.resolve(name)
     writer = Writer(resolved.id, resolved.window, resolved.profile.max_output_tokens)
-    native = resolved.provider if isinstance(resolved.provider, NativeCompaction) else None
+    native = (
+        resolved.provider if isinstance(resolved.provider, NativeCompaction) else None
+    )
     return resolved.provider.stream, writer, native
 
 
@@ -140,13 +202,18 @@ def _size(text: str) -> SizeOf:
         return lambda budget: int(budget.messages * share)
     if text.isdecimal() and 0 < int(text) < 10**9:
         return lambda _: int(text)
-    raise AgentError(f"--size {text}: a size is a share of the conversation, as 20%, or tokens, as 20000.")
+    raise AgentError(
+        f"--size {text}: a size is a share of the conversation, as 20%, or tokens, as 20000."
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     parser.add_argument(
-        "sessions", nargs="+", metavar="SESSION", help="a session's id, its beginning, or a recorded file"
+        "sessions",
+        nargs="+",
+        metavar="SESSION",
+        help="a session's id, its beginning, or a recorded file",
     )
     parser.add_argument(
         "--recipe",

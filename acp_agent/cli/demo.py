@@ -1,6 +1,8 @@
-"""`acp-agent demo`: the agent at work on a scratch project, a process for each prompt; a script plays the model.
+"""`acp-agent demo`: the agent at work on a scratch project, a process for each prompt;
+a script plays the model.
 
-The project adds up working hours, and is wrong about night shifts. The script, `demo.yaml`, quotes lines of it.
+The project adds up working hours, and is wrong about night shifts. The script,
+`demo.yaml`, quotes lines of it.
 """
 
 from __future__ import annotations
@@ -23,8 +25,12 @@ from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.config.load import MODEL_VARIABLE, WINDOW_VARIABLE
 from acp_agent.errors import AgentError
 
-_TASK = "The tests of this project fail. Find out why, mend it, and show me that they pass."
-_LATER = "Good. Later, when I say so, I also want a test for a night shift with a break."
+_TASK = (
+    "The tests of this project fail. Find out why, mend it, and show me that they pass."
+)
+_LATER = (
+    "Good. Later, when I say so, I also want a test for a night shift with a break."
+)
 _INSTRUCTIONS = "keep the test that I still want"
 _NOW = "Now the test that I asked for."
 _SCRIPTED_MODEL = "demo/script"
@@ -138,12 +144,15 @@ def add_arguments(_: argparse.ArgumentParser) -> None:
 
 
 async def run(_: argparse.Namespace) -> int:
-    """Show the agent at work. What it starts and makes is gone when it ends, however it ends.
+    """Show the agent at work. What it starts and makes is gone when it ends, however it
+    ends.
 
     :returns: 0; 1 where it did not happen as promised.
     :raises AgentError: it cannot begin.
     """
-    with tempfile.TemporaryDirectory(prefix="acp-agent-demo-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="acp-agent-demo-", ignore_cleanup_errors=True
+    ) as folder:
         project, env = _scratch_project(folder)
         before = _run_tests(project)
         _say(
@@ -155,14 +164,20 @@ async def run(_: argparse.Namespace) -> int:
         mended = await anyio.to_thread.run_sync(_run_tests, project)
         await _agent(project, env, "run", "--follow", _LATER)
         _heading("Compaction")
-        compacted = await _agent(project, env, "compact", "--follow", _INSTRUCTIONS) == 0
-        _heading("Another process goes on: what “the test” is, stands in what the compaction kept")
+        compacted = (
+            await _agent(project, env, "compact", "--follow", _INSTRUCTIONS) == 0
+        )
+        _heading(
+            "Another process goes on: what “the test” is, stands in what the compaction kept"
+        )
         await _agent(project, env, "run", "--follow", _NOW)
         after = await anyio.to_thread.run_sync(_run_tests, project)
     promises = {
-        f"Tests: {_result(*before)} → {_result(*mended)}": bool(before[1]) and not mended[1],
+        f"Tests: {_result(*before)} → {_result(*mended)}": bool(before[1])
+        and not mended[1],
         "Compaction": compacted,
-        f"The test that was meant: {_result(*after)}": not after[1] and after[0] > before[0],
+        f"The test that was meant: {_result(*after)}": not after[1]
+        and after[0] > before[0],
     }
     _heading("What came of it")
     for promise, kept in promises.items():
@@ -183,16 +198,20 @@ async def _agent(project: Path, env: Mapping[str, str], *words: str) -> int:
     """Run the agent's command line in the project, and return its exit status."""
     _say(f"\n$ acp-agent {' '.join(words[:-1])} {words[-1]!r}")
     command = [sys.executable, "-P", "-m", "acp_agent", *words]
-    done = await anyio.run_process(command, stdout=None, stderr=None, check=False, cwd=project, env=env)
+    done = await anyio.run_process(
+        command, stdout=None, stderr=None, check=False, cwd=project, env=env
+    )
     return done.returncode
 
 
 def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
     """Make the project and a home for the agent.
 
-    :returns: the project, and what the agent is started with: the user's environment, with that home and this Python.
+    :returns: the project, and what the agent is started with: the user's environment,
+        with that home and this Python.
     """
-    project, home = Path(folder).resolve() / "timesheet", Path(folder).resolve() / "home"
+    project = Path(folder).resolve() / "timesheet"
+    home = Path(folder).resolve() / "home"
     project.mkdir()
     home.mkdir(mode=0o700)
     for name, text in _FILES.items():
@@ -200,10 +219,14 @@ def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
     provider = {"kind": "scripted", "script": str(Path(__file__).with_suffix(".yaml"))}
     config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
     (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
-    return project, {name: value for name, value in os.environ.items() if name != WINDOW_VARIABLE} | {
+    return project, {
+        name: value for name, value in os.environ.items() if name != WINDOW_VARIABLE
+    } | {
         HOME_VARIABLE: str(home),
         MODEL_VARIABLE: _SCRIPTED_MODEL,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
         # A file that is edited within a second may look unchanged to Python.
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -215,11 +238,22 @@ def _run_tests(project: Path) -> tuple[int, int]:
     :raises AgentError: they did not run.
     """
     command = [sys.executable, "-B", "-m", "unittest"]
-    done = subprocess.run(command, cwd=project, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    ran = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("Ran ")]
+    done = subprocess.run(
+        command,
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ran = [
+        line.split()[1] for line in done.stderr.splitlines() if line.startswith("Ran ")
+    ]
     if not ran:
         raise AgentError(f"The tests in {project} did not run: {done.stderr.strip()}")
-    return int(ran[0]), sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", done.stderr)))
+    return int(ran[0]), sum(
+        map(int, re.findall(r"(?:failures|errors)=(\d+)", done.stderr))
+    )
 
 
 def _result(total: int, failed: int) -> str:

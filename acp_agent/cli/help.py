@@ -1,4 +1,6 @@
-"""`acp-agent help`: the pages of the documentation, which the package brings with it; and `acp-agent completion`."""
+"""`acp-agent help`: the pages of the documentation, which the package brings with it;
+and `acp-agent completion`.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,31 @@ _PACKAGE = Path(__file__).parents[1]
 _SHELLS = ("bash", "zsh", "fish")
 _GROUPS = {
     "Begin": ("start", "editors", "models", "login", "doctor"),
-    "Work": ("chat", "commands", "sessions", "permissions", "questions", "attachments", "tools", "sandbox", "trust"),
+    "Work": (
+        "chat",
+        "commands",
+        "sessions",
+        "permissions",
+        "questions",
+        "attachments",
+        "tools",
+        "sandbox",
+        "trust",
+    ),
     "Long conversations": ("compaction", "strategies", "inspect", "compact-eval"),
-    "Make it yours": ("configuration", "recipes", "hooks", "hooks-rules", "hooks-python", "mcp"),
+    "Make it yours": (
+        "configuration",
+        "recipes",
+        "hooks",
+        "hooks-rules",
+        "hooks-python",
+        "mcp",
+    ),
     "Scripts and servers": ("cli", "scripts", "serving", "wire"),
 }
-"""The pages of the first page of help, by what a person wants; the others follow under a heading of their own."""
+"""The pages of the first page of help, by what a person wants; the others follow under
+a heading of their own.
+"""
 _FILES = ("FILE", "PATH", "SESSION")
 """What the arguments are called that are files or folders."""
 _SESSIONS = "acp-agent sessions 2>/dev/null | cut -d ' ' -f 1"
@@ -45,18 +66,26 @@ _LISTS = {
 
 
 def docs_dir() -> Path:
-    """Return the folder of the documentation: in the installed package, or at the root of a checkout."""
+    """Return the folder of the documentation: in the installed package, or at the root
+    of a checkout.
+    """
     installed = _PACKAGE / "builtin_docs"
     return installed if installed.is_dir() else _PACKAGE.parent / "docs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="a page, or a sub-command; all pages if none")
+    parser.add_argument(
+        "topic",
+        nargs="?",
+        metavar="TOPIC",
+        help="a page, or a sub-command; all pages if none",
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Print a page, rendered where stdout is a terminal and as Markdown elsewhere; without a topic the list of pages.
+    """Print a page, rendered where stdout is a terminal and as Markdown elsewhere;
+    without a topic the list of pages.
 
     :returns: 0.
     :raises AgentError: there is no such page and no such sub-command.
@@ -69,7 +98,9 @@ async def run(arguments: argparse.Namespace) -> int:
     elif topic in commands:
         commands[topic].print_help()
     elif topic:
-        raise AgentError(f"There is no page {topic!r}; {did_you_mean(topic, {*pages, *commands})}")
+        raise AgentError(
+            f"There is no page {topic!r}; {did_you_mean(topic, {*pages, *commands})}"
+        )
     else:
         _print_first_page(pages)
     return 0
@@ -92,9 +123,11 @@ def _print_first_page(pages: Mapping[str, Path]) -> None:
 
 
 def _print_page(text: str) -> None:
-    """Print a page: as Markdown where stdout is no terminal, else rendered, in a pager if it is longer than the screen.
+    """Print a page: as Markdown where stdout is no terminal, else rendered, in a pager
+    if it is longer than the screen.
 
-    The pager is the one that git and man use: `PAGER`, or `less`, which keeps colours with `-R` and ends by itself.
+    The pager is the one that git and man use: `PAGER`, or `less`, which keeps colours
+    with `-R` and ends by itself.
     """
     if not sys.stdout.isatty():
         print(text, end="")
@@ -111,11 +144,18 @@ def _print_page(text: str) -> None:
     with console.capture() as rendered:
         console.print(page)
     # Of a pager that is left early, the rest of the page is not read.
-    subprocess.run(pager, input=rendered.get().encode(), env={"LESS": "FRX", **os.environ}, check=False)
+    subprocess.run(
+        pager,
+        input=rendered.get().encode(),
+        env={"LESS": "FRX", **os.environ},
+        check=False,
+    )
 
 
 def _pager() -> list[str] | None:
-    """Return the command of the pager; None if there is none, or the terminal cannot move its cursor."""
+    """Return the command of the pager; None if there is none, or the terminal cannot
+    move its cursor.
+    """
     if not sys.stdin.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return None
     try:
@@ -128,23 +168,33 @@ def _pager() -> list[str] | None:
 
 def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion`."""
-    parser.add_argument("shell", choices=_SHELLS, help="the shell that reads the script")
+    parser.add_argument(
+        "shell", choices=_SHELLS, help="the shell that reads the script"
+    )
 
 
 async def run_completion(arguments: argparse.Namespace) -> int:
     """Print the script with which a shell completes the command line.
 
-    The shell reads it once; only names of sessions, recipes and models are asked for when they are completed.
+    The shell reads it once; only names of sessions, recipes and models are asked for
+    when they are completed.
 
     :returns: 0.
     """
     import shtab
 
     parser = build_parser()
-    topics = sorted({page.stem for page in docs_dir().glob("*.md")} | {name for name, _, _ in sub_commands(parser)})
+    topics = sorted(
+        {page.stem for page in docs_dir().glob("*.md")}
+        | {name for name, _, _ in sub_commands(parser)}
+    )
     for each in _with_all_below(parser):
         for action in each._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way to ask
-            command = _LISTS.get(action.dest) if action.metavar in ("ID", "NAME", "SESSION", "PROVIDER/MODEL") else None
+            command = (
+                _LISTS.get(action.dest)
+                if action.metavar in ("ID", "NAME", "SESSION", "PROVIDER/MODEL")
+                else None
+            )
             if action.metavar == "TOPIC":
                 action.choices = topics
             elif command is not None:
@@ -155,7 +205,9 @@ async def run_completion(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _with_all_below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def _with_all_below(
+    parser: argparse.ArgumentParser,
+) -> Iterator[argparse.ArgumentParser]:
     yield parser
     for _, below, _ in sub_commands(parser):
         yield from _with_all_below(below)

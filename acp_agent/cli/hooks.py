@@ -1,4 +1,5 @@
-"""`acp-agent hooks`: list the hooks of this directory in their order, and test them with a sample event.
+"""`acp-agent hooks`: list the hooks of this directory in their order, and test them
+with a sample event.
 
 The outcomes of a test are printed and not carried out.
 """
@@ -19,14 +20,27 @@ from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.trust import code_of
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.config.forms import share_of
-from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, OUR_TOOLS, event_name, unknown_event
+from acp_agent.config.hook_events import (
+    EVENT_NAMES,
+    OBSERVED,
+    OUR_TOOLS,
+    event_name,
+    unknown_event,
+)
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject, Message, Text, UserMessage
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import AgentError, HookError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import with_our_keys
-from acp_agent.hooks.contract import ORIGINS, Found, Hook, Origin, Services, Summary
+from acp_agent.hooks.contract import (
+    ORIGINS,
+    FoundHooks,
+    Hook,
+    Origin,
+    Services,
+    Summary,
+)
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher, in_order
 from acp_agent.hooks.events import (
@@ -58,21 +72,30 @@ async def run(arguments: argparse.Namespace) -> int:
     """List the hooks, or ask those that are bound to an event.
 
     :returns: 0; 1 where a hook cannot be used, or failed.
-    :raises AgentError: what was asked for makes no sense, or the configuration is wrong.
+    :raises AgentError: what was asked for makes no sense, or the configuration is
+        wrong.
     """
     start_home_logging(os.environ)
     settings = checked_settings(os.environ, Path.cwd())
     event = _event(arguments) if arguments.action == "test" else None
     # Listing a project's hooks runs them.
-    project = [code for code in code_of(settings, Path.cwd()) if code.place == settings.project and code.has_hooks]
+    project = [
+        code
+        for code in code_of(settings, Path.cwd())
+        if code.place == settings.project and code.has_hooks
+    ]
     trusted = all(map(TrustStore(settings.home).trusts, project))
     notices: list[str] = []
-    origins: list[Origin] = [origin for origin in ORIGINS if trusted or origin != "project"]
+    origins: list[Origin] = [
+        origin for origin in ORIGINS if trusted or origin != "project"
+    ]
     found = await discover(settings, origins, notices)
     for error in found.errors:
         aside(f"acp-agent: {error}")
     if not trusted:
-        aside(f"acp-agent: The project's hooks are left out. {advice([str(Path.cwd())])}")
+        aside(
+            f"acp-agent: The project's hooks are left out. {advice([str(Path.cwd())])}"
+        )
     if event is not None:
         failed = await _test(event, found, settings.home)
         _tell(notices)
@@ -81,7 +104,9 @@ async def run(arguments: argparse.Namespace) -> int:
     for hook in in_order(found.hooks):
         events = ", ".join(name for name in EVENT_NAMES if name in hook.events)
         matcher = f"  {hook.matcher}" if hook.matcher else ""
-        print(f"{hook.origin:<8} {hook.name}  {events}{matcher}\n         {hook.source}")
+        print(
+            f"{hook.origin:<8} {hook.name}  {events}{matcher}\n         {hook.source}"
+        )
     if trusted and not found.hooks:
         print("There are no hooks for this directory.")
     return 1 if found.errors else 0
@@ -92,7 +117,7 @@ def _tell(notices: Sequence[str]) -> None:
         aside(f"acp-agent: {notice}")
 
 
-async def _test(event: HookEvent, found: Found, home: Path) -> bool:
+async def _test(event: HookEvent, found: FoundHooks, home: Path) -> bool:
     """Ask all hooks as a session does, and print the answer of each and the outcome.
 
     :returns: whether one failed.
@@ -104,7 +129,9 @@ async def _test(event: HookEvent, found: Found, home: Path) -> bool:
         async def run(event: HookEvent, services: Services) -> Outcome:
             asked.append(hook)
             outcome = await hook.run(event, services)
-            print(f"{hook.origin:<8} {hook.name}  ({hook.source})\n         {_shown(outcome)}")
+            print(
+                f"{hook.origin:<8} {hook.name}  ({hook.source})\n         {_shown(outcome)}"
+            )
             return outcome
 
         return replace(hook, run=run)
@@ -117,7 +144,10 @@ async def _test(event: HookEvent, found: Found, home: Path) -> bool:
         print(f"tells    {notice}")
 
     together = await Dispatcher(
-        map(printed, found.hooks), _NoSession(home, event.at.usage.current_context_window), tell, show
+        map(printed, found.hooks),
+        _NoSession(home, event.at.usage.current_context_window),
+        tell,
+        show,
     ).dispatch(event)
     if not asked:
         print(f"No hook would be asked about this {event.name}.")
@@ -130,9 +160,15 @@ async def _test(event: HookEvent, found: Found, home: Path) -> bool:
 
 def _shown(outcome: Outcome) -> str:
     """Return what an outcome wants, by its attributes, as JSON."""
-    wanted = {name: value for name, value in asdict(outcome).items() if value not in (None, ())}
+    wanted = {
+        name: value
+        for name, value in asdict(outcome).items()
+        if value not in (None, ())
+    }
     if isinstance(outcome.action, Replace):
-        wanted["action"] = {"messages": [as_json(message) for message in outcome.action.messages]}
+        wanted["action"] = {
+            "messages": [as_json(message) for message in outcome.action.messages]
+        }
     if outcome.action is not None:
         wanted["action"] = {"name": outcome.action.name, **wanted["action"]}
     return json.dumps(wanted, ensure_ascii=False) if wanted else "nothing"
@@ -154,14 +190,22 @@ class _NoSession:
         raise HookError("A test has no store of sessions.")
 
     async def compaction(
-        self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
+        self,
+        messages: Sequence[Message] | None = None,
+        *,
+        prompt: str | None = None,
+        model: str | None = None,
     ) -> Summary:
         """Return a sample summary without calling a model."""
         before = self.used if messages is None else estimate_messages(messages)
-        print(f"         has {before:,} tokens compacted, and gets a sample of a summary")
+        print(
+            f"         has {before:,} tokens compacted, and gets a sample of a summary"
+        )
         return Summary(_SUMMARY, before, min(before, estimate_text(_SUMMARY)))
 
-    async def ask_model(self, prompt: str, *, system: str = "", model: str | None = None) -> str:
+    async def ask_model(
+        self, prompt: str, *, system: str = "", model: str | None = None
+    ) -> str:
         raise HookError("A test has no session, and so no model to ask.")
 
 
@@ -193,15 +237,21 @@ def _event(arguments: argparse.Namespace) -> HookEvent:
         case "before_tool_call":
             return BeforeToolCall(at, "call_test", *_call(at, arguments))
         case "after_tool_call":
-            return AfterToolCall(at, "call_test", *_call(at, arguments), (Text(arguments.text),))
+            return AfterToolCall(
+                at, "call_test", *_call(at, arguments), (Text(arguments.text),)
+            )
         case "turn_end":
             return TurnEnd(at, arguments.text, is_summary=arguments.reason is not None)
         case "agent_stop":
             return AgentStop(at, arguments.text)
         case "before_compaction":
-            return BeforeCompaction(at, arguments.reason or "manual", used, 1_000, _WINDOW)
+            return BeforeCompaction(
+                at, arguments.reason or "manual", used, 1_000, _WINDOW
+            )
         case "after_compaction":
-            return AfterCompaction(at, arguments.reason or "manual", used, 1_000, _WINDOW, arguments.text)
+            return AfterCompaction(
+                at, arguments.reason or "manual", used, 1_000, _WINDOW, arguments.text
+            )
         case "session_end":
             return SessionEnd(at, "close")
 
@@ -229,12 +279,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("list", help="what would be asked, in this order")
-    test = actions.add_parser("test", help="ask all that are bound to an event, and do nothing of what they want")
-    test.add_argument("event", metavar="EVENT", help="such as before_tool_call, or PreToolUse")
-    test.add_argument(
-        "--tool", default="shell", metavar="NAME", help="the tool of a call, by our name or Claude Code's (`shell`)"
+    test = actions.add_parser(
+        "test",
+        help="ask all that are bound to an event, and do nothing of what they want",
     )
-    test.add_argument("--input", metavar="JSON", help='its arguments, as `{"command": "ls"}`')
+    test.add_argument(
+        "event", metavar="EVENT", help="such as before_tool_call, or PreToolUse"
+    )
+    test.add_argument(
+        "--tool",
+        default="shell",
+        metavar="NAME",
+        help="the tool of a call, by our name or Claude Code's (`shell`)",
+    )
+    test.add_argument(
+        "--input", metavar="JSON", help='its arguments, as `{"command": "ls"}`'
+    )
     test.add_argument(
         "--text",
         default="Hello",
@@ -242,10 +302,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the user sent, a tool's result, the model's answer, or the summary",
     )
     test.add_argument(
-        "--source", default="new", choices=("new", "load", "resume", "compact"), help="how the session starts (`new`)"
+        "--source",
+        default="new",
+        choices=("new", "load", "resume", "compact"),
+        help="how the session starts (`new`)",
     )
     test.add_argument(
-        "--used", type=_share, default=0.5, metavar="SHARE", help="how full the window is, as 70%% (50%%)"
+        "--used",
+        type=_share,
+        default=0.5,
+        metavar="SHARE",
+        help="how full the window is, as 70%% (50%%)",
     )
     reasons = get_args(CompactionTrigger)
     why = "why it is compacted, as `threshold` (`manual`); at `turn_end`: TEXT is the summary of such a compaction"

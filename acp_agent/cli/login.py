@@ -1,4 +1,6 @@
-"""`acp-agent login` and `acp-agent logout`: try a provider's key and store it, shown nowhere; forget stored keys."""
+"""`acp-agent login` and `acp-agent logout`: try a provider's key and store it, shown
+nowhere; forget stored keys.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """Store a key.
 
     :returns: 0.
-    :raises AgentError: there is no such provider, no key was given, the provider refuses it or cannot be asked, or it
-        cannot be stored.
+    :raises AgentError: there is no such provider, no key was given, the provider
+        refuses it or cannot be asked, or it cannot be stored.
     """
     settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
     registry = Registry(settings, os.environ)
@@ -37,14 +39,23 @@ async def run(arguments: argparse.Namespace) -> int:
         raise AgentError(f"{name} plays a script and has no key.")
     place = places[name]
     if place.base_url is None:
-        raise ConfigError("needs `base_url: URL`; a key has nowhere to go without it", key=f"providers.{name}")
-    if name in BUILT_IN and not place.variables and registry.places.endpoint(name).is_local:
+        raise ConfigError(
+            "needs `base_url: URL`; a key has nowhere to go without it",
+            key=f"providers.{name}",
+        )
+    if (
+        name in BUILT_IN
+        and not place.variables
+        and registry.places.endpoint(name).is_local
+    ):
         return await _without_key(registry, place)
     home = ensure_private_dir(home_dir(os.environ))
     if is_interactive():
         key = await typed_secret(f"The key for {name} (it is not shown): ")
     else:
-        line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True)
+        line = await anyio.to_thread.run_sync(
+            sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True
+        )
         key = line.decode("utf-8", "replace").strip()
     if not key:
         raise AgentError("No key was given, and none was stored.")
@@ -53,14 +64,22 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         try:
             if not await registry.try_key(name, key):
-                aside(f"{name} has no list of models, so that the key could not be tried.")
+                aside(
+                    f"{name} has no list of models, so that the key could not be tried."
+                )
         except ModelError as error:
-            raise AgentError(f"{error} Nothing was stored; `--no-check` stores a key without trying it.") from error
+            raise AgentError(
+                f"{error} Nothing was stored; `--no-check` stores a key without trying it."
+            ) from error
     # The system's keyring may wait until it is unlocked.
-    where = await anyio.to_thread.run_sync(KeyStore(home).store, name, key, abandon_on_cancel=True)
+    where = await anyio.to_thread.run_sync(
+        KeyStore(home).store, name, key, abandon_on_cancel=True
+    )
     print(f"The key for {name} is stored in {where}.")
     if place.variable is not None:
-        aside(f"{place.variable} is set in this environment, and goes before it wherever it is set.")
+        aside(
+            f"{place.variable} is set in this environment, and goes before it wherever it is set."
+        )
     return 0
 
 
@@ -70,17 +89,28 @@ async def _without_key(registry: Registry, place: Place) -> int:
     :returns: 0; 1 if it does not answer.
     """
     begins = f"{place.name}/"
-    models = [model for model in await registry.local_models() if model.startswith(begins)]
+    models = [
+        model for model in await registry.local_models() if model.startswith(begins)
+    ]
     if not models:
-        aside(f"{place.name} needs no key, but nothing answers at {place.base_url}. Start it, and pull a model.")
+        aside(
+            f"{place.name} needs no key, but nothing answers at {place.base_url}. Start it, and pull a model."
+        )
         return 1
-    print(f"{place.name} needs no key. It has {counted(len(models), 'model')}; choose one with `--model {models[0]}`.")
+    print(
+        f"{place.name} needs no key. It has {counted(len(models), 'model')}; choose one with `--model {models[0]}`."
+    )
     return 0
 
 
 async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
-    """Return the provider to log in to: that of the configured model, else the one that the user names."""
-    if settings.model is not None and (name := settings.model.partition("/")[0]) in places:
+    """Return the provider to log in to: that of the configured model, else the one that
+    the user names.
+    """
+    if (
+        settings.model is not None
+        and (name := settings.model.partition("/")[0]) in places
+    ):
         return name
     keyed = [place.name for place in places.values() if place.variables]
     said = await typed(f"Which provider: {', '.join(keyed)}? [{keyed[0]}] ")
@@ -97,7 +127,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROVIDER",
         help="as `anthropic`, or one of your own; the configured model's where none is given, or you are asked",
     )
-    parser.add_argument("--no-check", action="store_true", help="store the key without trying it")
+    parser.add_argument(
+        "--no-check", action="store_true", help="store the key without trying it"
+    )
 
 
 async def run_logout(arguments: argparse.Namespace) -> int:
@@ -107,19 +139,33 @@ async def run_logout(arguments: argparse.Namespace) -> int:
     :raises AgentError: none is stored, or it cannot be removed.
     """
     settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
-    places = {place.name: place for place in Registry(settings, os.environ).places.all()}
+    places = {
+        place.name: place for place in Registry(settings, os.environ).places.all()
+    }
     store = KeyStore(home_dir(os.environ))
     wanted = None if arguments.provider is None else [arguments.provider]
-    removed = await anyio.to_thread.run_sync(store.remove, wanted, abandon_on_cancel=True)
+    removed = await anyio.to_thread.run_sync(
+        store.remove, wanted, abandon_on_cancel=True
+    )
     used = [
-        f"{place.variable} ({name})" for name, place in places.items() if place.variable and name in (wanted or places)
+        f"{place.variable} ({name})"
+        for name, place in places.items()
+        if place.variable and name in (wanted or places)
     ]
-    still = f" {', '.join(used)} in the environment is still used; unset it to stop that." if used else ""
+    still = (
+        f" {', '.join(used)} in the environment is still used; unset it to stop that."
+        if used
+        else ""
+    )
     if not removed and wanted is None:
         raise AgentError(f"No key is stored.{still}")
     if not removed:
         [name] = wanted or [""]
-        known = "" if name in places else f" There is no provider {name!r}; {did_you_mean(name, places)}"
+        known = (
+            ""
+            if name in places
+            else f" There is no provider {name!r}; {did_you_mean(name, places)}"
+        )
         raise AgentError(
             f"No key is stored for {name}. Keys are stored for: {', '.join(store.read()) or 'nothing'}.{known}{still}"
         )
@@ -132,4 +178,6 @@ async def run_logout(arguments: argparse.Namespace) -> int:
 
 def add_logout_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `logout`."""
-    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose; all where none is given")
+    parser.add_argument(
+        "provider", nargs="?", metavar="PROVIDER", help="whose; all where none is given"
+    )

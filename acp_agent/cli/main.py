@@ -1,4 +1,5 @@
-"""The command line: the table of the sub-commands. Each module of one has `add_arguments` and `run`.
+"""The command line: the table of the sub-commands. Each module of one has
+`add_arguments` and `run`.
 
 A module is loaded when its sub-command is called.
 """
@@ -24,14 +25,34 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
     "chat": ("chat.command", "talk with the agent in the terminal"),
     "compact": ("run", "compact a session's context", "add_compact_arguments", "run"),
-    "compact-eval": ("compact_eval", "measure what compactions of recorded sessions keep"),
-    "sessions": ("sessions", "list the sessions; rename, remove, archive, move or fork one"),
+    "compact-eval": (
+        "compact_eval",
+        "measure what compactions of recorded sessions keep",
+    ),
+    "sessions": (
+        "sessions",
+        "list the sessions; rename, remove, archive, move or fork one",
+    ),
     "serve": ("serve", "serve clients over WebSocket, several at once"),
-    "inspect": ("inspect.command", "show a session as a page: its turns, its context, its compactions"),
-    "wire": ("wire", "show what the editor and the agent said to each other, as recorded"),
+    "inspect": (
+        "inspect.command",
+        "show a session as a page: its turns, its context, its compactions",
+    ),
+    "wire": (
+        "wire",
+        "show what the editor and the agent said to each other, as recorded",
+    ),
     "hooks": ("hooks", "show the hooks of this directory, or try them"),
-    "models": ("models", "list the models with window and price, and which key is missing"),
-    "config": ("models", "show every setting and where it was set", "add_config_arguments", "run_config"),
+    "models": (
+        "models",
+        "list the models with window and price, and which key is missing",
+    ),
+    "config": (
+        "models",
+        "show every setting and where it was set",
+        "add_config_arguments",
+        "run_config",
+    ),
     "login": ("login", "store a provider's key, after trying it"),
     "logout": ("login", "forget stored keys", "add_logout_arguments", "run_logout"),
     "trust": ("trust", "allow the hooks and recipes of a project to run"),
@@ -42,15 +63,29 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
         "run_permissions",
     ),
     "recipe": ("recipe", "list the recipes, show, make or check one"),
-    "schema": ("recipe", "print the JSON Schema of a file that you write", "add_schema_arguments", "run_schema"),
+    "schema": (
+        "recipe",
+        "print the JSON Schema of a file that you write",
+        "add_schema_arguments",
+        "run_schema",
+    ),
     "setup": ("setup", "put the agent into an editor's settings"),
-    "doctor": ("doctor.command", "check that all is there, and say what to do where it is not"),
+    "doctor": (
+        "doctor.command",
+        "check that all is there, and say what to do where it is not",
+    ),
     "demo": ("demo", "show the agent at work on a scratch project"),
     "help": ("help", "show a page of the documentation"),
-    "completion": ("help", "print a shell's completion script", "add_completion_arguments", "run_completion"),
+    "completion": (
+        "help",
+        "print a shell's completion script",
+        "add_completion_arguments",
+        "run_completion",
+    ),
 }
-"""The sub-commands by name: the module below this package, what `--help` and the documentation say of it, and the two
-functions where it is the second one of its module."""
+"""The sub-commands by name: the module below this package, what `--help` and the
+documentation say of it, and the two functions where it is the second one of its module.
+"""
 _EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
 
 
@@ -74,13 +109,14 @@ def _open_standard_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
-    # A terminal of a smaller alphabet, or a file's name that is no text, is no reason to print nothing at all.
+    # A terminal of a smaller alphabet, or a file's name that is no text, is no reason
+    # to print nothing at all.
     cast(TextIOWrapper, sys.stdout).reconfigure(errors="replace")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the options of the sub-command, and as `run` what runs it. Ends the process with a message where the
-    arguments are wrong.
+    """Return the options of the sub-command, and as `run` what runs it. Ends the
+    process with a message where the arguments are wrong.
 
     :param argv: the arguments behind the program's name.
     """
@@ -95,23 +131,36 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors say what may be meant, and repeat nothing that a terminal obeys."""
+    """A parser whose errors say what may be meant, and repeat nothing that a terminal
+    obeys.
+    """
 
     def error(self, message: str) -> NoReturn:
         super().error(harmless(message))
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Print the usage and which of the words make no sense, and end the process."""
-        options = [option for action in self._actions for option in action.option_strings]
+        options = [
+            option for action in self._actions for option in action.option_strings
+        ]
         first = unknown[0].partition("=")[0]
-        advice = did_you_mean(first, options) if first.startswith("-") else "put words that belong together in quotes"
+        advice = (
+            did_you_mean(first, options)
+            if first.startswith("-")
+            else "put words that belong together in quotes"
+        )
         self.error(f"unrecognized arguments: {' '.join(unknown)}; {advice}")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Say which choice may be meant. argparse calls this for the name of a sub-command as well."""
+        """Say which choice may be meant. argparse calls this for the name of a
+        sub-command as well.
+        """
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]
-            raise argparse.ArgumentError(action, f"there is no {str(value)!r}; {did_you_mean(str(value), choices)}")
+            raise argparse.ArgumentError(
+                action,
+                f"there is no {str(value)!r}; {did_you_mean(str(value), choices)}",
+            )
 
 
 def _called(parser: _Parser, arguments: argparse.Namespace) -> _Parser:
@@ -124,7 +173,10 @@ def _called(parser: _Parser, arguments: argparse.Namespace) -> _Parser:
     return parser
 
 
-async def _run(command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace) -> int:
+async def _run(
+    command: Callable[[argparse.Namespace], Awaitable[int]],
+    arguments: argparse.Namespace,
+) -> int:
     from acp_agent.cli.terminal.streams import harmless_output
 
     with harmless_output():
@@ -134,12 +186,17 @@ async def _run(command: Callable[[argparse.Namespace], Awaitable[int]], argument
 def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> _Parser:
     """Return the parser.
 
-    :param names: the sub-commands whose modules are loaded; the others have no arguments.
+    :param names: the sub-commands whose modules are loaded; the others have no
+        arguments.
     """
     parser = _Parser(
-        prog="acp-agent", description="A coding agent for editors that speak the Agent Client Protocol.", epilog=_EPILOG
+        prog="acp-agent",
+        description="A coding agent for editors that speak the Agent Client Protocol.",
+        epilog=_EPILOG,
     )
-    parser.add_argument("--version", action="version", version=f"acp-agent {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"acp-agent {__version__}"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module_name, text, *functions) in _COMMANDS.items():
         command = commands.add_parser(name, help=text)

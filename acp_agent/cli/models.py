@@ -1,4 +1,6 @@
-"""`acp-agent models` and `acp-agent config`: what is configured, where each value is from, and which key is missing."""
+"""`acp-agent models` and `acp-agent config`: what is configured, where each value is
+from, and which key is missing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from acp_agent.app import checked_settings, model_access
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.config import Settings
-from acp_agent.config.forms import Section
+from acp_agent.config.forms import ConfigSection
 from acp_agent.config.home import CONFIG_FILE
 from acp_agent.errors import ConfigError
 from acp_agent.llm.places import BUILT_IN, Place
@@ -23,7 +25,9 @@ from acp_agent.llm.profiles import Prices
 from acp_agent.llm.registry import Registry
 
 _HIDDEN = ("headers", "env", "args", "url", "hooks")
-"""Keys below which secrets may stand, whatever they are called: only their place is shown."""
+"""Keys below which secrets may stand, whatever they are called: only their place is
+shown.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,18 +39,27 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """List the models by provider, with window and price, and how each provider gets its key.
+    """List the models by provider, with window and price, and how each provider gets
+    its key.
 
     :returns: 0; 1 if no model can be used.
     :raises ConfigError: if the configuration is wrong.
     """
     del arguments
     settings = checked_settings(os.environ, Path.cwd())
-    async with aclosing(Registry(settings, os.environ, model_access(os.environ))) as registry:
+    async with aclosing(
+        Registry(settings, os.environ, model_access(os.environ))
+    ) as registry:
         default = await registry.default_model()
         usable = await registry.available_models()
-        offered = [f"{name}/{model}" for name, place in BUILT_IN.items() for model in place.offered]
-        models = sorted({*usable, *offered}, key=lambda name: (name not in usable, name))
+        offered = [
+            f"{name}/{model}"
+            for name, place in BUILT_IN.items()
+            for model in place.offered
+        ]
+        models = sorted(
+            {*usable, *offered}, key=lambda name: (name not in usable, name)
+        )
         width = max(map(len, models), default=0)
         for place in registry.places.all():
             own = [name for name in models if name.partition("/")[0] == place.name]
@@ -59,8 +72,14 @@ async def run(arguments: argparse.Namespace) -> int:
         if default is None:
             aside(f"\nNo model can be used. {registry.no_model()}")
             return 1
-        where = settings.places.get("model", "the first provider that has a key") if settings.model else "by default"
-        aside(f"\n▸ is the model of new sessions ({where}). `--model PROVIDER/MODEL` chooses another one.")
+        where = (
+            settings.places.get("model", "the first provider that has a key")
+            if settings.model
+            else "by default"
+        )
+        aside(
+            f"\n▸ is the model of new sessions ({where}). `--model PROVIDER/MODEL` chooses another one."
+        )
     return 0
 
 
@@ -69,7 +88,9 @@ def _key_of(registry: Registry, place: Place) -> str:
     if place.variable is not None:
         return f"the key is in {place.variable}"
     if not place.variables:
-        return f"needs no key, at {place.base_url}" if place.base_url else "needs no key"
+        return (
+            f"needs no key, at {place.base_url}" if place.base_url else "needs no key"
+        )
     try:
         if registry.places.has_stored_key(place.name):
             return "the key is stored"
@@ -86,7 +107,11 @@ def _window(settings: Settings, registry: Registry, model: str) -> str:
     elif profile.listed:
         source = "known"
     else:
-        source = "configured" if own is not None and own.context_window else "assumed until the provider says"
+        source = (
+            "configured"
+            if own is not None and own.context_window
+            else "assumed until the provider says"
+        )
     return f"{profile.context_window:>9,} tokens ({source})"
 
 
@@ -118,29 +143,41 @@ async def run_config(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(section: Section, before: str, places: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _rows(
+    section: ConfigSection, before: str, places: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
     """Yield the dotted key, the value and the place of each setting of a section.
 
     :param section: a section of the settings.
-    :param before: the dotted key of the section, with a dot at its end; "" for the whole.
+    :param before: the dotted key of the section, with a dot at its end; "" for the
+        whole.
     """
     for name in type(section).file_keys():
-        key, value = f"{before}{name}", getattr(section, name)
+        key = f"{before}{name}"
+        value = getattr(section, name)
         if name == "compaction" and not before:
             value = value.settled()
         if name in _HIDDEN and value:
             yield key, "(not shown)", places.get(key, "default")
-        elif isinstance(value, Section):
+        elif isinstance(value, ConfigSection):
             yield from _rows(value, f"{key}.", places)
         elif is_dataclass(value) and not isinstance(value, type):
             for field in fields(value):
                 inner = f"{key}.{field.name}"
-                yield inner, _shown(getattr(value, field.name)), places.get(inner, "default")
+                yield (
+                    inner,
+                    _shown(getattr(value, field.name)),
+                    places.get(inner, "default"),
+                )
         elif isinstance(value, Mapping):
             if not value:
                 yield key, "{}", places.get(key, "default")
-            for word, each in cast("Mapping[str, Section]", value).items():
-                yield from (row for row in _rows(each, f"{key}.{word}.", places) if row[2] != "default")
+            for word, each in cast("Mapping[str, ConfigSection]", value).items():
+                yield from (
+                    row
+                    for row in _rows(each, f"{key}.{word}.", places)
+                    if row[2] != "default"
+                )
         else:
             yield key, _shown(value), places.get(key, "default")
 

@@ -1,5 +1,6 @@
-"""`acp-agent recipe`: list the recipes of this directory, render one, make a new one, and check files. `acp-agent
-schema`: the JSON Schema of a file that people write."""
+"""`acp-agent recipe`: list the recipes of this directory, render one, make a new one,
+and check files. `acp-agent schema`: the JSON Schema of a file that people write.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from pathlib import Path
 
 from anyio import from_thread, to_thread
 
-from acp_agent.app import RECIPES, RESERVED, checked_settings, recipe_folders, recipe_known
+from acp_agent.app import (
+    RECIPES,
+    RESERVED,
+    checked_settings,
+    recipe_folders,
+    recipe_known,
+)
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.prompts import typed
 from acp_agent.cli.terminal.safe import safe_for
@@ -66,8 +73,12 @@ Say here what the model is to do, as you would tell a colleague who knows nothin
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="the recipes of this directory, and what is wrong with others")
-    show = actions.add_parser("show", help="a recipe's front matter, and what would be sent to the model")
+    actions.add_parser(
+        "list", help="the recipes of this directory, and what is wrong with others"
+    )
+    show = actions.add_parser(
+        "show", help="a recipe's front matter, and what would be sent to the model"
+    )
     show.add_argument(
         "--arg",
         action="append",
@@ -77,15 +88,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an argument of the recipe; each may be given once",
     )
     show.add_argument("name", metavar="NAME", help="as github/pr for one in a folder")
-    show.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what would be typed behind its name")
-    new = actions.add_parser("new", help="write a file to begin with; one of a built-in recipe's name begins as that")
-    new.add_argument("name", metavar="NAME", help="as github/pr for one in a folder; the file is NAME.md")
+    show.add_argument(
+        "text",
+        nargs="*",
+        metavar="INSTRUCTIONS",
+        help="what would be typed behind its name",
+    )
+    new = actions.add_parser(
+        "new",
+        help="write a file to begin with; one of a built-in recipe's name begins as that",
+    )
+    new.add_argument(
+        "name",
+        metavar="NAME",
+        help="as github/pr for one in a folder; the file is NAME.md",
+    )
     where = new.add_mutually_exclusive_group()
-    where.add_argument("--user", action="store_true", help="for you, in every project (the default)")
-    where.add_argument("--project", action="store_true", help="for everybody who works on this project")
-    check = actions.add_parser("check", help="say what is wrong with recipes, by file and line")
+    where.add_argument(
+        "--user", action="store_true", help="for you, in every project (the default)"
+    )
+    where.add_argument(
+        "--project", action="store_true", help="for everybody who works on this project"
+    )
+    check = actions.add_parser(
+        "check", help="say what is wrong with recipes, by file and line"
+    )
     check.add_argument(
-        "paths", nargs="*", metavar="PATH", help="files or folders; all recipes of this directory if none"
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="files or folders; all recipes of this directory if none",
     )
 
 
@@ -93,10 +125,13 @@ async def run(arguments: argparse.Namespace) -> int:
     """List, show, make or check recipes.
 
     :returns: 0; 1 where a file cannot be used.
-    :raises AgentError: there is no such recipe, it cannot be rendered, or the new file is there already.
+    :raises AgentError: there is no such recipe, it cannot be rendered, or the new file
+        is there already.
     """
     settings = checked_settings(os.environ, Path.cwd())
-    work = {"list": _list, "show": _show, "new": _new, "check": _check}[arguments.action]
+    work = {"list": _list, "show": _show, "new": _new, "check": _check}[
+        arguments.action
+    ]
     # A template may run commands, for which no event loop is to wait.
     return await to_thread.run_sync(work, arguments, settings, recipe_known(settings))
 
@@ -107,23 +142,38 @@ def _library(settings: Settings, known: Known) -> RecipeLibrary:
     allowed = [code for code in code_of(settings, Path.cwd()) if store.trusts(code)]
     folders = recipe_folders(os.environ, settings, Path.cwd())
     return RecipeLibrary.read(
-        folders, known, RESERVED, lambda path: next((text for code in allowed if (text := code.text_of(path))), None)
+        folders,
+        known,
+        RESERVED,
+        lambda path: next(
+            (text for code in allowed if (text := code.text_of(path))), None
+        ),
     )
 
 
 def _advice(recipes: Iterable[Recipe]) -> str:
-    projects = (str(project_of(recipe.source) or recipe.source.parent) for recipe in recipes)
+    projects = (
+        str(project_of(recipe.source) or recipe.source.parent) for recipe in recipes
+    )
     return advice(tuple(dict.fromkeys(projects)))
 
 
 def _list(_: argparse.Namespace, settings: Settings, known: Known) -> int:
-    library, safe = _library(settings, known), safe_for()
+    library = _library(settings, known)
+    safe = safe_for()
     untrusted = library.untrusted.values()
-    # Where a project's would take the place of another, that one comes first, since it is the one that runs.
-    for recipe in sorted([*library.recipes.values(), *untrusted], key=lambda recipe: recipe.name):
+    # Where a project's would take the place of another, that one comes first, since it
+    # is the one that runs.
+    for recipe in sorted(
+        [*library.recipes.values(), *untrusted], key=lambda recipe: recipe.name
+    ):
         version = f" ({recipe.version})" if recipe.version else ""
         description = "(not trusted)" if recipe in untrusted else recipe.description
-        print(safe(f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}"))
+        print(
+            safe(
+                f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}"
+            )
+        )
     if untrusted:
         print(_advice(untrusted))
     return _told(library.errors, library.notices)
@@ -138,14 +188,22 @@ def _told(errors: Sequence[RecipeError], notices: Sequence[str] = ()) -> int:
 
 
 def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> int:
-    library, safe = _library(settings, known), safe_for()
+    library = _library(settings, known)
+    safe = safe_for()
     name = arguments.name.replace(":", "/")
-    recipe, untrusted = library.known.get(name), library.untrusted.get(name)
+    recipe = library.known.get(name)
+    untrusted = library.untrusted.get(name)
     if recipe is None:
-        _told([error for error in library.errors if Path(error.source or "").stem == name])
-        raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}.")
+        _told(
+            [error for error in library.errors if Path(error.source or "").stem == name]
+        )
+        raise AgentError(
+            f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}."
+        )
     if untrusted is not None:
-        aside(f"acp-agent: {untrusted.source} is not trusted, and does not run. {_advice([untrusted])}")
+        aside(
+            f"acp-agent: {untrusted.source} is not trusted, and does not run. {_advice([untrusted])}"
+        )
     text = read_regular(recipe.source, MAX_FILE_BYTES).decode("utf-8-sig")
     if recipe is untrusted:
         print(safe(f"{recipe.source} (project, not trusted)\n{text}"))
@@ -155,10 +213,14 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
     print(safe(f"{recipe.source} ({recipe.origin})\n{shown}"), flush=True)
     keys = key_variables(settings)
     notices: list[str] = []
-    sandbox = sandbox_of(settings.sandbox, (Path.cwd().resolve(),), settings.home, keys, notices)
+    sandbox = sandbox_of(
+        settings.sandbox, (Path.cwd().resolve(),), settings.home, keys, notices
+    )
     may_run = _may_run(recipe, settings, sandbox)
     env = environment_without(keys)
-    around = surroundings(_NO_SESSION, str(Path.cwd()), recipe, env, sandbox, unsandboxed=may_run)
+    around = surroundings(
+        _NO_SESSION, str(Path.cwd()), recipe, env, sandbox, unsandboxed=may_run
+    )
     values = named_values(recipe, arguments.arguments)
     try:
         print(safe(render(recipe, values, " ".join(arguments.text), around)))
@@ -169,7 +231,8 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
 
 
 def _may_run(recipe: Recipe, settings: Settings, sandbox: Sandbox) -> bool:
-    """Return whether the commands of a recipe's text may run without a sandbox, as in a session of this directory.
+    """Return whether the commands of a recipe's text may run without a sandbox, as in a
+    session of this directory.
 
     :raises RecipeError: they would, and the user does not allow it.
     """
@@ -178,13 +241,23 @@ def _may_run(recipe: Recipe, settings: Settings, sandbox: Sandbox) -> bool:
     if usable is not None:
         return False
     access = access_of(recipe, settings.mode, fault)
-    if judge(settings.mode, access, PermissionRules(settings.home).of(Path.cwd())) == "allow":
+    if (
+        judge(settings.mode, access, PermissionRules(settings.home).of(Path.cwd()))
+        == "allow"
+    ):
         return True
     safe = safe_for()
-    aside(safe(f"Without a sandbox, the text of /{recipe.command} runs commands in {Path.cwd()}. {fault}".rstrip()))
+    aside(
+        safe(
+            f"Without a sandbox, the text of /{recipe.command} runs commands in {Path.cwd()}. {fault}".rstrip()
+        )
+    )
     for line in lines:
         aside(safe(f"  {visible(line)}"))
-    if (from_thread.run(typed, "Run them? [y]es, [n]o: ") or "").lower() not in ("y", "yes"):
+    if (from_thread.run(typed, "Run them? [y]es, [n]o: ") or "").lower() not in (
+        "y",
+        "yes",
+    ):
         why = "its commands were not run: there is no sandbox for them, and you did not allow them"
         raise RecipeError(why, source=str(recipe.source))
     return True
@@ -199,18 +272,29 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
         )
     if name in RESERVED:
         raise AgentError(f"/{name} is a command of the agent's own; take another name.")
-    folder, cwd = RecipeFolder("user", settings.home / RECIPES), Path.cwd()
+    folder = RecipeFolder("user", settings.home / RECIPES)
+    cwd = Path.cwd()
     if arguments.project:
         project = Project(cwd, settings.home, settings.root)
-        folder = RecipeFolder("project", (project.folder() or project.root / PROJECT_FOLDER) / RECIPES)
+        folder = RecipeFolder(
+            "project", (project.folder() or project.root / PROJECT_FOLDER) / RECIPES
+        )
     path = folder.path / f"{name}{SUFFIX}"
     builtin = builtin_recipes_dir() / f"{name}{SUFFIX}"
-    if folder.within is not None and not path.parent.resolve().is_relative_to(folder.within.resolve()):
-        raise AgentError(f"{path.parent} leads out of {folder.within}. Nothing was written.")
+    if folder.within is not None and not path.parent.resolve().is_relative_to(
+        folder.within.resolve()
+    ):
+        raise AgentError(
+            f"{path.parent} leads out of {folder.within}. Nothing was written."
+        )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if arguments.project else 0o700)
+        path.parent.mkdir(
+            parents=True, exist_ok=True, mode=0o755 if arguments.project else 0o700
+        )
         with path.open("x", encoding="utf-8") as file:
-            file.write(builtin.read_text(encoding="utf-8") if builtin.is_file() else _TEMPLATE)
+            file.write(
+                builtin.read_text(encoding="utf-8") if builtin.is_file() else _TEMPLATE
+            )
     except FileExistsError as error:
         raise AgentError(f"{path} is there already, and was not changed.") from error
     print(path)
@@ -220,8 +304,11 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
 
 
 def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> int:
-    folders: list[RecipeFolder] = [] if arguments.paths else [*recipe_folders(os.environ, settings, Path.cwd())]
-    errors, notices = list[RecipeError](), list[str]()
+    folders: list[RecipeFolder] = (
+        [] if arguments.paths else [*recipe_folders(os.environ, settings, Path.cwd())]
+    )
+    errors = list[RecipeError]()
+    notices = list[str]()
     for path in map(Path.absolute, map(Path, arguments.paths)):
         form = "claude" if CLAUDE_FOLDER in path.parts else "recipe"
         if path.is_dir():
@@ -229,12 +316,18 @@ def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> i
         elif path.exists() and path.suffix == SUFFIX:
             try:
                 folder = RecipeFolder("user", path.parent, form)
-                notices.append(read_recipe(folder, path.stem, path, known, RESERVED).notice)
+                notices.append(
+                    read_recipe(folder, path.stem, path, known, RESERVED).notice
+                )
             except RecipeError as error:
                 errors.append(error)
         else:
-            raise AgentError(f"There is no folder and no recipe {path}; a recipe's name ends in {SUFFIX}.")
-    for folder in folders:  # one by one, since a recipe replaces one of its name in a folder before
+            raise AgentError(
+                f"There is no folder and no recipe {path}; a recipe's name ends in {SUFFIX}."
+            )
+    for folder in (
+        folders
+    ):  # one by one, since a recipe replaces one of its name in a folder before
         library = RecipeLibrary.read([folder], known, RESERVED)
         errors += library.errors
         notices += library.notices

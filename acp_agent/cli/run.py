@@ -12,10 +12,20 @@ import anyio.to_thread
 
 from acp_agent.cli.terminal.commands import check_command, command_name
 from acp_agent.cli.terminal.mentions import prompt_parts
-from acp_agent.cli.terminal.output import EXIT_STATUSES, OUTPUTS, ScriptClient, TurnResult
+from acp_agent.cli.terminal.output import (
+    EXIT_STATUSES,
+    OUTPUTS,
+    ScriptClient,
+    TurnResult,
+)
 from acp_agent.cli.terminal.piped import piped_text
 from acp_agent.cli.terminal.process import aside, complain, failure_sentence
-from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session
+from acp_agent.cli.terminal.sessions import (
+    OpenedSession,
+    add_options,
+    add_session_choice,
+    opened_session,
+)
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import Text, UserPart
@@ -24,7 +34,9 @@ from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.actor import Session
 
 _TITLE_SECONDS = 10.0
-"""How long to wait, after the answer, for the title that a small model gives a new session."""
+"""How long to wait, after the answer, for the title that a small model gives a new
+session.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`, which runs the recipe of that name."""
-    parser.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
+    parser.add_argument(
+        "text",
+        nargs="*",
+        metavar="INSTRUCTIONS",
+        help="what the summary should keep in mind",
+    )
     add_session_choice(parser, required=True)
     parser.set_defaults(recipe="compact", arguments=[], output="text", is_piped=False)
     parser.set_defaults(model=None, mode=None, directories=[])
@@ -73,14 +90,16 @@ async def run(arguments: argparse.Namespace) -> int:
 
     :returns: one of `EXIT_STATUSES`.
     """
-    client, result = ScriptClient(arguments.output), TurnResult()
+    client = ScriptClient(arguments.output)
+    result = TurnResult()
     try:
         await _take_turn(arguments, client, result)
     except anyio.get_cancelled_exc_class():
         result.end("cancelled", "", done=False)
         raise
     except Exception as error:
-        result.status, result.error = "failed", failure_sentence(error)
+        result.status = "failed"
+        result.error = failure_sentence(error)
     finally:
         try:
             client.finish(result)
@@ -92,30 +111,45 @@ async def run(arguments: argparse.Namespace) -> int:
     return EXIT_STATUSES[result.status]
 
 
-async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result: TurnResult) -> None:
+async def _take_turn(
+    arguments: argparse.Namespace, client: ScriptClient, result: TurnResult
+) -> None:
     """Prompt the session, and take down what comes of it.
 
     :raises AgentError: the turn failed, or there is nothing to do.
     """
-    words, name = _typed_words(arguments.text), arguments.recipe
+    words = _typed_words(arguments.text)
+    name = arguments.recipe
     if name is None and arguments.arguments:
         raise AgentError("--arg is for a recipe: name that with -r.")
-    piped = await piped_text(waits=arguments.text[-1:] == ["-"], expected=arguments.is_piped)
+    piped = await piped_text(
+        waits=arguments.text[-1:] == ["-"], expected=arguments.is_piped
+    )
     if name is None and not (words + piped).strip():
-        raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
+        raise AgentError(
+            'Nothing to do: say what, as in `acp-agent run "explain this repository"`.'
+        )
     opened: OpenedSession | None = None
     before: Context | None = None
     try:
         async with opened_session(arguments, client) as opened:
-            state, result.session_id = opened.session.state, opened.session.session_id
+            state = opened.session.state
+            result.session_id = opened.session.session_id
             text = words
             if name is not None:
-                text = await _recipe_call(opened.session, name, arguments.arguments, words)
+                text = await _recipe_call(
+                    opened.session, name, arguments.arguments, words
+                )
             else:
                 await check_command(opened.session, words)
-            parts = await anyio.to_thread.run_sync(prompt_parts, text, Path.cwd()) if text else ()
+            parts = (
+                await anyio.to_thread.run_sync(prompt_parts, text, Path.cwd())
+                if text
+                else ()
+            )
             parts = _with_piped(parts, piped)
-            client.view.cwd, client.exports = state.cwd, command_name(text) == "export"
+            client.view.cwd = state.cwd
+            client.exports = command_name(text) == "export"
             before = state.context
             ticket = opened.session.submit(parts)
             try:
@@ -127,7 +161,9 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
                     await result.read(state.log.events(before.head), ticket.message_id)
             if result.status == "completed" and result.usage is not None:
                 _take_change(result, before, state.context)
-                client.finish(result)  # nobody waits for the answer until there is a title
+                client.finish(
+                    result
+                )  # nobody waits for the answer until there is a title
                 with anyio.move_on_after(_TITLE_SECONDS):
                     await opened.session.titled()
     finally:
@@ -143,7 +179,9 @@ def _take_change(result: TurnResult, before: Context, after: Context) -> None:
     result.change = f"{result.session_id}: {_change(before, after)}"
 
 
-async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> str:
+async def _recipe_call(
+    session: Session, name: str, arguments: Sequence[str], words: str
+) -> str:
     """Return what would be typed in an editor.
 
     :raises AgentError: there is no such recipe, or it does not take these arguments.
@@ -151,7 +189,9 @@ async def _recipe_call(session: Session, name: str, arguments: Sequence[str], wo
     library = await session.offer.recipes.library()
     recipe = library.known.get(name.replace(":", "/"))
     if recipe is None:
-        raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
+        raise AgentError(
+            f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}."
+        )
     return f"/{name} {join_arguments(named_values(recipe, arguments), words)}".rstrip()
 
 
@@ -169,7 +209,9 @@ def _typed_words(given: Sequence[str]) -> str:
 
 
 def _with_piped(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
-    """Return a prompt with what was piped in behind its words. Mentions in that text are left as they are."""
+    """Return a prompt with what was piped in behind its words. Mentions in that text
+    are left as they are.
+    """
     if not piped:
         return parts
     if parts and isinstance(parts[-1], Text):
@@ -180,6 +222,7 @@ def _with_piped(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]
 def _change(before: Context, after: Context) -> str:
     """Return how many messages and tokens a context had, and has."""
     (messages, tokens), (messages_now, tokens_now) = (
-        (len(context.messages), context.baseline or used_tokens(context, 0)) for context in (before, after)
+        (len(context.messages), context.baseline or used_tokens(context, 0))
+        for context in (before, after)
     )
     return f"{messages} → {messages_now} messages, {tokens:,} → {tokens_now:,} tokens"

@@ -19,24 +19,36 @@ from acp_agent.cli.terminal.process import aside
 from acp_agent.errors import AgentError
 from acp_agent.installing import install_command
 from acp_agent.secrets.known import remember_secret
-from acp_agent.server.web import PATH, AccessPolicy, Endpoint, WebServer, listening_socket, parse_origin
+from acp_agent.server.web import (
+    PATH,
+    AccessPolicy,
+    WebServer,
+    WebSocketEndpoint,
+    listening_socket,
+    parse_origin,
+)
 
 VARIABLE = "ACP_AGENT_TOKEN"
 MIN_CHARACTERS = 16
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Return host and port of an address that is written as `HOST:PORT`, `HOST` or `PORT`; 0 for any free port.
+    """Return host and port of an address that is written as `HOST:PORT`, `HOST` or
+    `PORT`; 0 for any free port.
 
     :raises AgentError: it is no address.
     """
     try:
         parts = urlsplit(f"//127.0.0.1:{text}" if text.isdecimal() else f"//{text}")
-        host, port = parts.hostname, parts.port or 0
+        host = parts.hostname
+        port = parts.port or 0
     except ValueError:
-        host, port = None, 0
+        host = None
+        port = 0
     if not host or "@" in text or "/" in text:
-        raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080.")
+        raise AgentError(
+            f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080."
+        )
     return "127.0.0.1" if host == "localhost" else host, port
 
 
@@ -79,11 +91,15 @@ async def run(arguments: argparse.Namespace) -> int:
     """Serve until this is cancelled.
 
     :returns: 0.
-    :raises AgentError: it cannot listen there, may not without a token, or the token or an origin is of no use.
+    :raises AgentError: it cannot listen there, may not without a token, or the token or
+        an origin is of no use.
     """
     env = os.environ
-    token, origins = _read_token(arguments.token_file), list(map(parse_origin, arguments.origins))
-    addresses = list(dict.fromkeys(map(_address, arguments.addresses or ["127.0.0.1:0"])))
+    token = _read_token(arguments.token_file)
+    origins = list(map(parse_origin, arguments.origins))
+    addresses = list(
+        dict.fromkeys(map(_address, arguments.addresses or ["127.0.0.1:0"]))
+    )
     exposed = [host for host, _ in addresses if not _is_loopback(host)]
     if token is None and exposed:
         raise AgentError(
@@ -98,7 +114,9 @@ async def run(arguments: argparse.Namespace) -> int:
     sockets = [listening_socket(*address) for address in addresses]
     async with aclosing(SessionsDatabase(env)) as database:
         access = AccessPolicy(token, [host for host, _ in addresses], origins)
-        endpoint = Endpoint(access, lambda transport: connection(transport, database, env))
+        endpoint = WebSocketEndpoint(
+            access, lambda transport: connection(transport, database, env)
+        )
         server = WebServer(endpoint.app())
         if exposed:
             aside(
@@ -106,7 +124,9 @@ async def run(arguments: argparse.Namespace) -> int:
                 "Put a proxy with TLS in front, or listen on 127.0.0.1 and forward the port with ssh."
             )
         for (host, _), listening in zip(addresses, sockets, strict=True):
-            authority = f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+            authority = (
+                f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+            )
             aside(f"Serving ACP at ws://{authority}{PATH}. Ctrl-c ends it.")
         if token is None:
             aside("Without a token, every user of this machine can connect.")
@@ -123,11 +143,12 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _read_token(file: str | None) -> str | None:
-    """Return the token, or None where there is none; mask it from now on in what is logged and recorded, and take the
-    variable out of the environment.
+    """Return the token, or None where there is none; mask it from now on in what is
+    logged and recorded, and take the variable out of the environment.
 
     :param file: holds the token, or is a pipe.
-    :raises AgentError: the file cannot be read, or others can read it as well, or there is no token in it.
+    :raises AgentError: the file cannot be read, or others can read it as well, or there
+        is no token in it.
     """
     given = os.environ.get(VARIABLE)
     if given is not None:
@@ -138,7 +159,12 @@ def _read_token(file: str | None) -> str | None:
     if text is None:
         return None
     token = text.strip()
-    if len(token) < MIN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
+    if (
+        len(token) < MIN_CHARACTERS
+        or not token.isascii()
+        or not token.isprintable()
+        or " " in token
+    ):
         raise AgentError(
             f"{source} has no token that can be used: it takes at least {MIN_CHARACTERS} letters, digits and signs "
             "without spaces, as `openssl rand -hex 32` makes them."
@@ -148,12 +174,18 @@ def _read_token(file: str | None) -> str | None:
 
 
 def _content(file: str) -> str:
-    """Return what a file says; one that others may read or change is refused, as ssh refuses such keys."""
+    """Return what a file says; one that others may read or change is refused, as ssh
+    refuses such keys.
+    """
     try:
         with Path(file).open("rb") as opened:
             status = os.fstat(opened.fileno())
             mode = stat.S_IMODE(status.st_mode)
-            if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and mode & 0o077:
+            if (
+                stat.S_ISREG(status.st_mode)
+                and status.st_uid == os.getuid()
+                and mode & 0o077
+            ):
                 raise AgentError(
                     f"The token in {file} is no secret: other users of this machine may read or change the file (mode "
                     f"{mode:04o}). Make another token, and the file yours alone: chmod 600 {file}"
@@ -165,7 +197,9 @@ def _content(file: str) -> str:
 
 
 def _erase_variable() -> None:
-    """Overwrite the variable's text, which `/proc/PID/environ` and `ps` would go on to show to commands."""
+    """Overwrite the variable's text, which `/proc/PID/environ` and `ps` would go on to
+    show to commands.
+    """
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_void_p
     address: int | None = getenv(VARIABLE.encode())

@@ -14,7 +14,12 @@ from acp_agent.cli.terminal.sessions import ALL, matching, row_of, session_ids
 from acp_agent.config import home_dir, load_settings
 from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import InvalidParamsError
-from acp_agent.session.log import fork_session, move_session, remove_transcript, rename_session
+from acp_agent.session.log import (
+    fork_session,
+    move_session,
+    remove_transcript,
+    rename_session,
+)
 from acp_agent.session.titles import given_title
 from acp_agent.storage.store import SessionRecord, SessionStore
 
@@ -25,24 +30,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     _add_list_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    # The options may stand before the word, too, and the inner parser's defaults would undo that.
-    _add_list_options(actions.add_parser("list", help="list the sessions, as without an action"), argparse.SUPPRESS)
+    # The options may stand before the word, too, and the inner parser's defaults would
+    # undo that.
+    _add_list_options(
+        actions.add_parser("list", help="list the sessions, as without an action"),
+        argparse.SUPPRESS,
+    )
     for name, text, listed in (
         ("rm", "remove sessions with their history, for good", "sessions"),
-        ("archive", "leave sessions out of the list, with all they hold kept", "sessions"),
+        (
+            "archive",
+            "leave sessions out of the list, with all they hold kept",
+            "sessions",
+        ),
         ("unarchive", "list sessions again that were archived", "sessions --archived"),
     ):
         action = actions.add_parser(name, help=text)
-        action.add_argument("ids", nargs="+", metavar="ID", help=f"{_ID}`acp-agent {listed}` lists it; may be repeated")
+        action.add_argument(
+            "ids",
+            nargs="+",
+            metavar="ID",
+            help=f"{_ID}`acp-agent {listed}` lists it; may be repeated",
+        )
     rename = actions.add_parser("rename", help="give a session another title")
     rename.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
-    rename.add_argument("title", nargs="+", metavar="TITLE", help="the title, which no generated one replaces")
-    move = actions.add_parser("move", help="have a session work in another directory, where its own was moved to")
+    rename.add_argument(
+        "title",
+        nargs="+",
+        metavar="TITLE",
+        help="the title, which no generated one replaces",
+    )
+    move = actions.add_parser(
+        "move",
+        help="have a session work in another directory, where its own was moved to",
+    )
     move.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     move.add_argument(
-        "directory", metavar="DIRECTORY", nargs="?", default=".", help="the current one where none is given"
+        "directory",
+        metavar="DIRECTORY",
+        nargs="?",
+        default=".",
+        help="the current one where none is given",
     )
-    fork = actions.add_parser("fork", help="make a session that goes on from a point of another one; prints its id")
+    fork = actions.add_parser(
+        "fork",
+        help="make a session that goes on from a point of another one; prints its id",
+    )
     fork.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     fork.add_argument(
         "--at",
@@ -64,9 +97,10 @@ def _add_list_options(parser: argparse.ArgumentParser, default: object = False) 
 async def run(arguments: argparse.Namespace) -> int:
     """List the sessions, newest first; or do something with those that are named.
 
-    :raises AgentError: one that is named is not there, or its name is the beginning of several ids.
-    :raises InvalidParamsError: if a session has no such entry to fork at, the place to move it to is no directory, or
-        a title has no printable characters.
+    :raises AgentError: one that is named is not there, or its name is the beginning of
+        several ids.
+    :raises InvalidParamsError: if a session has no such entry to fork at, the place to
+        move it to is no directory, or a title has no printable characters.
     """
     store = await open_database(os.environ)
     try:
@@ -106,13 +140,18 @@ async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
             made = new_id("sess")
             directories = (record.cwd, record.additional_directories)
             mode = load_settings(os.environ, Path(record.cwd)).mode
-            await fork_session(store, session_id, arguments.at, *directories, made, mode)
+            await fork_session(
+                store, session_id, arguments.at, *directories, made, mode
+            )
             print(made)
         case _:
             archived = "only" if arguments.archived else "exclude"
-            records = (await store.list(limit=ALL, archived=archived, not_begun=())).sessions
+            records = (
+                await store.list(limit=ALL, archived=archived, not_begun=())
+            ).sessions
             if arguments.json:
-                # In ASCII: it is the same in every locale, and holds nothing that a terminal would obey.
+                # In ASCII: it is the same in every locale, and holds nothing that a
+                # terminal would obey.
                 print(json.dumps([_as_json(record) for record in records], indent=2))
             else:
                 for record in records:

@@ -1,7 +1,9 @@
-"""`acp-agent setup`: put the agent into an editor's settings, or print what belongs into them.
+"""`acp-agent setup`: put the agent into an editor's settings, or print what belongs
+into them.
 
-Settings that are there keep their comments and their form; the change is shown first, and a copy is kept. The text is
-that of the files in `editors/`, which a person may copy as well.
+Settings that are there keep their comments and their form; the change is shown first,
+and a copy is kept. The text is that of the files in `editors/`, which a person may copy
+as well.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ class _Editor:
     :ivar title: as it calls itself.
     :ivar sample: its file in `editors/`.
     :ivar then: what to do when the entry is there.
-    :ivar settings: the path of its settings below the user's home, or below `XDG_CONFIG_HOME` or `XDG_DATA_HOME` in
-        place of their defaults; "" where the user has to put the text into a file of their own.
+    :ivar settings: the path of its settings below the user's home, or below
+        `XDG_CONFIG_HOME` or `XDG_DATA_HOME` in place of their defaults; "" where the
+        user has to put the text into a file of their own.
     :ivar on_macos: the same on macOS; "" for no other one.
     :ivar at: the name under which its settings have the agents.
     """
@@ -71,7 +74,9 @@ def _vs_code(title: str, folder: str, name: str) -> _Editor:
     then = f"In {title}: install the extension ACP Client, open its view, and connect to acp-agent."
     settings = f"{name}/User/settings.json"
     macos = f"Library/Application Support/{settings}"
-    return _Editor(title, "vscode/settings.json", then, f"{folder}/{settings}", macos, "acp.agents")
+    return _Editor(
+        title, "vscode/settings.json", then, f"{folder}/{settings}", macos, "acp.agents"
+    )
 
 
 EDITORS: Mapping[str, _Editor] = {
@@ -123,13 +128,16 @@ EDITORS: Mapping[str, _Editor] = {
 
 
 def editors_dir() -> Path:
-    """Return the folder of the files for editors: in the installed package, or at the root of a checkout."""
+    """Return the folder of the files for editors: in the installed package, or at the
+    root of a checkout.
+    """
     installed = _PACKAGE / "builtin_editors"
     return installed if installed.is_dir() else _PACKAGE.parent / "editors"
 
 
 def program() -> str:
-    """Return the absolute path of the command that starts this agent; editors have a shorter `PATH` than a shell.
+    """Return the absolute path of the command that starts this agent; editors have a
+    shorter `PATH` than a shell.
 
     :raises AgentError: there is no such command.
     """
@@ -186,12 +194,15 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     home = user_home(os.environ)
     if home is None:
-        raise AgentError("There is no home directory to look for settings in. Set HOME.")
+        raise AgentError(
+            "There is no home directory to look for settings in. Set HOME."
+        )
     if arguments.editor is None:
         _list_editors(home)
         return 0
     editor = EDITORS[arguments.editor]
-    file, text = editor.file(home), sample(editor.sample, program())
+    file = editor.file(home)
+    text = sample(editor.sample, program())
     print(text, end="")
     if file is None:
         aside(editor.then)
@@ -206,7 +217,10 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         aside(f"This would be written into {file}.")
         return 0
-    if not (arguments.yes or await typed(f"Write this into {file}? [y]es, [n]o: ") in ("y", "yes")):
+    if not (
+        arguments.yes
+        or await typed(f"Write this into {file}? [y]es, [n]o: ") in ("y", "yes")
+    ):
         aside("Nothing was written; --yes writes without asking.")
         return 1
     backup = _write(file, before, after)
@@ -216,7 +230,8 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings_of(file: Path) -> str | None:
-    """Return the text of an editor's settings with its line ends; None if there is no such file.
+    """Return the text of an editor's settings with its line ends; None if there is no
+    such file.
 
     :raises AgentError: it cannot be read.
     """
@@ -225,11 +240,14 @@ def _settings_of(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise AgentError(f"{file} cannot be read ({error}), and is not changed.") from error
+        raise AgentError(
+            f"{file} cannot be read ({error}), and is not changed."
+        ) from error
 
 
 def _with_entry(before: str, editor: _Editor, text: str, file: Path) -> str:
-    """Return settings with the agent's entry; of an entry that is there, only the program is replaced.
+    """Return settings with the agent's entry; of an entry that is there, only the
+    program is replaced.
 
     :param text: the settings that an editor without any would get.
     :raises AgentError: the settings cannot be understood.
@@ -245,7 +263,8 @@ def _with_entry(before: str, editor: _Editor, text: str, file: Path) -> str:
         if isinstance(known, dict):
             if known.get("command") == entry["command"]:
                 return before
-            path, entry = (*path, "command"), entry["command"]
+            path = (*path, "command")
+            entry = entry["command"]
         return with_member(before, path, entry)
     except (ValueError, RecursionError) as error:
         raise AgentError(
@@ -254,7 +273,9 @@ def _with_entry(before: str, editor: _Editor, text: str, file: Path) -> str:
 
 
 def _difference(before: str, after: str) -> str:
-    """Return the changed lines, with the values masked that the names in the settings say to be secrets."""
+    """Return the changed lines, with the values masked that the names in the settings
+    say to be secrets.
+    """
     texts = enumerate(_texts_below(parse_jsonc(before)))
     secrets = {f"X{number}_{name}": text for number, (name, text) in texts}
     lines = unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
@@ -290,9 +311,13 @@ def _write(file: Path, before: str | None, after: str) -> Path | None:
             return None
         real = file.resolve()
         if read_regular(real, _MOST_SETTINGS).decode() != before:
-            raise AgentError(f"{file} has changed meanwhile, and was left alone. Call this again.")
+            raise AgentError(
+                f"{file} has changed meanwhile, and was left alone. Call this again."
+            )
         mode = stat.S_IMODE(real.stat().st_mode)
-        copies = (real.with_name(f"{real.name}.bak{number or ''}") for number in count())
+        copies = (
+            real.with_name(f"{real.name}.bak{number or ''}") for number in count()
+        )
         backup = next(copy for copy in copies if not copy.exists())
         for path, text in ((backup, before), (real, after)):
             with atomic_write(path, mode) as opened:

@@ -1,4 +1,6 @@
-"""`acp-agent trust` and `acp-agent permissions`: what the user has allowed in projects, and its revocation."""
+"""`acp-agent trust` and `acp-agent permissions`: what the user has allowed in projects,
+and its revocation.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """Allow a folder, or do what an option says instead.
 
     :returns: 0; 1 where the user did not allow it after all.
-    :raises AgentError: the folder is none or has more files than can be read, there was nothing to revoke, or the store
-        cannot be read.
+    :raises AgentError: the folder is none or has more files than can be read, there was
+        nothing to revoke, or the store cannot be read.
     """
     store = TrustStore(home_dir(os.environ))
     if arguments.list:
@@ -41,16 +43,25 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.revoke is not None:
         _revoke(store, arguments.revoke)
     else:
-        folder, made = _folder(arguments.path), MadeStore(home_dir(os.environ))
+        folder = _folder(arguments.path)
+        made = MadeStore(home_dir(os.environ))
         accepted = made.accept(folder)
-        codes, asks = _shown(folder), is_interactive() and not arguments.yes
-        if codes and asks and await typed("Trust it until something in it changes? [y]es, [n]o: ") not in ("y", "yes"):
+        codes = _shown(folder)
+        asks = is_interactive() and not arguments.yes
+        if (
+            codes
+            and asks
+            and await typed("Trust it until something in it changes? [y]es, [n]o: ")
+            not in ("y", "yes")
+        ):
             made.add(accepted)
             aside("Nothing was trusted.")
             return 1
         _accept_commits(folder, accepted)
         for path in accepted:
-            print(f"{one_line(str(path), MAX_LENGTH)}, which a command made, counts as the project's from now on.")
+            print(
+                f"{one_line(str(path), MAX_LENGTH)}, which a command made, counts as the project's from now on."
+            )
         if codes:
             store.trust(codes)
             print("Trusted until something in it changes.")
@@ -58,16 +69,23 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _accept_commits(folder: Path, made: Iterable[Path]) -> None:
-    """Let the commits in a folder's repository count as the user's, and print whether this changes anything.
+    """Let the commits in a folder's repository count as the user's, and print whether
+    this changes anything.
 
-    :param made: what commands made and the user accepts. Commits that commands left in such a repository count as well.
+    :param made: what commands made and the user accepts. Commits that commands left in
+        such a repository count as well.
     """
     store = Sandbox((), (home_dir(os.environ),)).tips()
-    wanted = [(folder, False), *((mark.parent, True) for mark in made if mark.name == ".git")]
+    wanted = [
+        (folder, False),
+        *((mark.parent, True) for mark in made if mark.name == ".git"),
+    ]
     for place, wholly in wanted:
         repository = repository_of(place)
         if repository is not None and store.accept(repository, wholly=wholly):
-            print(f"The commits in {one_line(str(place), MAX_LENGTH)} count as your own from now on.")
+            print(
+                f"The commits in {one_line(str(place), MAX_LENGTH)} count as your own from now on."
+            )
 
 
 def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
@@ -77,7 +95,10 @@ def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
     """
     commands = [command for command in settings.hooks if command.origin == "project"]
     places = project_places(os.environ, settings, folder)
-    codes = (read_project_code(place, commands if place == settings.project else ()) for place in places)
+    codes = (
+        read_project_code(place, commands if place == settings.project else ())
+        for place in places
+    )
     return tuple(code for code in codes if not code.is_empty)
 
 
@@ -96,7 +117,9 @@ def _shown(folder: Path) -> tuple[ProjectCode, ...]:
     if not codes:
         print(f"{folder} brings no hooks and no recipes.")
     for code in codes:
-        print(f"What {one_line(str(code.place), MAX_LENGTH)} may run once it is trusted:")
+        print(
+            f"What {one_line(str(code.place), MAX_LENGTH)} may run once it is trusted:"
+        )
         for line in lines_of(code):
             print(f"  {line}")
     return codes
@@ -113,15 +136,21 @@ def _revoke(store: TrustStore, path: str) -> None:
     for place in revoked:
         print(f"Not trusted any more: {place}")
     if not revoked:
-        raise AgentError(f"Nothing of {folder} was trusted. `acp-agent trust --list` shows what is.")
+        raise AgentError(
+            f"Nothing of {folder} was trusted. `acp-agent trust --list` shows what is."
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
+    what.add_argument(
+        "path", nargs="?", metavar="PATH", help="the project's folder (this directory)"
+    )
     what.add_argument("--list", action="store_true", help="show what is allowed")
-    what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
+    what.add_argument(
+        "--revoke", metavar="PATH", help="allow nothing of this project any more"
+    )
     parser.add_argument("--yes", action="store_true", help="allow it without asking")
 
 
@@ -151,13 +180,17 @@ def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> N
     project = project.resolve()
     allowed = {_rule(subject): subject for subject in rules.of(project)}
     if not allowed or not allowed.keys() >= {*wanted}:
-        raise AgentError(f"{project} has no such rule. `acp-agent permissions` lists them.")
+        raise AgentError(
+            f"{project} has no such rule. `acp-agent permissions` lists them."
+        )
     for subject in rules.revoke(project, {allowed[rule] for rule in wanted}):
         print(f"Asked for again: {_rule(subject)}")
 
 
 def _rule(subject: str) -> str:
-    """Return a rule as it is listed and typed: a command may have lines, and what a terminal would obey."""
+    """Return a rule as it is listed and typed: a command may have lines, and what a
+    terminal would obey.
+    """
     return one_line(subject, _LONGEST_RULE)
 
 
@@ -166,6 +199,14 @@ def add_permissions_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     revoke = actions.add_parser("revoke", help="have calls asked for again")
     revoke.add_argument(
-        "rules", nargs="*", metavar="RULE", help="as listed; all rules of the project where none is named"
+        "rules",
+        nargs="*",
+        metavar="RULE",
+        help="as listed; all rules of the project where none is named",
     )
-    revoke.add_argument("--project", default=".", metavar="PATH", help="the project's folder (this directory)")
+    revoke.add_argument(
+        "--project",
+        default=".",
+        metavar="PATH",
+        help="the project's folder (this directory)",
+    )

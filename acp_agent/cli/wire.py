@@ -1,4 +1,6 @@
-"""`acp-agent wire`: what the editor and the agent said to each other, read from the recordings."""
+"""`acp-agent wire`: what the editor and the agent said to each other, read from the
+recordings.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="its id, or the beginning of it: all messages about it. The agent that was started last where none is "
         "given",
     )
-    parser.add_argument("--follow", action="store_true", help="go on with what comes, until ctrl-c")
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what comes, until ctrl-c"
+    )
     parser.add_argument(
         "--method",
         action="append",
@@ -59,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="this method alone, with its responses, as `session/prompt` or `fs/*`; may be repeated",
     )
-    parser.add_argument("--full", action="store_true", help="whole messages, however long")
+    parser.add_argument(
+        "--full", action="store_true", help="whole messages, however long"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -76,18 +82,32 @@ async def run(arguments: argparse.Namespace) -> int:
             f"Nothing is recorded yet. Set {WIRE_VARIABLE}=1 in the environment that your editor starts the agent "
             "with, or `wire_log: true` in config.yaml, and start the agent again."
         )
-    older = {path for path in files if not session and _process(path) != _process(files[-1])}
-    reader, safe = _Reader(), safe_for()
+    older = {
+        path for path in files if not session and _process(path) != _process(files[-1])
+    }
+    reader = _Reader()
+    safe = safe_for()
     while True:
         width = get_terminal_size((_PIPE_WIDTH, 24)).columns
-        new = [line for path in recordings(folder) if path not in older for line in reader.new_lines(path)]
+        new = [
+            line
+            for path in recordings(folder)
+            if path not in older
+            for line in reader.new_lines(path)
+        ]
         lines = [line for line in new if line.session.startswith(session)]
         if session and not lines and not arguments.follow:
             raise AgentError(f"Nothing of the session {session!r} was recorded.")
         for line in lines:
-            if not arguments.method or any(fnmatchcase(line.method, method) for method in arguments.method):
+            if not arguments.method or any(
+                fnmatchcase(line.method, method) for method in arguments.method
+            ):
                 text = " ".join(safe(line.text).split("\n"))
-                print(text if arguments.full or len(text) <= width else f"{text[: width - 1]}…")
+                print(
+                    text
+                    if arguments.full or len(text) <= width
+                    else f"{text[: width - 1]}…"
+                )
         sys.stdout.flush()
         if not arguments.follow:
             return 0
@@ -103,7 +123,10 @@ class _Reader:
 
     def new_lines(self, path: Path) -> Iterator[_Line]:
         """Yield what has been recorded in a file since the last time."""
-        with suppress(OSError), open_regular(path) as file:  # it may make room for newer ones
+        with (
+            suppress(OSError),
+            open_regular(path) as file,
+        ):  # it may make room for newer ones
             file.seek(self._read[path])
             for line in file:
                 if not line.endswith(b"\n"):
@@ -112,28 +135,45 @@ class _Reader:
                 yield self._line(_process(path), json.loads(line))
 
     def _line(self, process: str, record: JsonObject) -> _Line:
-        """Return time, direction, method and id, how long it took, and what the message says.
+        """Return time, direction, method and id, how long it took, and what the message
+        says.
 
         :param record: `in` is what the client sent, `invalid` what was no message.
         """
-        at, message = float(str(record["at"])), record.get("message", record.get("invalid"))
+        at = float(str(record["at"]))
+        message = record.get("message", record.get("invalid"))
         body = message if isinstance(message, dict) else {}
-        incoming, id = record["dir"] == "in", body.get("id")
+        incoming = record["dir"] == "in"
+        id = body.get("id")
         session = _session(body.get("params")) or _session(body.get("result"))
-        method, mark = str(body.get("method", "(not a message)")), "" if "method" in body else " ✗"
-        said = next((body[key] for key in ("params", "result", "error") if key in body), message)
+        method = str(body.get("method", "(not a message)"))
+        mark = "" if "method" in body else " ✗"
+        said = next(
+            (body[key] for key in ("params", "result", "error") if key in body), message
+        )
         number = f" #{json.dumps(id)}" if "id" in body else ""
         if "result" in body or "error" in body:
             asked = self._requests.pop((process, str(not incoming), repr(id)), None)
-            method, mark = "(response to nothing known)", f" ={' ✗' if 'error' in body else ''}"
+            method = "(response to nothing known)"
+            mark = f" ={' ✗' if 'error' in body else ''}"
             if asked is not None:
-                method, session = asked.method, asked.session or session
+                method = asked.method
+                session = asked.session or session
                 mark += f" {max(0.0, at - asked.at):.3f} s"
-        clock = datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        clock = (
+            datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        )
         shown = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-        line = _Line(at, method, session, f"{clock} {'→' if incoming else '←'} {method}{number}{mark}  {shown}")
+        line = _Line(
+            at,
+            method,
+            session,
+            f"{clock} {'→' if incoming else '←'} {method}{number}{mark}  {shown}",
+        )
         if number and "method" in body:
-            self._requests[process, str(incoming), repr(id)] = line  # 1 and "1" are two ids
+            self._requests[process, str(incoming), repr(id)] = (
+                line  # 1 and "1" are two ids
+            )
         return line
 
 

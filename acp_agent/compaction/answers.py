@@ -1,7 +1,8 @@
 """Finds the summary in a model's answer.
 
-When asked for a summary, models that are trained to call tools or to think first sometimes write tool calls or thinking
-as plain text. Some answer with a single word. Such an answer must not replace a conversation.
+When asked for a summary, models that are trained to call tools or to think first
+sometimes write tool calls or thinking as plain text. Some answer with a single word.
+Such an answer must not replace a conversation.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from acp_agent.errors import CompactionError
 from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 LEAST_CHARACTERS = 200
-"""Minimum length of a summary without sections, if the recipe asks for sections and much text is replaced."""
+"""Minimum length of a summary without sections, if the recipe asks for sections and
+much text is replaced.
+"""
 LEAST_SENTENCE = 12
-"""Lower bound of this minimum, even if little text is replaced. A shorter answer is just a word, like "Understood."."""
+"""Lower bound of this minimum, even if little text is replaced. A shorter answer is
+just a word, like "Understood.".
+"""
 TOKENS_PER_CHARACTER = 150
 """Such a summary needs at least one character for each of this many replaced tokens."""
 
 _THINKING = tuple(
-    (re.compile(marks.start, re.IGNORECASE), re.compile(marks.end, re.IGNORECASE)) for marks in THINKING_MARKS
+    (re.compile(marks.start, re.IGNORECASE), re.compile(marks.end, re.IGNORECASE))
+    for marks in THINKING_MARKS
 )
 """Start and end marks of thinking."""
 _CALL = re.compile(
@@ -30,7 +36,9 @@ _CALL = re.compile(
     r"|\[/?TOOL_(?:CALLS?|REQUEST|ARGS)\]|\[END_TOOL_REQUEST\]|```tool_\w+",
     re.IGNORECASE,
 )
-"""Markup of tool calls: Hermes and Qwen, Llama, DeepSeek, Kimi, Mistral, LM Studio, Gemini and others."""
+"""Markup of tool calls: Hermes and Qwen, Llama, DeepSeek, Kimi, Mistral, LM Studio,
+Gemini and others.
+"""
 _ARGUMENTS = re.compile(r"\s*+(?:[\[{<]|\w[\w.]*+\s*+[({\[:])")
 _TAG = re.compile(r"<[^<>\n]{1,200}>")
 _FENCE = re.compile(r"^```\w*+\s*|(?<!\s)\s*```$")
@@ -45,26 +53,33 @@ def least_characters(replaced: int) -> int:
     return max(LEAST_SENTENCE, min(LEAST_CHARACTERS, replaced // TOKENS_PER_CHARACTER))
 
 
-def summary_in(answer: str, sections: Sequence[str], least: int = LEAST_CHARACTERS) -> str:
+def summary_in(
+    answer: str, sections: Sequence[str], least: int = LEAST_CHARACTERS
+) -> str:
     """Return the summary in a model's answer, without the model's thinking.
 
     :param answer: the visible text.
-    :param sections: headings that the summary should have. An answer that has any section with content is a summary,
-        even if the model chose the heading.
-    :param least: minimum characters of a summary without sections, if the recipe asks for sections.
-    :raises CompactionError: if there is no summary: the answer consists of thinking or of tool calls written as text,
-        or is short and has no section.
+    :param sections: headings that the summary should have. An answer that has any
+        section with content is a summary, even if the model chose the heading.
+    :param least: minimum characters of a summary without sections, if the recipe asks
+        for sections.
+    :raises CompactionError: if there is no summary: the answer consists of thinking or
+        of tool calls written as text, or is short and has no section.
     """
     summary = _without_thinking(answer, sections).strip()
     if not summary:
         raise CompactionError("The model only thought, and wrote no summary.", _ADVICE)
     words = _words_of(summary)
     is_markup = len(words) < len(summary)
-    least = LEAST_CHARACTERS if is_markup else least  # the text next to a call only announces the call
+    least = (
+        LEAST_CHARACTERS if is_markup else least
+    )  # the text next to a call only announces the call
     if has_section(words) or len(words) >= least or (words and not sections):
         return summary
     if is_markup:
-        raise CompactionError("The model wrote tool calls or markup in the place of a summary.", _ADVICE)
+        raise CompactionError(
+            "The model wrote tool calls or markup in the place of a summary.", _ADVICE
+        )
     raise CompactionError(
         f"The model's answer is no summary: it has {len(words)} characters, and none of the sections that the recipe "
         "asks for.",
@@ -73,16 +88,22 @@ def summary_in(answer: str, sections: Sequence[str], least: int = LEAST_CHARACTE
 
 
 def _without_thinking(answer: str, sections: Sequence[str]) -> str:
-    """Return an answer without the thinking at its beginning, which may be in several pieces."""
+    """Return an answer without the thinking at its beginning, which may be in several
+    pieces.
+    """
     while True:
-        rest = _without_unopened_thinking(_without_opened_thinking(answer.lstrip()), sections)
+        rest = _without_unopened_thinking(
+            _without_opened_thinking(answer.lstrip()), sections
+        )
         if rest == answer:
             return answer
         answer = rest
 
 
 def _without_opened_thinking(answer: str) -> str:
-    """Return an answer without a piece of thinking at its very beginning, or "" if the piece is not closed."""
+    """Return an answer without a piece of thinking at its very beginning, or "" if the
+    piece is not closed.
+    """
     for opening, closing in _THINKING:
         if begins := opening.match(answer):
             ends = closing.search(answer, begins.end())
@@ -91,13 +112,21 @@ def _without_opened_thinking(answer: str) -> str:
 
 
 def _without_unopened_thinking(answer: str, sections: Sequence[str]) -> str:
-    """Return an answer without thinking that has no opening mark because the chat template put it in the prompt."""
+    """Return an answer without thinking that has no opening mark because the chat
+    template put it in the prompt.
+    """
     closing = _THINKING[0][1]
     for ends in closing.finditer(answer):
-        before, after = answer[: ends.start()], answer[ends.end() :]
-        is_alone = before.rpartition("\n")[2].strip() == "" or after.partition("\n")[0].strip() == ""
+        before = answer[: ends.start()]
+        after = answer[ends.end() :]
+        is_alone = (
+            before.rpartition("\n")[2].strip() == ""
+            or after.partition("\n")[0].strip() == ""
+        )
         # A summary may quote the tag.
-        if is_alone and len(missing_sections(after, sections)) <= len(missing_sections(answer, sections)):
+        if is_alone and len(missing_sections(after, sections)) <= len(
+            missing_sections(answer, sections)
+        ):
             return after
     return answer
 
@@ -106,9 +135,11 @@ def _words_of(summary: str) -> str:
     """Return the text of a summary without tool calls and tags."""
     calls = list(_CALL.finditer(summary))
     if calls:
-        # The text between the first and the last piece of markup is names and arguments. If there is only one piece,
-        # the text after it is prose unless it looks like a name or arguments: the summary may quote the markup.
-        before, after = summary[: calls[0].start()], summary[calls[-1].end() :]
+        # The text between the first and the last piece of markup is names and
+        # arguments. If there is only one piece, the text after it is prose unless it
+        # looks like a name or arguments: the summary may quote the markup.
+        before = summary[: calls[0].start()]
+        after = summary[calls[-1].end() :]
         is_call = len(calls) == 1 and _ARGUMENTS.match(after) is not None
         summary = before if is_call else before + after
     words = _TAG.sub("", summary).strip()

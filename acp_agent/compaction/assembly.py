@@ -1,4 +1,6 @@
-"""Builds the compacted conversation from a strategy's draft, and checks that it is worth using."""
+"""Builds the compacted conversation from a strategy's draft, and checks that it is
+worth using.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,29 @@ from acp_agent.compaction.layers import (
 )
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.since import since
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.compaction.strategy import Draft
-from acp_agent.conversation.messages import Amendment, CompactedBlock, Entry, Text, UserMessage, UserPart, new_id
+from acp_agent.conversation.messages import (
+    Amendment,
+    CompactedBlock,
+    Entry,
+    Text,
+    UserMessage,
+    UserPart,
+    new_id,
+)
 from acp_agent.conversation.swaps import Receipt, Rewritten
 from acp_agent.errors import CompactionError
 
 _RUNNING = "The request that you are working on, word for word:"
 LEAST_GAIN = 0.05
-"""Share of the window. An automatic compaction that frees less is not worth losing the provider's cache."""
+"""Share of the window. An automatic compaction that frees less is not worth losing the
+provider's cache.
+"""
 
 
 def accepted(
@@ -45,9 +61,18 @@ def accepted(
     """
     if draft.cut is None:
         return _rewritten(state, policy, draft, strategy)
-    layers = fill(state, draft.cut, size, summary=draft.summary if draft.told else "", body=draft.body, index=index)
+    layers = fill(
+        state,
+        draft.cut,
+        size,
+        summary=draft.summary if draft.told else "",
+        body=draft.body,
+        index=index,
+    )
     result = _swapped(state, policy, draft, strategy, layers, size)
-    budget, after, limits_exceeded = state.budget, result.tokens_after, policy.limits.exceeded(state.request.messages)
+    budget = state.budget
+    after = result.tokens_after
+    limits_exceeded = policy.limits.exceeded(state.request.messages)
     if not layers.parts:
         raise CompactionError(
             f"Too little to compact: the strategy {strategy!r} leaves nothing in the place of what it takes away.",
@@ -70,11 +95,21 @@ def accepted(
             f"({size:,}), so it was not used.",
             "The history is unchanged.",
         )
-    # If the request could be sent unchanged, the gain must be worth losing the provider's cache, or make room for an
-    # answer.
-    least = budget.least_answer if policy.must_fit else budget.window * (0 if policy.idle else LEAST_GAIN)
-    must = policy.by_hand or (policy.must_fit and (budget.used > budget.limit or limits_exceeded))
-    if must or budget.used - after >= least or (limits_exceeded and not policy.limits.exceeded(result.messages)):
+    # If the request could be sent unchanged, the gain must be worth losing the
+    # provider's cache, or make room for an answer.
+    least = (
+        budget.least_answer
+        if policy.must_fit
+        else budget.window * (0 if policy.idle else LEAST_GAIN)
+    )
+    must = policy.by_hand or (
+        policy.must_fit and (budget.used > budget.limit or limits_exceeded)
+    )
+    if (
+        must
+        or budget.used - after >= least
+        or (limits_exceeded and not policy.limits.exceeded(result.messages))
+    ):
         return result
     return None
 
@@ -86,18 +121,28 @@ def refreshed(
     index: ExcerptIndex | None,
     before: ConversationState | None = None,
 ) -> CompactedState:
-    """Update a result that was prepared earlier with the messages that have arrived since.
+    """Update a result that was prepared earlier with the messages that have arrived
+    since.
 
-    The newer messages are appended, excerpts are dropped to make room for them, and a list of what has happened since
-    is added next to the summary.
+    The newer messages are appended, excerpts are dropped to make room for them, and a
+    list of what has happened since is added next to the summary.
 
-    :param before: the conversation from which the result was made; None to omit that list.
+    :param before: the conversation from which the result was made; None to omit that
+        list.
     :raises CompactionError: if the result can no longer be used, with the reason.
     """
     cut: Cut | None = None
     if result.sent:
-        left = tuple(entry for entry in state.entries if entry.summary or entry.seq <= result.boundary)
-        kept = tuple(entry for entry in state.entries if not entry.summary and entry.seq > result.boundary)
+        left = tuple(
+            entry
+            for entry in state.entries
+            if entry.summary or entry.seq <= result.boundary
+        )
+        kept = tuple(
+            entry
+            for entry in state.entries
+            if not entry.summary and entry.seq > result.boundary
+        )
         cut = Cut(left, result.pinned, kept)
     body = tuple(part for part in result.sent if layer_of(part) == "summary")
     if body and before is not None:
@@ -113,64 +158,102 @@ def refreshed(
         missing=receipt.missing,
         notes=receipt.notes,
     )
-    again = accepted(state, policy, draft, result.strategy, size_of(state, policy), index)
+    again = accepted(
+        state, policy, draft, result.strategy, size_of(state, policy), index
+    )
     if again is None:
         raise CompactionError(
             "With what was said since, too little would be gained.",
             "The history is unchanged.",
         )
-    spent = replace(again.receipt, requests=receipt.requests, cached=receipt.cached, seconds=receipt.seconds)
+    spent = replace(
+        again.receipt,
+        requests=receipt.requests,
+        cached=receipt.cached,
+        seconds=receipt.seconds,
+    )
     return replace(again, receipt=spent, usage=result.usage)
 
 
 def _swapped(
-    state: ConversationState, policy: CompactionPolicy, draft: Draft, strategy: str, layers: Layers, size: int
+    state: ConversationState,
+    policy: CompactionPolicy,
+    draft: Draft,
+    strategy: str,
+    layers: Layers,
+    size: int,
 ) -> CompactedState:
-    """Return the conversation with these layers in place of the messages that they replace."""
+    """Return the conversation with these layers in place of the messages that they
+    replace.
+    """
     assert draft.cut is not None
-    cut, recall = draft.cut, state.recall
-    retained, rewritten = cut.retained, list(draft.rewritten)
+    cut = draft.cut
+    recall = state.recall
+    retained = cut.retained
+    rewritten = list(draft.rewritten)
     blocks = [part for part in layers.parts if isinstance(part, CompactedBlock)]
     stays_untouched = any(block.at is not None for block in blocks)
 
     def shorten(among: set[int], room: int) -> None:
         """Shorten these entries to at most `room` tokens in total."""
-        entries = tuple(entry for entry in apply_rewrites(retained, rewritten) if entry.seq in among)
-        rewritten.extend(fit(entries, max(0, room), state.turn_from, recall_hint=recall))
+        entries = tuple(
+            entry for entry in apply_rewrites(retained, rewritten) if entry.seq in among
+        )
+        rewritten.extend(
+            fit(entries, max(0, room), state.turn_from, recall_hint=recall)
+        )
 
     def tokens(among: set[int]) -> int:
-        return estimate_messages(entry.message for entry in apply_rewrites(retained, rewritten) if entry.seq in among)
+        return estimate_messages(
+            entry.message
+            for entry in apply_rewrites(retained, rewritten)
+            if entry.seq in among
+        )
 
     if policy.limits.exceeded([entry.message for entry in retained]):
-        rewritten.extend(fewer_images(apply_rewrites(retained, rewritten), policy, recall=recall))
+        rewritten.extend(
+            fewer_images(apply_rewrites(retained, rewritten), policy, recall=recall)
+        )
     exempt = {entry.seq for entry in unanswered(state)}
     tail = {entry.seq for entry in retained} - exempt
     over = layers.tokens + tokens(tail) - size
-    if over > 0 and not stays_untouched:  # the summary is paid for; the tail can be read again
+    if (
+        over > 0 and not stays_untouched
+    ):  # the summary is paid for; the tail can be read again
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)
     if policy.must_fit and (others + tokens(exempt)) * state.rate > state.budget.limit:
         shorten(exempt, int(state.budget.target / state.rate) - others)
     boundary = cut.summarised[-1].seq
-    sent, behind = layers.parts, tuple[UserPart, ...]()
+    sent = layers.parts
+    behind = tuple[UserPart, ...]()
     if blocks:
-        # A provider requires its own compaction to come first, and keeps the reasoning of messages directly after it.
+        # A provider requires its own compaction to come first, and keeps the reasoning
+        # of messages directly after it.
         sent = tuple(blocks)
         running = () if policy.keeps_prompts else _running_request(state, cut)
         behind = (*(part for part in layers.parts if part not in blocks), *running)
     summary = Entry(boundary, UserMessage(new_id("msg"), sent), summary=True)
     entries = (summary, *apply_rewrites(retained, rewritten))
     if behind:
-        entries = (*entries, Entry(boundary, Amendment(new_id("msg"), behind), note=True))
+        entries = (
+            *entries,
+            Entry(boundary, Amendment(new_id("msg"), behind), note=True),
+        )
     result = _result(state, draft, strategy, entries, tuple(rewritten))
-    return replace(result, sent=sent, behind=behind, boundary=boundary, pinned=cut.pinned)
+    return replace(
+        result, sent=sent, behind=behind, boundary=boundary, pinned=cut.pinned
+    )
 
 
 def _running_request(state: ConversationState, cut: Cut) -> tuple[UserPart, ...]:
     """Return the prompt of the running turn, if it is among the removed messages."""
     for entry in cut.summarised:
         if entry.seq == state.turn_from and not entry.summary:
-            return (Text(_RUNNING), *(part for part in entry.message.parts if isinstance(part, UserPart)))
+            return (
+                Text(_RUNNING),
+                *(part for part in entry.message.parts if isinstance(part, UserPart)),
+            )
     return ()
 
 
@@ -183,19 +266,36 @@ def _rewritten(
     after = result.tokens_after
     if policy.must_fit and strategy != "mask" and after > state.budget.most:
         raise no_room(state, after, state.budget.most)
-    relieved = policy.limits.exceeded(state.request.messages) and not policy.limits.exceeded(result.messages)
-    enough = estimate_messages(entry.message for entry in entries) <= masked_target(state)
+    relieved = policy.limits.exceeded(
+        state.request.messages
+    ) and not policy.limits.exceeded(result.messages)
+    enough = estimate_messages(entry.message for entry in entries) <= masked_target(
+        state
+    )
     if policy.must_fit:
-        must = state.budget.used > state.budget.limit or state.budget.used - after >= state.budget.least_answer
-        return result if (enough if strategy == "mask" else must) and after <= state.budget.most else None
+        must = (
+            state.budget.used > state.budget.limit
+            or state.budget.used - after >= state.budget.least_answer
+        )
+        return (
+            result
+            if (enough if strategy == "mask" else must) and after <= state.budget.most
+            else None
+        )
     good = policy.by_hand or enough or (relieved and after <= state.budget.usable)
     return result if good and (after < state.budget.used or relieved) else None
 
 
 def _result(
-    state: ConversationState, draft: Draft, strategy: str, entries: tuple[Entry, ...], rewrites: tuple[Rewrite, ...]
+    state: ConversationState,
+    draft: Draft,
+    strategy: str,
+    entries: tuple[Entry, ...],
+    rewrites: tuple[Rewrite, ...],
 ) -> CompactedState:
-    rewritten = tuple({each.seq: Rewritten(each.seq, each.message) for each in rewrites}.values())
+    rewritten = tuple(
+        {each.seq: Rewritten(each.seq, each.message) for each in rewrites}.values()
+    )
     after = state.prefix + estimate_messages(entry.message for entry in entries)
     cut = draft.cut or Cut((), (), state.entries)
     return CompactedState(

@@ -1,4 +1,6 @@
-"""Computes how full a model's window is, checks other limits of a request, and decides when to compact a context."""
+"""Computes how full a model's window is, checks other limits of a request, and decides
+when to compact a context.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +16,36 @@ MAX_RESERVE_SHARE = 0.25
 MARGIN_SHARE = 0.02
 """Share of the window kept free, because the newest part of the count is an estimate."""
 MIN_OUTPUT = 2_048
-"""Minimum number of output tokens to request. If there is less room, the request is sent anyway, and refused."""
+"""Minimum number of output tokens to request. If there is less room, the request is
+sent anyway, and refused.
+"""
 OUT_OF_ROOM = 0.95
-"""Share of the usable window above which a truncated answer is attributed to the window, and no summary is awaited."""
+"""Share of the usable window above which a truncated answer is attributed to the
+window, and no summary is awaited.
+"""
 LIMIT_SHARE = 0.9
-"""Share of the maximum number of images or bytes of a request at which the context is compacted."""
+"""Share of the maximum number of images or bytes of a request at which the context is
+compacted.
+"""
 NEW_INPUT = 0.1
-"""Share of the usable window by which the context must grow after a compaction before another one is worthwhile."""
+"""Share of the usable window by which the context must grow after a compaction before
+another one is worthwhile.
+"""
 SURE_SHARE = 0.95
-"""Share of a refused request that is assumed to fit if the provider does not say. Also the smallest share of an
-estimate that is assumed to be real: if this share exceeds the window, the request is certainly too large."""
+"""Share of a refused request that is assumed to fit if the provider does not say. Also
+the smallest share of an estimate that is assumed to be real: if this share exceeds the
+window, the request is certainly too large.
+"""
 
-Pressure: TypeAlias = Literal["none", "prepare", "threshold", "urgent", "request_size", "full"]
+Pressure: TypeAlias = Literal[
+    "none", "prepare", "threshold", "urgent", "request_size", "full"
+]
 
 
 @frozen
 class TokenBudget:
-    """The window of a model, and how much of it a context fills. All values are in tokens and not negative.
+    """The window of a model, and how much of it a context fills. All values are in
+    tokens and not negative.
 
     :ivar window: size of the whole window.
     :ivar output_reserve: tokens to keep free for the answer.
@@ -44,14 +59,24 @@ class TokenBudget:
     messages: int = 0
 
     def __post_init__(self) -> None:
-        # If a provider counts less than our estimate of the system prompt, the messages must not become negative.
-        for name, least in (("window", 1), ("output_reserve", 0), ("system", 0), ("messages", 0)):
+        # If a provider counts less than our estimate of the system prompt, the messages
+        # must not become negative.
+        for name, least in (
+            ("window", 1),
+            ("output_reserve", 0),
+            ("system", 0),
+            ("messages", 0),
+        ):
             object.__setattr__(self, name, max(least, getattr(self, name)))
 
     @property
     def usable(self) -> int:
-        """Return how many tokens a request may fill: at least 3/4 of the window, regardless of the output limit."""
-        return self.window - min(self.output_reserve, int(self.window * MAX_RESERVE_SHARE))
+        """Return how many tokens a request may fill: at least 3/4 of the window,
+        regardless of the output limit.
+        """
+        return self.window - min(
+            self.output_reserve, int(self.window * MAX_RESERVE_SHARE)
+        )
 
     @property
     def limit(self) -> int:
@@ -60,7 +85,9 @@ class TokenBudget:
 
     @property
     def most(self) -> int:
-        """Return the maximum tokens of a request that cannot be shortened, whose answer may be very short."""
+        """Return the maximum tokens of a request that cannot be shortened, whose answer
+        may be very short.
+        """
         return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
 
     @property
@@ -70,7 +97,9 @@ class TokenBudget:
 
     @property
     def target(self) -> int:
-        """Return the size to which a request over the limit is shortened, so that a full answer fits."""
+        """Return the size to which a request over the limit is shortened, so that a
+        full answer fits.
+        """
         return max(1, min(self.limit, self.usable - int(self.window * MARGIN_SHARE)))
 
     @property
@@ -80,22 +109,30 @@ class TokenBudget:
 
     @property
     def free(self) -> int:
-        """Return how many tokens a request may still grow; 0 if it already exceeds the window."""
+        """Return how many tokens a request may still grow; 0 if it already exceeds the
+        window.
+        """
         return max(0, self.usable - self.used)
 
     @property
     def utilisation(self) -> float:
-        """Return the filled share of the usable window; more than 1 if the request does not fit."""
+        """Return the filled share of the usable window; more than 1 if the request does
+        not fit.
+        """
         return self.used / self.usable
 
     def filled(self, used: int, system: int) -> TokenBudget:
-        """Return this budget filled by a request of `used` tokens, `system` of them for the system prompt and tools."""
+        """Return this budget filled by a request of `used` tokens, `system` of them for
+        the system prompt and tools.
+        """
         used = max(0, used)
         system = min(max(0, system), used)
         return replace(self, system=system, messages=used - system)
 
     def output(self, used: int, wanted: int) -> int:
-        """Return the output limit to request. Providers refuse input and output that together exceed the window."""
+        """Return the output limit to request. Providers refuse input and output that
+        together exceed the window.
+        """
         room = self.window - used - int(self.window * MARGIN_SHARE)
         return min(wanted, max(room, self.least_answer, 1))
 
@@ -118,9 +155,13 @@ class Limits:
     def exceeded(self, messages: Sequence[Message]) -> bool:
         """Return whether these messages come close to one of the limits.
 
-        The messages since the newest prompt may have as many images as the model accepts.
+        The messages since the newest prompt may have as many images as the model
+        accepts.
         """
-        size = Sizes(count_images(messages), request_bytes(messages, self.sent) if self.max_bytes else 0)
+        size = Sizes(
+            count_images(messages),
+            request_bytes(messages, self.sent) if self.max_bytes else 0,
+        )
         return self.exceeded_by(size, messages)
 
     def exceeded_by(self, size: Sizes, messages: Sequence[Message]) -> bool:
@@ -132,7 +173,9 @@ class Limits:
 
 
 def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the newest prompt, the user messages directly before it, and everything after it."""
+    """Return the newest prompt, the user messages directly before it, and everything
+    after it.
+    """
     at = len(messages)
     while at and not isinstance(messages[at - 1], UserMessage):
         at -= 1
@@ -141,8 +184,15 @@ def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
     return messages[at:]
 
 
-def pressure(budget: TokenBudget, *, limits_exceeded: bool, threshold: float, prepare: float | None) -> Pressure:
-    """Return how urgent a compaction is: `full` if the request is not expected to fit at all.
+def pressure(
+    budget: TokenBudget,
+    *,
+    limits_exceeded: bool,
+    threshold: float,
+    prepare: float | None,
+) -> Pressure:
+    """Return how urgent a compaction is: `full` if the request is not expected to fit
+    at all.
 
     :param limits_exceeded: see `Limits.exceeded`.
     :param threshold: share of the usable window at which the context is compacted.
@@ -162,7 +212,9 @@ def pressure(budget: TokenBudget, *, limits_exceeded: bool, threshold: float, pr
 
 
 def truncated_by_window(answer: AssistantMessage, budget: TokenBudget) -> bool:
-    """Return whether an answer was cut off because the window was full, and not because it reached its own limit."""
+    """Return whether an answer was cut off because the window was full, and not because
+    it reached its own limit.
+    """
     if answer.stop_reason == "context_overflow":
         return True
     if answer.stop_reason != "max_tokens" or answer.counted is None:

@@ -36,7 +36,9 @@ Show: TypeAlias = Callable[[str], Awaitable[None]]
 S = TypeVar("S")
 T = TypeVar("T")
 
-_LARGER = "The history is unchanged; have a model with a larger window write the summary."
+_LARGER = (
+    "The history is unchanged; have a model with a larger window write the summary."
+)
 MAX_REQUESTS = 12
 """Maximum number of model requests of one compaction, including retries."""
 
@@ -57,7 +59,8 @@ class Overflow:
 class Courtesy:
     """Lets summary requests run only while nothing else needs the model's server.
 
-    :param begin_again: called when a running request was cancelled and must be sent again.
+    :param begin_again: called when a running request was cancelled and must be sent
+        again.
     """
 
     def __init__(self, begin_again: Callable[[], None] = lambda: None) -> None:
@@ -66,7 +69,9 @@ class Courtesy:
         self._asking: anyio.CancelScope | None = None
 
     def give_way(self) -> None:
-        """Cancel the running request, and hold further requests until the server is free."""
+        """Cancel the running request, and hold further requests until the server is
+        free.
+        """
         if self._is_free.is_set():
             self._is_free = anyio.Event()
         if self._asking is not None:
@@ -95,7 +100,8 @@ class ModelCalls:
     :param call: asks the model.
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
-    :param courtesy: holds requests until the model's server is free; None to send them at once.
+    :param courtesy: holds requests until the model's server is free; None to send them
+        at once.
     :ivar usage: usage of all answers so far; None before the first.
     :ivar refusals: the parts of requests that the provider refused.
     :ivar overflows: the requests that the provider refused because they do not fit.
@@ -119,7 +125,9 @@ class ModelCalls:
 
     @property
     def cached(self) -> float | None:
-        """Return the share of all prompt tokens so far that the provider read from its cache."""
+        """Return the share of all prompt tokens so far that the provider read from its
+        cache.
+        """
         if self.usage is None or not self.usage.prompt_tokens:
             return None
         return self.usage.cache_read_tokens / self.usage.prompt_tokens
@@ -129,7 +137,8 @@ class ModelCalls:
 
         :param shown: whether the answer is streamed to the user.
         :raises SummaryOverflowError: if the request does not fit the model's window.
-        :raises CompactionError: if the answer was cut off, or too many requests were made.
+        :raises CompactionError: if the answer was cut off, or too many requests were
+            made.
         :raises ModelError: if the model could not be asked.
         """
         await self._before_request()
@@ -138,7 +147,9 @@ class ModelCalls:
             if self._courtesy is None:
                 answer = await self._streamed(request, shown=shown)
             else:
-                answer = await self._courtesy.ask(lambda: self._streamed(request, shown=shown))
+                answer = await self._courtesy.ask(
+                    lambda: self._streamed(request, shown=shown)
+                )
         except ContextOverflowError as error:
             raise self._overflow(request, error) from error
         except ModelStreamError as error:
@@ -149,7 +160,8 @@ class ModelCalls:
             ) from error
         if answer is None:
             raise CompactionError(
-                "The provider closed the stream before the answer was complete.", "The history is unchanged; try again."
+                "The provider closed the stream before the answer was complete.",
+                "The history is unchanged; try again.",
             )
         return answer
 
@@ -166,7 +178,9 @@ class ModelCalls:
                     await self._show(event.text)
         return None
 
-    async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> CompactedBlock:
+    async def ask_native(
+        self, native: NativeCompaction, request: ModelRequest, instructions: str
+    ) -> CompactedBlock:
         """Ask the provider to compact, once. Raises the same errors as `ask`."""
         await self._before_request()
         try:
@@ -196,10 +210,15 @@ class ModelCalls:
         if self._begin is not None:
             await self._begin()
 
-    def _overflow(self, request: ModelRequest, refusal: ContextOverflowError) -> SummaryOverflowError:
-        estimate = estimate_prefix(request.system, request.tools) + estimate_messages(request.messages)
+    def _overflow(
+        self, request: ModelRequest, refusal: ContextOverflowError
+    ) -> SummaryOverflowError:
+        estimate = estimate_prefix(request.system, request.tools) + estimate_messages(
+            request.messages
+        )
         self.overflows.append(Overflow(refusal, estimate, self.usage))
-        # Use the error's own words: another model's window may be full, or there may be too many images.
+        # Use the error's own words: another model's window may be full, or there may be
+        # too many images.
         why = f"{request.model or 'The model'} refused the request for a summary. {refusal}"
         return SummaryOverflowError(why, _LARGER, refusal)
 
@@ -221,8 +240,11 @@ class ModelCalls:
         self.requests += 1
 
 
-async def beside_thread(ask: Callable[[], Awaitable[S]], work: Callable[[], T]) -> tuple[S, T]:
-    """Await `ask`, such as a model's answer, while `work` runs in a thread. Return both results.
+async def beside_thread(
+    ask: Callable[[], Awaitable[S]], work: Callable[[], T]
+) -> tuple[S, T]:
+    """Await `ask`, such as a model's answer, while `work` runs in a thread. Return both
+    results.
 
     :raises Exception: if `ask` raises, its exception, without waiting for the thread.
     """

@@ -1,6 +1,8 @@
-"""Cuts of a history: finds the places where providers accept a cut, and chooses one by size.
+"""Cuts of a history: finds the places where providers accept a cut, and chooses one by
+size.
 
-A cut before `index` keeps `entries[index:]` after a user message with the summary of `entries[:index]`.
+A cut before `index` keeps `entries[index:]` after a user message with the summary of
+`entries[:index]`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Cut:
     """The division of a history by one compaction.
 
     :ivar summarised: entries before the cut, in order; never empty.
-    :ivar pinned: the entry among them that is kept word for word: the prompt of the running turn.
+    :ivar pinned: the entry among them that is kept word for word: the prompt of the
+        running turn.
     :ivar kept: entries after the cut, which are kept.
     """
 
@@ -43,7 +46,13 @@ class Cut:
     @property
     def retained(self) -> tuple[Entry, ...]:
         """Return the entries that are kept word for word, on both sides of the cut."""
-        return (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in self.pinned), *self.kept)
+        return (
+            *(
+                Entry(pin.seq, pin.message, shortened=pin.shortened)
+                for pin in self.pinned
+            ),
+            *self.kept,
+        )
 
 
 def plan_cut(
@@ -57,18 +66,25 @@ def plan_cut(
 ) -> Cut | None:
     """Return the cut of this history, or None if nothing may be replaced.
 
-    The newest messages are kept, up to `tail_tokens`, beginning at a legal place. If everything would fit into the
-    tail, as much as possible is summarised. The prompt of a running turn and the steps that the model has not answered
-    yet are always kept. If the newest step alone is larger than the tail, there is no tail.
+    The newest messages are kept, up to `tail_tokens`, beginning at a legal place. If
+    everything would fit into the tail, as much as possible is summarised. The prompt of
+    a running turn and the steps that the model has not answered yet are always kept. If
+    the newest step alone is larger than the tail, there is no tail.
 
     :param turn_from: seq of the prompt of the running turn; None if no turn is running.
-    :param leave_tail: whether at least the newest step must be kept after the summary. Only a compaction that the user
-        requested may replace everything.
-    :param keep_reasoning: whether the provider's own compaction replaces the messages, so that the kept messages retain
-        their reasoning. Nothing is pinned in that case.
+    :param leave_tail: whether at least the newest step must be kept after the summary.
+        Only a compaction that the user requested may replace everything.
+    :param keep_reasoning: whether the provider's own compaction replaces the messages,
+        so that the kept messages retain their reasoning. Nothing is pinned in that
+        case.
     """
-    # The entries before the first of these are an earlier summary and the prompt, which is kept anyway.
-    replaceable = (index for index, entry in enumerate(entries, 1) if not entry.summary and entry.seq != turn_from)
+    # The entries before the first of these are an earlier summary and the prompt, which
+    # is kept anyway.
+    replaceable = (
+        index
+        for index, entry in enumerate(entries, 1)
+        if not entry.summary and entry.seq != turn_from
+    )
     first = next(replaceable, len(entries) + 1)
     places = legal_cuts(entries, turn_from)
     if keep_reasoning:
@@ -82,15 +98,22 @@ def plan_cut(
     prompt = tuple(
         Pinned(entry.seq, entry.message, entry.shortened)
         for entry in summarised
-        if entry.seq == turn_from and not entry.summary and isinstance(entry.message, UserMessage)
+        if entry.seq == turn_from
+        and not entry.summary
+        and isinstance(entry.message, UserMessage)
     )
     return Cut(summarised, () if keep_reasoning else prompt, entries[cut:])
 
 
 def _tail_from(
-    entries: tuple[Entry, ...], places: list[int], tail_tokens: int, estimate: Callable[[Message], int]
+    entries: tuple[Entry, ...],
+    places: list[int],
+    tail_tokens: int,
+    estimate: Callable[[Message], int],
 ) -> int | None:
-    """Return the earliest legal place after which all entries fit into the tail, or None if there is none."""
+    """Return the earliest legal place after which all entries fit into the tail, or
+    None if there is none.
+    """
     best: int | None = None
     index = len(entries)
     tokens = 0
@@ -103,17 +126,20 @@ def _tail_from(
 
 
 def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
-    """Return every index before which the history may be cut, in order; it may equal the number of entries.
+    """Return every index before which the history may be cut, in order; it may equal
+    the number of entries.
 
     Providers return these errors for a history that is cut at other places:
 
-    - Between an answer that calls tools and all of its results, Anthropic: "unexpected `tool_use_id` found in
-      `tool_result` blocks", or "`tool_use` ids were found without `tool_result` blocks immediately after"; OpenAI
-      Responses: "No tool call found for function call output"; Chat Completions: a `tool` message must follow one with
-      `tool_calls`.
-    - Between consecutive answers, such as a paused one and its continuation, if an earlier one contains the thinking
-      for a later one's call, Anthropic: "Expected `thinking` or `redacted_thinking`, but found `tool_use`"; OpenAI
-      Responses: a `function_call` "was provided without its required 'reasoning' item".
+    - Between an answer that calls tools and all of its results, Anthropic: "unexpected
+      `tool_use_id` found in `tool_result` blocks", or "`tool_use` ids were found
+      without `tool_result` blocks immediately after"; OpenAI Responses: "No tool call
+      found for function call output"; Chat Completions: a `tool` message must follow
+      one with `tool_calls`.
+    - Between consecutive answers, such as a paused one and its continuation, if an
+      earlier one contains the thinking for a later one's call, Anthropic: "Expected
+      `thinking` or `redacted_thinking`, but found `tool_use`"; OpenAI Responses: a
+      `function_call` "was provided without its required 'reasoning' item".
 
     :param turn_from: seq of the prompt of the running turn; None if no turn is running.
     """
@@ -122,7 +148,11 @@ def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
     for index in range(unanswered_from(entries, turn_from) + 1):
         message = entries[index].message if index < len(entries) else None
         # A transcript of another agent may begin with a result whose call is missing.
-        if not pending and not isinstance(message, ToolResult) and not _splits_thinking(entries, index):
+        if (
+            not pending
+            and not isinstance(message, ToolResult)
+            and not _splits_thinking(entries, index)
+        ):
             places.append(index)
         if isinstance(message, AssistantMessage):
             pending = {call.id for call in message.tool_calls}
@@ -132,10 +162,12 @@ def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
 
 
 def _keeps_reasoning(entries: tuple[Entry, ...], place: int) -> bool:
-    """Return whether the kept messages retain their reasoning after a provider's own compaction with this cut.
+    """Return whether the kept messages retain their reasoning after a provider's own
+    compaction with this cut.
 
-    The first kept message must have a different role than the last summarised one: it is an answer to that message, or
-    the prompt after an answer. Source: platform.claude.com, "Compaction and thinking blocks".
+    The first kept message must have a different role than the last summarised one: it
+    is an answer to that message, or the prompt after an answer. Source:
+    platform.claude.com, "Compaction and thinking blocks".
     """
     if place in (0, len(entries)):
         return True
@@ -145,20 +177,25 @@ def _keeps_reasoning(entries: tuple[Entry, ...], place: int) -> bool:
 
 
 def _splits_thinking(entries: tuple[Entry, ...], index: int) -> bool:
-    """Return whether a call after this place needs the thinking of an answer directly before it."""
+    """Return whether a call after this place needs the thinking of an answer directly
+    before it.
+    """
     after = (entries[later] for later in range(index, len(entries)))
     before = (entries[earlier] for earlier in range(index - 1, -1, -1))
     calls = _answers_contain(after, lambda part: isinstance(part, ToolCall))
     # Thinking without a provider's own form is never sent.
-    return calls and _answers_contain(before, lambda part: isinstance(part, Thinking) and part.data)
+    return calls and _answers_contain(
+        before, lambda part: isinstance(part, Thinking) and part.data
+    )
 
 
 def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
-    """Return the index of the first entry that must be kept in a running turn, or the number of entries if no turn is
-    running.
+    """Return the index of the first entry that must be kept in a running turn, or the
+    number of entries if no turn is running.
 
-    This is the newest answer, whose results or continuation the model has not answered yet, or the prompt. Providers
-    accept a cut after it, but the model would continue without the results that it waits for.
+    This is the newest answer, whose results or continuation the model has not answered
+    yet, or the prompt. Providers accept a cut after it, but the model would continue
+    without the results that it waits for.
     """
     if turn_from is None:
         return len(entries)
@@ -171,7 +208,9 @@ def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
     return 0
 
 
-def _answers_contain(entries: Iterable[Entry], wanted: Callable[[AssistantPart], object]) -> bool:
+def _answers_contain(
+    entries: Iterable[Entry], wanted: Callable[[AssistantPart], object]
+) -> bool:
     """Return whether the leading answers of these entries contain such a part."""
     for entry in entries:
         if not isinstance(entry.message, AssistantMessage):

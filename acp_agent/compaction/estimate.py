@@ -1,7 +1,8 @@
-"""Token counts of a context: the provider's last count, plus an estimate of the messages since.
+"""Token counts of a context: the provider's last count, plus an estimate of the
+messages since.
 
-The estimate is four characters per token, which is off by up to a third in both directions. The provider's counts
-calibrate it.
+The estimate is four characters per token, which is off by up to a third in both
+directions. The provider's counts calibrate it.
 """
 
 from __future__ import annotations
@@ -38,19 +39,29 @@ CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
 """Tokens that the large providers charge for a full-size image."""
 AUDIO_CHARACTERS_PER_TOKEN = 640
-"""Base64 characters of MP3 per token, for the provider that counts the most tokens. WAV takes fewer tokens."""
+"""Base64 characters of MP3 per token, for the provider that counts the most tokens. WAV
+takes fewer tokens.
+"""
 LARGEST_IMAGE = 7_000_000
-"""Maximum number of base64 characters of an image in a request, regardless of the size of the stored image."""
+"""Maximum number of base64 characters of an image in a request, regardless of the size
+of the stored image.
+"""
 MESSAGE_TOKENS = 4
 """Tokens for the role and separators of one message."""
 UNSURE_SHARE = 0.05
-"""Share of a provider's count. If the newer messages take less, calibrating their estimate is pointless."""
+"""Share of a provider's count. If the newer messages take less, calibrating their
+estimate is pointless.
+"""
 LEAST_GROWTH = 1_000
-"""Minimum estimated tokens between two counts of a provider to calibrate the estimate with them."""
+"""Minimum estimated tokens between two counts of a provider to calibrate the estimate
+with them.
+"""
 MAX_CALIBRATION = 4.0
 """Maximum calibration. It is above the ratio of any script."""
 DOUBT = 4 / 3
-"""Assumed ratio of the provider's count to our estimate, if a refusal does not state a count."""
+"""Assumed ratio of the provider's count to our estimate, if a refusal does not state a
+count.
+"""
 
 
 def estimate_text(text: str) -> int:
@@ -69,10 +80,11 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 
 def estimate_kept(entries: Sequence[Entry], exempt: Container[int], rate: float) -> int:
-    """Return the tokens of consecutive entries that are kept with their reasoning, in tokens of our estimate.
+    """Return the tokens of consecutive entries that are kept with their reasoning, in
+    tokens of our estimate.
 
-    Providers count more tokens for reasoning than its visible part has. The growth of the provider's counts between two
-    answers shows how many tokens the entries take.
+    Providers count more tokens for reasoning than its visible part has. The growth of
+    the provider's counts between two answers shows how many tokens the entries take.
 
     :param exempt: seqs of the entries that do not count.
     :param rate: ratio of the provider's count to the estimate.
@@ -87,7 +99,9 @@ def estimate_kept(entries: Sequence[Entry], exempt: Container[int], rate: float)
             count = message.counted.prompt_tokens
             growth = 0 if last is None else round((count - last) / rate)
             total += max(between, growth - left_out)
-            between, left_out, last = 0, 0, count
+            between = 0
+            left_out = 0
+            last = count
         if entry.seq in exempt:
             left_out += estimate_message(message)
         else:
@@ -102,14 +116,19 @@ def estimate_prefix(system: str, tools: Sequence[ToolDefinition]) -> int:
 
 def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
     """Return the tokens of the tool definitions."""
-    schemas = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema)) for tool in tools)
+    schemas = sum(
+        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema))
+        for tool in tools
+    )
     return -(-schemas // CHARACTERS_PER_TOKEN)
 
 
 class RunningEstimate:
-    """Estimates of a conversation that grows at its end. Each entry is examined only once, on first use.
+    """Estimates of a conversation that grows at its end. Each entry is examined only
+    once, on first use.
 
-    A conversation that does not continue the last one, such as one after a compaction, is examined again.
+    A conversation that does not continue the last one, such as one after a compaction,
+    is examined again.
     """
 
     def __init__(self) -> None:
@@ -120,7 +139,9 @@ class RunningEstimate:
         # The indices of entries that a provider has counted, and the counts.
         self._counted: list[tuple[int, int]] = []
 
-    def tokens(self, entries: tuple[Entry, ...], start: int = 0, end: int | None = None) -> int:
+    def tokens(
+        self, entries: tuple[Entry, ...], start: int = 0, end: int | None = None
+    ) -> int:
         """Return the tokens of entries of a conversation.
 
         :param entries: all entries of the conversation.
@@ -131,19 +152,23 @@ class RunningEstimate:
         return self._tokens[len(entries) if end is None else end] - self._tokens[start]
 
     def words(self, entries: tuple[Entry, ...]) -> int:
-        """Return the tokens of only text, tool calls and tool results, which every provider reads and counts."""
+        """Return the tokens of only text, tool calls and tool results, which every
+        provider reads and counts.
+        """
         self._follow(entries)
         return self._words[len(entries)]
 
     def growth(self, entries: tuple[Entry, ...], start: int) -> tuple[int, int]:
-        """Return the growth in tokens between the first and the last provider count from this index on, as counted by
-        the provider and as estimated by us."""
+        """Return the growth in tokens between the first and the last provider count
+        from this index on, as counted by the provider and as estimated by us.
+        """
         self._follow(entries)
         first = bisect_left(self._counted, (start, 0))
         last = bisect_left(self._counted, (len(entries), 0)) - 1
         if first >= last:
             return 0, 0
-        (begin, before), (end, after) = self._counted[first], self._counted[last]
+        (begin, before) = self._counted[first]
+        (end, after) = self._counted[last]
         return after - before, self._tokens[end] - self._tokens[begin]
 
     def _follow(self, entries: tuple[Entry, ...]) -> None:
@@ -176,12 +201,20 @@ class RunningEstimate:
             self._counted.append((index, message.counted.prompt_tokens))
 
 
-def used_tokens(context: Context, prefix: int, rate: float = 1.0, estimate: RunningEstimate | None = None) -> int:
+def used_tokens(
+    context: Context,
+    prefix: int,
+    rate: float = 1.0,
+    estimate: RunningEstimate | None = None,
+) -> int:
     """Return the tokens that the context takes now.
 
-    :param prefix: tokens of the system prompt and the tools, which are added if no provider has counted them yet.
-    :param rate: ratio of the provider's count to the estimate, used if `calibration` cannot determine it.
-    :param estimate: the estimate of the same conversation so far, to avoid examining all of it again.
+    :param prefix: tokens of the system prompt and the tools, which are added if no
+        provider has counted them yet.
+    :param rate: ratio of the provider's count to the estimate, used if `calibration`
+        cannot determine it.
+    :param estimate: the estimate of the same conversation so far, to avoid examining
+        all of it again.
     """
     entries = context.entries
     estimate = estimate or RunningEstimate()
@@ -192,17 +225,22 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0, estimate: Runn
         since = round(since * calibration(context, rate, estimate))
     used = context.baseline + since
     if context.usage is None and rate > 1:
-        # After a compaction the baseline is also an estimate, made before the rate was known.
+        # After a compaction the baseline is also an estimate, made before the rate was
+        # known.
         used = max(used, round((prefix + estimate.tokens(entries)) * rate))
     return used
 
 
-def calibration(context: Context, rate: float = 1.0, estimate: RunningEstimate | None = None) -> float:
-    """Return the ratio of the provider's count to the estimate, from the growth of both since the last compaction.
+def calibration(
+    context: Context, rate: float = 1.0, estimate: RunningEstimate | None = None
+) -> float:
+    """Return the ratio of the provider's count to the estimate, from the growth of both
+    since the last compaction.
 
     :param rate: the result if there are too few counts.
     :param estimate: see `used_tokens`.
-    :returns: at least 1, since an underestimated request is refused, but an overestimated one is only compacted early.
+    :returns: at least 1, since an underestimated request is refused, but an
+        overestimated one is only compacted early.
     """
     start = _first_after(context.revision, context.entries)
     counted, estimated = (estimate or RunningEstimate()).growth(context.entries, start)
@@ -214,7 +252,8 @@ def calibration(context: Context, rate: float = 1.0, estimate: RunningEstimate |
 def _first_after(seq: int, entries: tuple[Entry, ...]) -> int:
     """Return the index of the first entry that was added after the event with this seq.
 
-    Entries before it may be out of order: a compaction puts its summary before the messages that it keeps.
+    Entries before it may be out of order: a compaction puts its summary before the
+    messages that it keeps.
     """
     return bisect_left(entries, True, key=lambda entry: entry.seq > seq)
 
@@ -231,7 +270,9 @@ class Sizes:
 
     def plus(self, messages: Sequence[Message]) -> Sizes:
         """Return the sizes with those of further messages."""
-        return Sizes(self.images + count_images(messages), self.bytes + request_bytes(messages))
+        return Sizes(
+            self.images + count_images(messages), self.bytes + request_bytes(messages)
+        )
 
 
 def count_images(messages: Iterable[Message]) -> int:
@@ -239,12 +280,16 @@ def count_images(messages: Iterable[Message]) -> int:
     return sum(is_picture(part) for message in messages for part in message.parts)
 
 
-def request_bytes(messages: Iterable[Message], sent: Mapping[str, int] | None = None) -> int:
+def request_bytes(
+    messages: Iterable[Message], sent: Mapping[str, int] | None = None
+) -> int:
     """Return the approximate bytes of these messages in a request.
 
     :param sent: known base64 lengths of stored images in requests, by SHA-256.
     """
-    return sum(_bytes(part, sent or {}) for message in messages for part in message.parts)
+    return sum(
+        _bytes(part, sent or {}) for message in messages for part in message.parts
+    )
 
 
 def estimate_part(part: UserPart | AssistantPart) -> int:
@@ -256,7 +301,9 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
             return IMAGE_TOKENS
         case Resource():
             sent = len(part.uri) + _sent_length(part)
-            return IMAGE_TOKENS if is_picture(part) else -(-sent // CHARACTERS_PER_TOKEN)
+            return (
+                IMAGE_TOKENS if is_picture(part) else -(-sent // CHARACTERS_PER_TOKEN)
+            )
         case Audio():
             return -(-data_length(part.data) // AUDIO_CHARACTERS_PER_TOKEN)
         case ResourceLink():
@@ -265,16 +312,23 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
             # The provider gets only one of the two.
             return max(estimate_text(part.text), estimate_text(json.dumps(part.data)))
         case Thinking():
-            # The provider's own form is sent back if there is one. Some providers also get the text.
-            return estimate_text(part.text) + (estimate_text(json.dumps(part.data)) if part.data else 0)
+            # The provider's own form is sent back if there is one. Some providers also
+            # get the text.
+            return estimate_text(part.text) + (
+                estimate_text(json.dumps(part.data)) if part.data else 0
+            )
         case ToolCall():
-            return estimate_text(part.name) + estimate_text(part.invalid or json.dumps(part.arguments))
+            return estimate_text(part.name) + estimate_text(
+                part.invalid or json.dumps(part.arguments)
+            )
         case _:
             assert_never(part)
 
 
 def _sent_length(part: Resource) -> int:
-    """Return how many characters of a file's contents are sent. Of a stored binary file, only the name is sent."""
+    """Return how many characters of a file's contents are sent. Of a stored binary
+    file, only the name is sent.
+    """
     if isinstance(part.blob, Stored):
         return part.blob.size if part.blob.text else 0
     return len(part.text or part.blob or "")

@@ -1,8 +1,10 @@
-"""An index of the texts that a summary is checked against: does a name, number, address or quotation occur in them?
+"""An index of the texts that a summary is checked against: does a name, number, address
+or quotation occur in them?
 
-Strings are compared. Case, punctuation, plural, the beginning of a path and a rounding may differ. The parts of a
-dotted name may occur apart if the last one occurs as a name. Those of a host, a mail address, a date, a time of day or
-a test runner's count have to occur together.
+Strings are compared. Case, punctuation, plural, the beginning of a path and a rounding
+may differ. The parts of a dotted name may occur apart if the last one occurs as a name.
+Those of a host, a mail address, a date, a time of day or a test runner's count have to
+occur together.
 """
 
 from __future__ import annotations
@@ -15,30 +17,44 @@ from string import ascii_lowercase
 from acp_agent.compaction.facts import LONGEST, RUNS, key_of
 from acp_agent.frozen import frozen
 
-_FEWEST_DIGITS, _SHORTEST_WORD = 2, 3
-_ROUNDED_ZEROS, _MOST_ROUNDED = 3, 0.05
+_FEWEST_DIGITS = 2
+_SHORTEST_WORD = 3
+_ROUNDED_ZEROS = 3
+_MOST_ROUNDED = 0.05
 
 GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3}){1,20}(?![\w'’])")
-TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+")
+TOKEN = re.compile(
+    r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+"
+)
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
-_MEMBER = re.compile(r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])")
+_MEMBER = re.compile(
+    r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])"
+)
 _OTHER_DOMAINS = (
+    ""
     "ai|app|au|br|ch|cloud|cn|co|corp|de|dev|dk|es|eu|example|fr|invalid|io|jp|kr|lan|local|localhost|nl|se|uk"
 )
 _LABEL = r"[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?"
-# Domains that seldom end a dotted name in code; the other ones only after two more labels.
+# Domains that seldom end a dotted name in code; the other ones only after two more
+# labels.
 _DOMAIN = rf"(?:{_LABEL}\.){{1,8}}(?:com|org|net|edu|gov|internal)|(?:{_LABEL}\.){{2,8}}(?:{_OTHER_DOMAINS})"
 WHOLES = {
     "host": re.compile(rf"(?<![\w@./:-])(?:{_DOMAIN})(?![\w@-]|\.\w)"),
-    "address": re.compile(rf"(?<![\w@./+-])[\w.+-]{{1,64}}@(?:{_LABEL}\.){{1,8}}[a-z]{{2,12}}(?![\w@-]|\.\w)"),
+    "address": re.compile(
+        rf"(?<![\w@./+-])[\w.+-]{{1,64}}@(?:{_LABEL}\.){{1,8}}[a-z]{{2,12}}(?![\w@-]|\.\w)"
+    ),
     "date": re.compile(r"(?<![\w./-])\d{4}-[01]\d-[0-3]\d(?![\d-])"),
     "time": re.compile(r"(?<![\w.:])[0-2]?\d:[0-5]\d:[0-5]\d(?![\w:])"),
-    "count": re.compile(r"(?<![\w.,])\d{1,9} (?:passed|failed|skipped|deselected|xfailed|xpassed)(?!\w)"),
+    "count": re.compile(
+        r"(?<![\w.,])\d{1,9} (?:passed|failed|skipped|deselected|xfailed|xpassed)(?!\w)"
+    ),
 }
 """Kinds of pieces that have to occur as they are, and how they look."""
 _HYPHENATED = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+")
 _COUNT = re.compile(r"\d{1,9} (?:passed|failed|skipped|deselected|xfailed|xpassed)")
-_STAMP = re.compile(r"\d[\d:./-]{5,40}")  # what may hold a date or a time; a cheap pattern, since texts are long
+_STAMP = re.compile(
+    r"\d[\d:./-]{5,40}"
+)  # what may hold a date or a time; a cheap pattern, since texts are long
 _DAY = re.compile(r"(?<!\d)(\d{4})[-/.]?([01]\d)[-/.]?([0-3]\d)(?!\d)")
 _CLOCK = re.compile(r"(?<!\d)[0-2]?\d:[0-5]\d:[0-5]\d(?!\d)")
 _MONTHS = "january february march april may june july august september october november december"
@@ -50,31 +66,50 @@ class Evidence:
 
     words: str  # all texts in lower case, with one space between the words and at both ends
     tokens: frozenset[str]  # the set of these words
-    members: frozenset[str]  # words that occur as names: joined to other code, assigned, as keys or alone in quotes
-    runs: frozenset[str]  # keys of the runs; a path among them is not the end of a longer one
-    extensions: frozenset[str]  # of paths with a folder; they distinguish `cart.py` from the method `Cart.fit`
-    numbers: tuple[tuple[float, ...], tuple[float, ...]]  # numbers with decimals; integers
+    members: frozenset[
+        str
+    ]  # words that occur as names: joined to other code, assigned, as keys or alone in quotes
+    runs: frozenset[
+        str
+    ]  # keys of the runs; a path among them is not the end of a longer one
+    extensions: frozenset[
+        str
+    ]  # of paths with a folder; they distinguish `cart.py` from the method `Cart.fit`
+    numbers: tuple[
+        tuple[float, ...], tuple[float, ...]
+    ]  # numbers with decimals; integers
     days: frozenset[str]  # dates as eight digits
     clocks: frozenset[str]  # times of day with seconds
-    counts: Mapping[str, frozenset[str]]  # the numbers in front of each word of a test runner, such as `passed`
+    counts: Mapping[
+        str, frozenset[str]
+    ]  # the numbers in front of each word of a test runner, such as `passed`
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Evidence:
         """Index the texts."""
         folded = [text.casefold() for text in texts]
         # JSON inside a text
-        folded += [each.replace("\\n", " ").replace("\\r", " ").replace("\\t", " ") for each in folded if "\\" in each]
+        folded += [
+            each.replace("\\n", " ").replace("\\r", " ").replace("\\t", " ")
+            for each in folded
+            if "\\" in each
+        ]
 
         def all_of(pattern: re.Pattern[str]) -> list[str]:
-            # One text at a time: `re` holds the interpreter while it searches, so that no signal is heard.
+            # One text at a time: `re` holds the interpreter while it searches, so that
+            # no signal is heard.
             return [found for text in folded for found in pattern.findall(text)]
 
         words = all_of(TOKEN)
         members = frozenset(TOKEN.findall(" ".join({*all_of(_MEMBER)})))
         found = {number[0] for text in folded for number in _NUMBER.finditer(text)}
         found |= {*map(_digits, all_of(GROUPED))}
-        decimals = tuple(sorted(float(number) for number in found if not number.isdecimal()))
-        integers = tuple(sorted(float(number) for number in found if number.isdecimal()))
+        decimals = tuple(
+            sorted(float(number) for number in found if not number.isdecimal())
+        )
+        integers = tuple(
+            sorted(float(number) for number in found if number.isdecimal())
+        )
         runs = frozenset(key_of(run) for run in {*all_of(RUNS)})
         extensions = frozenset(run.rpartition(".")[2] for run in runs if "/" in run)
         counts: dict[str, set[str]] = {}
@@ -89,7 +124,9 @@ class Evidence:
             extensions=extensions,
             numbers=(decimals, integers),
             days=frozenset("".join(parts) for parts in _DAY.findall(stamps)),
-            clocks=frozenset(clock.removeprefix("0") for clock in _CLOCK.findall(stamps)),
+            clocks=frozenset(
+                clock.removeprefix("0") for clock in _CLOCK.findall(stamps)
+            ),
             counts={noun: frozenset(numbers) for noun, numbers in counts.items()},
         )
 
@@ -98,7 +135,10 @@ class Evidence:
         folded = piece.casefold()
         match kind:
             case "quotation":
-                return all(self._has_words(part) for part in folded.replace("...", "…").split("…"))
+                return all(
+                    self._has_words(part)
+                    for part in folded.replace("...", "…").split("…")
+                )
             case "option":
                 return folded in self.runs
             case "hash":
@@ -121,40 +161,66 @@ class Evidence:
             case _:
                 by_parts = self._has_path if kind == "path" else self._has_parts
                 return self._has_member(piece) and (
-                    self._has_words(folded) or self._has_number(folded) or by_parts(folded)
+                    self._has_words(folded)
+                    or self._has_number(folded)
+                    or by_parts(folded)
                 )
 
     def _has_member(self, name: str) -> bool:
-        """Return whether the last part of a dotted name looks like a name or occurs as one."""
+        """Return whether the last part of a dotted name looks like a name or occurs as
+        one.
+        """
         _, dot, member = name.rpartition(".")
         plain = member.rstrip("_")
-        is_word = member.startswith("_") or (len(plain) >= _SHORTEST_WORD and plain.isalpha() and plain.islower())
-        return not (dot and is_word) or not self.members.isdisjoint({member.casefold(), plain})
+        is_word = member.startswith("_") or (
+            len(plain) >= _SHORTEST_WORD and plain.isalpha() and plain.islower()
+        )
+        return not (dot and is_word) or not self.members.isdisjoint(
+            {member.casefold(), plain}
+        )
 
     def _has_words(self, text: str) -> bool:
         words = TOKEN.findall(text)
-        return self.tokens.issuperset(words) and (not words[1:] or f" {' '.join(words)} " in self.words)
+        return self.tokens.issuperset(words) and (
+            not words[1:] or f" {' '.join(words)} " in self.words
+        )
 
     def _has_path(self, path: str) -> bool:
-        """Return whether the texts contain a directory and, on its own, the rest of the path."""
+        """Return whether the texts contain a directory and, on its own, the rest of the
+        path.
+        """
         if "/" not in path:
             extension = path.rpartition(".")[2]
-            return extension in self.tokens and extension not in self.extensions and self._has_parts(path)
+            return (
+                extension in self.tokens
+                and extension not in self.extensions
+                and self._has_parts(path)
+            )
         parts = path.strip("/~.").split("/")
         if len(parts) > 2 and "." not in path and path[0] not in "/~":
             return self._has_parts(path)  # a list, such as `commit/checkout/branch`
-        splits = (("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts)))
-        return any(rest in self.runs and self._has_words(folder) for folder, rest in splits)
+        splits = (
+            ("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts))
+        )
+        return any(
+            rest in self.runs and self._has_words(folder) for folder, rest in splits
+        )
 
     def _has_date(self, date: str) -> bool:
-        """Return whether the texts contain a date, as digits or with the name of its month."""
+        """Return whether the texts contain a date, as digits or with the name of its
+        month.
+        """
         _, month, day = date.split("-")
         if _digits(date) in self.days:
             return True
         name = [*_MONTHS.split(), *"-------"][int(month) - 1]
-        days, names = {day, day.removeprefix("0")}, {name, name[:3]}
+        days = {day, day.removeprefix("0")}
+        names = {name, name[:3]}
         return any(
-            f" {a} {b} " in self.words for one in days for other in names for a, b in ((one, other), (other, one))
+            f" {a} {b} " in self.words
+            for one in days
+            for other in names
+            for a, b in ((one, other), (other, one))
         )
 
     def _has_parts(self, text: str) -> bool:
@@ -178,9 +244,12 @@ class Evidence:
         zeros = len(text) - len(text.rstrip("0"))
         if text.isdecimal() and zeros >= _ROUNDED_ZEROS:
             unit = min(10.0 ** min(zeros, LONGEST), float(text) * _MOST_ROUNDED)
-        start, end = float(text) - unit / 2, float(text) + unit
+        start = float(text) - unit / 2
+        end = float(text) + unit
         kinds = self.numbers if text.isdecimal() else self.numbers[:1]
-        return any(bisect_left(numbers, start) < bisect_left(numbers, end) for numbers in kinds)
+        return any(
+            bisect_left(numbers, start) < bisect_left(numbers, end) for numbers in kinds
+        )
 
 
 def _digits(text: str) -> str:

@@ -1,8 +1,10 @@
-"""Splits a conversation into passages with their speakers, splits passages into lines, and finds facts in texts.
+"""Splits a conversation into passages with their speakers, splits passages into lines,
+and finds facts in texts.
 
-Facts are paths, names, error names, options, URLs, numbers, versions and hashes. Excerpts are selected by these facts,
-and summaries are checked against them. A text is split into runs, pieces without white space or quotes; each distinct
-run is classified only once. This takes linear time.
+Facts are paths, names, error names, options, URLs, numbers, versions and hashes.
+Excerpts are selected by these facts, and summaries are checked against them. A text is
+split into runs, pieces without white space or quotes; each distinct run is classified
+only once. This takes linear time.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.frozen import frozen
 
-Kind: TypeAlias = Literal["path", "name", "error", "option", "url", "number", "version", "hash"]
+Kind: TypeAlias = Literal[
+    "path", "name", "error", "option", "url", "number", "version", "hash"
+]
 
 LONGEST = 260
 """Maximum length of a fact in characters. A longer run is data, such as base64."""
@@ -34,40 +38,54 @@ LONGEST = 260
 RUNS = re.compile(
     r"(?:https?|ftp|file|ssh|wss?)://[^\s<>\"'`|\\^{}]+"
     r"|[A-Za-z0-9_\u00c0-\u052f./@~+-]+"
-    # A separate run, since scripts without spaces would otherwise hide an ASCII name between their characters.
+    # A separate run, since scripts without spaces would otherwise hide an ASCII name
+    # between their characters.
     r"|[^\W\x00-\u052f]+"
 )
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+(?:[-+.]?[A-Za-z]+[\d.]*)?")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _FILE = re.compile(r"[\w+-]+(?:\.[\w+-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
 _ERRORS = ("Error", "Exception", "Warning", "Failure")
-_INNER = re.compile(r"\w_\w|_\w+_|^_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
+_INNER = re.compile(
+    r"\w_\w|_\w+_|^_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]"
+)
 _PIECES = re.compile(r"[A-Za-z0-9_\u00c0-\u052f]+")
 _FEWEST_DIGITS = 3
 _SHORTEST_NAME = 3
 _LONGEST_ABBREVIATION = 3  # "e.g", "i.e", "z.B"
 LONGEST_UNIT = 240
-"""Maximum length of a line in characters. A longer line is split at the end of a sentence, or at white space."""
+"""Maximum length of a line in characters. A longer line is split at the end of a
+sentence, or at white space.
+"""
 
 _FACTS_A_LINE = 0.15
-"""Facts for each line below which a conversation names little. Sessions of coding agents have 0.5 to 2."""
-_SAMPLED, _SAMPLED_CHARACTERS = 60, 400
-"""Most entries that are looked at for this, and first characters of each passage in them."""
+"""Facts for each line below which a conversation names little. Sessions of coding
+agents have 0.5 to 2.
+"""
+_SAMPLED = 60
+_SAMPLED_CHARACTERS = 400
+"""Most entries that are looked at for this, and first characters of each passage in
+them.
+"""
 
 _SENTENCE_END = re.compile(r"[.!?;][\"')\]]*\s+|[。！？]\s*")
 
 
 def key_of(run: str) -> str:
-    """Return the form in which facts are compared: without `./`, a diff's `a/` and `b/`, and closing punctuation."""
+    """Return the form in which facts are compared: without `./`, a diff's `a/` and
+    `b/`, and closing punctuation.
+    """
     key = run.rstrip(".,;:!?)-+@~/")
     return key[2:] if key.startswith(("./", "a/", "b/")) else key
 
 
 @lru_cache(maxsize=50_000)
 def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
-    """Return the facts in one match of `RUNS`, as key, start and end in the run, and kind.
+    """Return the facts in one match of `RUNS`, as key, start and end in the run, and
+    kind.
 
-    The names inside a path or a dotted name are also facts. All mentions of a fact have the same key.
+    The names inside a path or a dotted name are also facts. All mentions of a fact have
+    the same key.
     """
     if len(run) > LONGEST:
         return ()
@@ -99,15 +117,25 @@ def _kind(key: str) -> Kind | None:
     if "." in key:
         if len(key) <= _LONGEST_ABBREVIATION:
             return None
-        return "path" if _FILE.fullmatch(key) else "name" if key.strip(".") == key else None
-    return "option" if len(key) > 3 and key.startswith("--") and key[2].isalpha() else None
+        return (
+            "path"
+            if _FILE.fullmatch(key)
+            else "name"
+            if key.strip(".") == key
+            else None
+        )
+    return (
+        "option" if len(key) > 3 and key.startswith("--") and key[2].isalpha() else None
+    )
 
 
 def _is_path(key: str) -> bool:
     """Return whether a run with a slash is a path, and not two words such as `and/or`."""
     parts = [part for part in key.split("/") if part]
     has_name = any(_PIECES.search(part) and not part.isdecimal() for part in parts)
-    return has_name and (key[0] in "/~." or len(parts) > 2 or "." in parts[-1] or "_" in key)
+    return has_name and (
+        key[0] in "/~." or len(parts) > 2 or "." in parts[-1] or "_" in key
+    )
 
 
 def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
@@ -129,21 +157,34 @@ def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
 
 @frozen
 class Speaker:
-    """The origin of a passage. Texts from tools, files and recipes are never labelled as the user's."""
+    """The origin of a passage. Texts from tools, files and recipes are never labelled
+    as the user's.
+    """
 
     label: str
     is_participant: bool = False  # the user or the model
 
 
-USER, _MODEL = Speaker("user", True), Speaker("you", True)
-_RESULT, _ATTACHED, _RECIPE, _NOTE = map(Speaker, ("result", "attached file", "recipe", "note of the program"))
+USER = Speaker("user", True)
+_MODEL = Speaker("you", True)
+_RESULT, _ATTACHED, _RECIPE, _NOTE = map(
+    Speaker, ("result", "attached file", "recipe", "note of the program")
+)
 
 
 def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
-    """Yield the texts of an entry with their speakers. Reasoning is omitted, since no provider keeps it."""
+    """Yield the texts of an entry with their speakers. Reasoning is omitted, since no
+    provider keeps it.
+    """
     message = entry.message
     if isinstance(message, UserMessage):
-        speaker = _RECIPE if isinstance(message, RecipePrompt) else _NOTE if entry.note else USER
+        speaker = (
+            _RECIPE
+            if isinstance(message, RecipePrompt)
+            else _NOTE
+            if entry.note
+            else USER
+        )
         typed = message.typed if isinstance(message, RecipePrompt) else ()
         for part in (*typed, *message.parts):
             origin = USER if part in typed else speaker
@@ -176,9 +217,11 @@ def units(text: str) -> Iterator[str]:
 
 
 def names_little(entries: Sequence[Entry]) -> bool:
-    """Return whether few lines of a conversation name anything, as in one that is not about code.
+    """Return whether few lines of a conversation name anything, as in one that is not
+    about code.
 
-    A sample is enough for this: some entries at equal distances, and the beginning of each passage in them.
+    A sample is enough for this: some entries at equal distances, and the beginning of
+    each passage in them.
     """
     lines = facts = 0
     for entry in entries[:: -(-len(entries) // _SAMPLED) or 1]:
@@ -190,7 +233,9 @@ def names_little(entries: Sequence[Entry]) -> bool:
 
 
 def _end_of_piece(line: str, start: int) -> int:
-    """Return the end of the piece that begins at `start`: after its last sentence, or after its last white space."""
+    """Return the end of the piece that begins at `start`: after its last sentence, or
+    after its last white space.
+    """
     limit = start + LONGEST_UNIT
     if limit >= len(line):
         return len(line)

@@ -1,8 +1,8 @@
-"""The framing of a compacted history: the summary request, the check for required sections, and the text around the
-summary in later requests.
+"""The framing of a compacted history: the summary request, the check for required
+sections, and the text around the summary in later requests.
 
-A summary is framed as history, since models otherwise treat it as a new message from the user. The user never sees this
-framing.
+A summary is framed as history, since models otherwise treat it as a new message from
+the user. The user never sees this framing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _SINCE = (
 )
 _RECALLED = " `recall` reads entry [#n] in full."
 _FRAMES = re.compile(
-    r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over|since)\b)", re.IGNORECASE
+    r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over|since)\b)",
+    re.IGNORECASE,
 )
 _EMPHASIS = str.maketrans("", "", "*_`")
 _QUOTE_LENGTH = 120
@@ -64,31 +65,44 @@ def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
     if not summary:
         return ()
     history = _HISTORY.format(entries=_ENTRIES, recall=_RECALL if recall else "")
-    return (Text(f"<conversation_summary>\n{history}\n\n{_escaped(summary)}\n</conversation_summary>"),)
+    return (
+        Text(
+            f"<conversation_summary>\n{history}\n\n{_escaped(summary)}\n</conversation_summary>"
+        ),
+    )
 
 
-def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: bool) -> tuple[UserPart, ...]:
+def reworded(
+    parts: Sequence[UserPart], summary: str, words: str, *, recall: bool
+) -> tuple[UserPart, ...]:
     """Return the parts of a compacted history with the text of its summary replaced.
 
-    In a provider's own compaction, only the text for other providers changes, which ends with the summary.
+    In a provider's own compaction, only the text for other providers changes, which
+    ends with the summary.
     """
-    [old], [new] = frame_summary(summary, recall=recall), frame_summary(words, recall=recall)
+    [old] = frame_summary(summary, recall=recall)
+    [new] = frame_summary(words, recall=recall)
     changed: list[UserPart] = []
     for part in parts:
         if isinstance(part, Text):
             changed.append(new if part == old else part)
         elif isinstance(part, CompactedBlock) and part.text.endswith(old.text):
-            changed.append(replace(part, text=part.text.removesuffix(old.text) + new.text))
+            changed.append(
+                replace(part, text=part.text.removesuffix(old.text) + new.text)
+            )
         else:
             changed.append(part)
     return tuple(changed)
 
 
-def frame_excerpts(inventory: str, excerpts: str, *, recall: bool, alone: bool = False) -> tuple[Text, ...]:
+def frame_excerpts(
+    inventory: str, excerpts: str, *, recall: bool, alone: bool = False
+) -> tuple[Text, ...]:
     """Frame the inventory and the excerpts.
 
     :param recall: whether the model has the `recall` tool.
-    :param alone: whether there is no framed summary, which would say what `recall` finds and when to use it.
+    :param alone: whether there is no framed summary, which would say what `recall`
+        finds and when to use it.
     """
     if not inventory and not excerpts:
         return ()
@@ -96,27 +110,42 @@ def frame_excerpts(inventory: str, excerpts: str, *, recall: bool, alone: bool =
     if recall:
         introduction += f" {_ENTRIES}{_RECALL}." if alone else _RECALLED
     content = _escaped("\n\n".join(filter(None, (inventory, excerpts))))
-    return (Text(f"<recorded_excerpts>\n{introduction}\n\n{content}\n</recorded_excerpts>"),)
+    return (
+        Text(f"<recorded_excerpts>\n{introduction}\n\n{content}\n</recorded_excerpts>"),
+    )
 
 
 def frame_since(happened: str) -> tuple[Text, ...]:
     """Frame what has happened since a summary was written; see `since`."""
-    return (Text(f"<recorded_since>\n{_SINCE}\n\n{_escaped(happened)}\n</recorded_since>"),) if happened else ()
+    return (
+        (
+            Text(
+                f"<recorded_since>\n{_SINCE}\n\n{_escaped(happened)}\n</recorded_since>"
+            ),
+        )
+        if happened
+        else ()
+    )
 
 
 def layer_of(part: object) -> Literal["pinned", "summary", "excerpts"]:
-    """Return the layer of a part of a compacted history. A provider's own compaction counts as the summary."""
+    """Return the layer of a part of a compacted history. A provider's own compaction
+    counts as the summary.
+    """
     text = part.text if isinstance(part, Text) else ""
     if text.startswith(("<recorded_excerpts>\n", "<recorded_facts>\n")):
         return "excerpts"
     return "pinned" if text.startswith("<carried_over>\n") else "summary"
 
 
-def summary_request(prompt: str, first_kept: Message | None, summarised: Sequence[Entry] = ()) -> Text:
+def summary_request(
+    prompt: str, first_kept: Message | None, summarised: Sequence[Entry] = ()
+) -> Text:
     """Return the last message of the summary request.
 
     :param prompt: the rendered recipe.
-    :param first_kept: the first message after the cut; None if all messages are summarised.
+    :param first_kept: the first message after the cut; None if all messages are
+        summarised.
     :param summarised: the entries before the cut, whose numbers the summary may cite.
     """
     text = prompt
@@ -131,10 +160,17 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
 
 
 def _entry_table(entries: Sequence[Entry]) -> str:
-    """Return a numbered list of the first words of user messages and answers. If there are many answers, they are
-    sampled evenly."""
-    prompts = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
-    answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]
+    """Return a numbered list of the first words of user messages and answers. If there
+    are many answers, they are sampled evenly.
+    """
+    prompts = [
+        entry
+        for entry in entries
+        if isinstance(entry.message, UserMessage) and not entry.summary
+    ]
+    answers = [
+        entry for entry in entries if isinstance(entry.message, AssistantMessage)
+    ]
     prompts = prompts[-_TABLE_ENTRIES // 2 :]
     step = max(1, -(-len(answers) // (_TABLE_ENTRIES - len(prompts))))
     chosen = sorted([*prompts, *answers[::step]], key=lambda entry: entry.seq)
@@ -153,23 +189,33 @@ def _beginning(entry: Entry) -> str:
 def _quote(message: Message) -> str:
     first = _first_words(message.parts, _QUOTE_LENGTH)
     role = "the user's message" if isinstance(message, UserMessage) else "your answer"
-    return f'({role} that begins) "{first}"' if first else f"({role} that begins with a tool call)"
+    return (
+        f'({role} that begins) "{first}"'
+        if first
+        else f"({role} that begins with a tool call)"
+    )
 
 
 def _first_words(parts: Sequence[object], length: int) -> str:
-    text = next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
+    text = next(
+        (part.text for part in parts if isinstance(part, Text) and part.text.strip()),
+        "",
+    )
     return " ".join(text[: length * 4].split())[:length]
 
 
 def _escaped(text: str) -> str:
-    """Return the text with the tags of frames disabled, since a file's text in a summary could close the frame."""
+    """Return the text with the tags of frames disabled, since a file's text in a
+    summary could close the frame.
+    """
     return _FRAMES.sub(r"\1\2-", text)
 
 
 def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
     """Return the required sections that are missing or empty ("None." is content).
 
-    Headings of any level count; case, white space, emphasis, numbering and a final colon are ignored.
+    Headings of any level count; case, white space, emphasis, numbering and a final
+    colon are ignored.
     """
     filled = _filled_sections(summary)
     return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)

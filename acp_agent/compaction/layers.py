@@ -1,6 +1,7 @@
 """The layers of a compacted conversation, and how many tokens each may take.
 
-Tokens are allotted in this order. Each layer takes what it needs from the tokens that the earlier layers left:
+Tokens are allotted in this order. Each layer takes what it needs from the tokens that
+the earlier layers left:
 
 | layer | takes at most |
 | --- | --- |
@@ -10,8 +11,9 @@ Tokens are allotted in this order. Each layer takes what it needs from the token
 | files and commands | `INVENTORY_SHARE` |
 | excerpts | everything that is left |
 
-The system prompt, the prompt of a running turn and the steps that the model has not answered yet are exempt: the size
-does not include them, and shrinks if the window is too small for both. All token counts are estimates.
+The system prompt, the prompt of a running turn and the steps that the model has not
+answered yet are exempt: the size does not include them, and shrinks if the window is
+too small for both. All token counts are estimates.
 """
 
 from __future__ import annotations
@@ -34,21 +36,36 @@ from acp_agent.compaction.excerpts.words import words_of
 from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, Entry, Message, Text, Thinking, UserPart
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Entry,
+    Message,
+    Text,
+    Thinking,
+    UserPart,
+)
 from acp_agent.conversation.swaps import Quote
 from acp_agent.errors import CompactionError, NoRoomError
 from acp_agent.frozen import frozen
 
 TAIL_SHARE = 0.2
 PROSE_TAIL_SHARE = 0.05
-WORDS_SHARE, PROSE_WORDS_SHARE = 0.2, 0.05
-"""Shares of the size for the newest messages and for the user's text. The smaller shares are for conversations without
-code: in those the user writes half of the text, and the newest of it is no more valuable than the rest."""
+WORDS_SHARE = 0.2
+PROSE_WORDS_SHARE = 0.05
+"""Shares of the size for the newest messages and for the user's text. The smaller
+shares are for conversations without code: in those the user writes half of the text,
+and the newest of it is no more valuable than the rest.
+"""
 INVENTORY_SHARE = 0.1
 REPLACED_SHARE = 0.75
-"""Maximum share of the replaced tokens that the layers may take, so that a short conversation also gets shorter."""
+"""Maximum share of the replaced tokens that the layers may take, so that a short
+conversation also gets shorter.
+"""
 LEAST_QUOTED = 250
-"""Tokens that the user's text may take even if the size is small, but at most a quarter of the replaced tokens."""
+"""Tokens that the user's text may take even if the size is small, but at most a quarter
+of the replaced tokens.
+"""
 HEADINGS = 90
 """Tokens of the headings and introductions around the quotations."""
 LEAST_SIZE = 250
@@ -56,15 +73,18 @@ LEAST_SIZE = 250
 LEAST_SUMMARY = 20
 """Tokens of the shortest useful summary."""
 MASKED_SHARE = 0.5
-"""Share of the room that exempt messages leave. Masking alone is enough if it brings the other messages below this."""
+"""Share of the room that exempt messages leave. Masking alone is enough if it brings
+the other messages below this.
+"""
 
 
 @frozen
 class Layers:
     """The content that replaces the messages before the cut.
 
-    :ivar parts: quotations, the summary (framed as history, or in a provider's own form) and excerpts, in the order in
-        which the model reads them, without empty layers.
+    :ivar parts: quotations, the summary (framed as history, or in a provider's own
+        form) and excerpts, in the order in which the model reads them, without empty
+        layers.
     """
 
     parts: tuple[UserPart, ...]
@@ -76,19 +96,27 @@ class Layers:
 
 
 def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
-    """Return how many tokens the new context may take without exempt messages: the policy's size, or less to fit.
+    """Return how many tokens the new context may take without exempt messages: the
+    policy's size, or less to fit.
 
     :raises NoRoomError: if nothing would fit; the message lists what takes the tokens.
     """
-    budget, exempt = state.budget, _exempt_tokens(state)
+    budget = state.budget
+    exempt = _exempt_tokens(state)
     wanted = int(policy.size_tokens(state) / state.rate)
-    free = int((budget.target if policy.must_fit else budget.limit) / state.rate) - exempt
+    free = (
+        int((budget.target if policy.must_fit else budget.limit) / state.rate) - exempt
+    )
     least = LEAST_SIZE + sum(estimate_text(pin.text) for pin in state.memory.pins)
     if free >= least:
         return min(max(wanted, least), free)
     if policy.must_fit and state.prefix + least <= budget.most / state.rate:
         return least  # the running prompt and its steps are shortened
-    raise no_room(state, round((exempt + least) * state.rate), budget.most if policy.must_fit else budget.limit)
+    raise no_room(
+        state,
+        round((exempt + least) * state.rate),
+        budget.most if policy.must_fit else budget.limit,
+    )
 
 
 def planned_cut(
@@ -99,9 +127,11 @@ def planned_cut(
     leave_tail: bool = True,
     keep_reasoning: bool = False,
 ) -> Cut | None:
-    """Return the cut for a new context of this size, or None if nothing may be replaced.
+    """Return the cut for a new context of this size, or None if nothing may be
+    replaced.
 
-    :param tail: tokens of the newest messages to keep; None for `TAIL_SHARE` of the size.
+    :param tail: tokens of the newest messages to keep; None for `TAIL_SHARE` of the
+        size.
     :param leave_tail: see `plan_cut`.
     :param keep_reasoning: see `plan_cut`.
     """
@@ -111,7 +141,8 @@ def planned_cut(
         return 0 if id(message) in exempt else estimate_message(message)
 
     if tail is None:
-        # Excerpts can replace messages of a conversation without code, but not the reasoning in them.
+        # Excerpts can replace messages of a conversation without code, but not the
+        # reasoning in them.
         is_short = names_little(state.originals) and not _has_reasoning(state.entries)
         tail = int(size * (PROSE_TAIL_SHARE if is_short else TAIL_SHARE))
     return plan_cut(
@@ -125,8 +156,14 @@ def planned_cut(
 
 
 def _has_reasoning(entries: Sequence[Entry]) -> bool:
-    answers = (entry.message for entry in entries if isinstance(entry.message, AssistantMessage))
-    return any(isinstance(part, Thinking) for answer in answers for part in answer.parts)
+    answers = (
+        entry.message
+        for entry in entries
+        if isinstance(entry.message, AssistantMessage)
+    )
+    return any(
+        isinstance(part, Thinking) for answer in answers for part in answer.parts
+    )
 
 
 def fill(
@@ -145,49 +182,91 @@ def fill(
     :param body: parts that the model reads instead of the framed summary.
     :param index: an index of the state's original entries; None to build one.
     """
-    recall, replaced, exempt = state.recall, replaced_tokens(cut), unanswered(state)
-    exempt_seqs, boundary = {entry.seq for entry in exempt}, cut.summarised[-1].seq
+    recall = state.recall
+    replaced = replaced_tokens(cut)
+    exempt = unanswered(state)
+    exempt_seqs = {entry.seq for entry in exempt}
+    boundary = cut.summarised[-1].seq
     kept = [entry for entry in cut.retained if entry.seq not in exempt_seqs]
     kept_seqs = exempt_seqs | {entry.seq for entry in kept}
     before = (entry for entry in state.originals if entry.seq <= boundary)
-    removed = [entry for entry in before if entry.seq not in kept_seqs and not entry.note]
+    removed = [
+        entry for entry in before if entry.seq not in kept_seqs and not entry.note
+    ]
     summary_parts = body or frame_summary(summary, recall=recall)
     alone = not any(isinstance(part, Text) for part in summary_parts)
-    available = min(size - _tokens_kept(state, cut, body, exempt_seqs), int(replaced * REPLACED_SHARE))
+    available = min(
+        size - _tokens_kept(state, cut, body, exempt_seqs),
+        int(replaced * REPLACED_SHARE),
+    )
     available -= MESSAGE_TOKENS + _tokens(summary_parts)
     index = index or ExcerptIndex.of(state.originals)
     prose = names_little(state.originals)
     wanted = int(size * (PROSE_WORDS_SHARE if prose else WORDS_SHARE))
-    quotations, quoted, outdated = _quote(state, removed, wanted, available, min(LEAST_QUOTED, replaced // 4))
-    available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall, alone=alone)))
+    quotations, quoted, outdated = _quote(
+        state, removed, wanted, available, min(LEAST_QUOTED, replaced // 4)
+    )
+    available -= _tokens(
+        (*quoted, *frame_excerpts("", "-", recall=recall, alone=alone))
+    )
     if available <= 0:
         return Layers((*quoted, *summary_parts))
     inventory = read_inventory(state.originals, state.workspace)
-    inventory_text = render_inventory(inventory, int(min(size * INVENTORY_SHARE, available)), kept=kept_seqs)
+    inventory_text = render_inventory(
+        inventory, int(min(size * INVENTORY_SHARE, available)), kept=kept_seqs
+    )
     available -= estimate_text(f"{inventory_text}\n\n") if inventory_text else 0
     excerpts = excerpts_of(
         index,
         max(0, available),
         seqs={entry.seq for entry in removed} - outdated,
-        verbatim=[*quotations, *(text for entry in (*kept, *exempt) for _, text in passages(entry))],
-        condensed=[inventory_text, *(part.text for part in summary_parts if isinstance(part, Text))],
-        excluded={command for command, seq, _ in inventory.commands if f"[#{seq}] {command}" in inventory_text},
+        verbatim=[
+            *quotations,
+            *(text for entry in (*kept, *exempt) for _, text in passages(entry)),
+        ],
+        condensed=[
+            inventory_text,
+            *(part.text for part in summary_parts if isinstance(part, Text)),
+        ],
+        excluded={
+            command
+            for command, seq, _ in inventory.commands
+            if f"[#{seq}] {command}" in inventory_text
+        },
         prose=prose,
     )
-    return Layers((*quoted, *summary_parts, *frame_excerpts(inventory_text, excerpts, recall=recall, alone=alone)))
+    return Layers(
+        (
+            *quoted,
+            *summary_parts,
+            *frame_excerpts(inventory_text, excerpts, recall=recall, alone=alone),
+        )
+    )
 
 
-def _tokens_kept(state: ConversationState, cut: Cut, body: tuple[UserPart, ...], exempt: Container[int]) -> int:
+def _tokens_kept(
+    state: ConversationState,
+    cut: Cut,
+    body: tuple[UserPart, ...],
+    exempt: Container[int],
+) -> int:
     """Return the tokens of the kept messages, except for exempt ones."""
     if any(isinstance(part, CompactedBlock) and part.at is not None for part in body):
         return estimate_kept(cut.retained, exempt, state.rate)
-    return estimate_messages(entry.message for entry in cut.retained if entry.seq not in exempt)
+    return estimate_messages(
+        entry.message for entry in cut.retained if entry.seq not in exempt
+    )
 
 
 def _quote(
-    state: ConversationState, removed: Sequence[Entry], wanted: int, available: int, least: int
+    state: ConversationState,
+    removed: Sequence[Entry],
+    wanted: int,
+    available: int,
+    least: int,
 ) -> tuple[list[str], tuple[Text, ...], frozenset[int]]:
-    """Return the texts to quote, the framed quotations, and the seqs of messages that must not be quoted.
+    """Return the texts to quote, the framed quotations, and the seqs of messages that
+    must not be quoted.
 
     :param wanted: tokens that the user's text may take if enough are available.
     :param least: tokens that the user's text may take even if fewer are available.
@@ -204,18 +283,27 @@ def _quote(
 
 def replaced_tokens(cut: Cut) -> int:
     """Return the tokens of the messages that are replaced."""
-    return estimate_messages(cut.messages) - estimate_messages(pin.message for pin in cut.pinned)
+    return estimate_messages(cut.messages) - estimate_messages(
+        pin.message for pin in cut.pinned
+    )
 
 
 def unanswered(state: ConversationState) -> tuple[Entry, ...]:
-    """Return the prompt of the running turn and the entries that the model has not answered yet."""
+    """Return the prompt of the running turn and the entries that the model has not
+    answered yet.
+    """
     newest = state.entries[unanswered_from(state.entries, state.turn_from) :]
-    prompt = (entry for entry in state.entries if entry.seq == state.turn_from and not entry.summary)
+    prompt = (
+        entry
+        for entry in state.entries
+        if entry.seq == state.turn_from and not entry.summary
+    )
     return tuple({entry.seq: entry for entry in (*prompt, *newest)}.values())
 
 
 def check_worth(state: ConversationState, cut: Cut) -> None:
-    """Check that the shortest summary would be smaller than the messages that it replaces, before asking a model.
+    """Check that the shortest summary would be smaller than the messages that it
+    replaces, before asking a model.
 
     :raises CompactionError: if it would not be smaller.
     """
@@ -230,7 +318,8 @@ def check_worth(state: ConversationState, cut: Cut) -> None:
 
 def masked_target(state: ConversationState) -> int:
     """Return the total tokens of messages at or below which masking alone is enough."""
-    exempt, usable = _exempt_tokens(state), int(state.budget.usable / state.rate)
+    exempt = _exempt_tokens(state)
+    usable = int(state.budget.usable / state.rate)
     return exempt + int(max(0, usable - exempt) * MASKED_SHARE) - state.prefix
 
 
@@ -242,9 +331,16 @@ def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
     """
     allowed = f"of the model's context window ({state.budget.window:,}) a request may take {bound:,}"
     if state.guessed:
-        allowed = f"the {state.budget.used:,} or so that it takes now left too little room"
-    shares = [f"the system prompt and the tools take about {round(state.prefix * state.rate):,}"]
-    sizes = {pin.number: round(estimate_text(pin.text) * state.rate) for pin in state.memory.pins}
+        allowed = (
+            f"the {state.budget.used:,} or so that it takes now left too little room"
+        )
+    shares = [
+        f"the system prompt and the tools take about {round(state.prefix * state.rate):,}"
+    ]
+    sizes = {
+        pin.number: round(estimate_text(pin.text) * state.rate)
+        for pin in state.memory.pins
+    }
     advice = "A model with a larger window has room for it."
     if sizes:
         largest = max(sizes, key=sizes.__getitem__)
@@ -262,8 +358,12 @@ def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
 
 
 def _exempt_tokens(state: ConversationState) -> int:
-    """Return the tokens exempt from the size: system prompt, tools, running prompt and unanswered steps."""
-    return state.prefix + estimate_messages(entry.message for entry in unanswered(state))
+    """Return the tokens exempt from the size: system prompt, tools, running prompt and
+    unanswered steps.
+    """
+    return state.prefix + estimate_messages(
+        entry.message for entry in unanswered(state)
+    )
 
 
 def _tokens(parts: Iterable[UserPart]) -> int:

@@ -4,9 +4,10 @@
     the summary costs                           used * read + EXPECTED_SUMMARY * output, while the context is cached
     the next request with the summary costs     after * write
 
-Here `used` and `after` are the tokens before and after the compaction. A summary is prepared if it costs less than it
-saves in the next request alone. Later requests are also cheaper, since they read fewer tokens from the cache. Once a
-summary is written, its cost no longer matters.
+Here `used` and `after` are the tokens before and after the compaction. A summary is
+prepared if it costs less than it saves in the next request alone. Later requests are
+also cheaper, since they read fewer tokens from the cache. Once a summary is written,
+its cost no longer matters.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ _MILLION = 1_000_000
 def prompt_cost(tokens: int, prices: Prices, *, cached: bool) -> float:
     """Return the price of a prompt in US dollars.
 
-    :param cached: whether the provider reads the prompt from its cache; otherwise it processes the prompt and writes it
-        to the cache.
+    :param cached: whether the provider reads the prompt from its cache; otherwise it
+        processes the prompt and writes it to the cache.
     """
-    return tokens * (prices.cached_input if cached else max(prices.input, prices.cache_write)) / _MILLION
+    return (
+        tokens
+        * (prices.cached_input if cached else max(prices.input, prices.cache_write))
+        / _MILLION
+    )
 
 
 def summary_cost(tokens: int, prices: Prices, *, cached: bool) -> float:
@@ -34,16 +39,23 @@ def summary_cost(tokens: int, prices: Prices, *, cached: bool) -> float:
     :param prices: prices of the model that writes the summary.
     :param cached: see `prompt_cost`.
     """
-    return prompt_cost(tokens, prices, cached=cached) + EXPECTED_SUMMARY * prices.output / _MILLION
+    return (
+        prompt_cost(tokens, prices, cached=cached)
+        + EXPECTED_SUMMARY * prices.output / _MILLION
+    )
 
 
 def saving_of(before: int, after: int, prices: Prices) -> Saving:
-    """Return what a compaction saves in the next request if nothing of the context is cached.
+    """Return what a compaction saves in the next request if nothing of the context is
+    cached.
 
     :param before: tokens of the context before the compaction.
     :param after: tokens of the context after it.
     """
-    return Saving(prompt_cost(before, prices, cached=False), prompt_cost(after, prices, cached=False))
+    return Saving(
+        prompt_cost(before, prices, cached=False),
+        prompt_cost(after, prices, cached=False),
+    )
 
 
 def pays(saving: Saving, cost: float = 0.0) -> bool:

@@ -1,7 +1,8 @@
 """`CompactionService`: a callable that compacts a conversation.
 
-It tries a ladder of strategies until one returns a usable result. It does not change anything itself: the caller owns
-the history, swaps in the result, and provides the function that calls the model.
+It tries a ladder of strategies until one returns a usable result. It does not change
+anything itself: the caller owns the history, swaps in the result, and provides the
+function that calls the model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from acp_agent.compaction.assembly import accepted
 from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.layers import size_of
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.compaction.strategies import installed_strategies
 from acp_agent.compaction.strategies.summary import is_worth_asking
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
@@ -51,7 +56,9 @@ class CompactionService:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Return the names of the strategies that a recipe or the configuration may choose."""
+        """Return the names of the strategies that a recipe or the configuration may
+        choose.
+        """
         return tuple(self.strategies)
 
     async def __call__(
@@ -68,30 +75,46 @@ class CompactionService:
     ) -> CompactedState | None:
         """Compact a conversation.
 
-        :param call: asks the model that writes summaries: `Provider.stream` or a similar function.
+        :param call: asks the model that writes summaries: `Provider.stream` or a
+            similar function.
         :param show: called with the summary's text as it streams.
-        :param calls: counter to use instead of a new one, so that the caller can read the usage after a failure.
+        :param calls: counter to use instead of a new one, so that the caller can read
+            the usage after a failure.
         :param native: the provider's own compaction, if it has one.
         :param writer: the model that `call` asks, if it is not the conversation's own.
         :param index: an index of the state's original entries, if the caller has one.
         :returns: None if there is nothing to compact.
-        :raises CompactionError: if no step of the ladder returned a usable result, with the reason.
-        :raises ModelError: if the model could not be asked, and no further step may be tried.
+        :raises CompactionError: if no step of the ladder returned a usable result, with
+            the reason.
+        :raises ModelError: if the model could not be asked, and no further step may be
+            tried.
         """
         calls = calls or ModelCalls(call, show)
         failures: list[AgentError] = []
         size = await to_thread.run_sync(size_of, state, policy, abandon_on_cancel=True)
         task = Task(state, policy, size, calls, native, writer, index)
         for name in self.ladder(policy):
-            if failures and isinstance(failures[-1], ModelUnavailableError | ModelAuthError) and name in ASKS_A_MODEL:
+            if (
+                failures
+                and isinstance(failures[-1], ModelUnavailableError | ModelAuthError)
+                and name in ASKS_A_MODEL
+            ):
                 continue  # it would ask the same model
             try:
                 draft = await self._draft(name, task)
                 if draft is None:
                     continue
-                # In a thread: it reads the whole conversation, and must not block a running turn.
+                # In a thread: it reads the whole conversation, and must not block a
+                # running turn.
                 result = await to_thread.run_sync(
-                    accepted, state, policy, draft, name, size, index, abandon_on_cancel=True
+                    accepted,
+                    state,
+                    policy,
+                    draft,
+                    name,
+                    size,
+                    index,
+                    abandon_on_cancel=True,
                 )
             except (CompactionError, ModelError) as error:
                 _log.info("compaction by %s failed: %s", name, error)
@@ -101,33 +124,51 @@ class CompactionService:
                 return _with_receipt(result, task, failures)
         if not failures:
             return None
-        # The last step's error says why nothing worked. The earlier errors only say why that step was reached.
+        # The last step's error says why nothing worked. The earlier errors only say why
+        # that step was reached.
         failure = failures[-1]
         if isinstance(failure, ModelError):
-            raise type(failure)(f"No summary was written, and the history is unchanged. {failure}") from failure
+            raise type(failure)(
+                f"No summary was written, and the history is unchanged. {failure}"
+            ) from failure
         raise failure
 
     async def has_work(
-        self, state: ConversationState, policy: CompactionPolicy, call: ModelCall, index: ExcerptIndex | None = None
+        self,
+        state: ConversationState,
+        policy: CompactionPolicy,
+        call: ModelCall,
+        index: ExcerptIndex | None = None,
     ) -> bool:
-        """Return whether a step of the ladder has something to compact, without calling a model.
+        """Return whether a step of the ladder has something to compact, without calling
+        a model.
 
         :param call: see `__call__`.
         :param index: see `__call__`.
         """
         try:
-            size = await to_thread.run_sync(size_of, state, policy, abandon_on_cancel=True)
+            size = await to_thread.run_sync(
+                size_of, state, policy, abandon_on_cancel=True
+            )
         except CompactionError:
             return False
         task = Task(state, policy, size, ModelCalls(call), index=index)
         for name in self.ladder(policy):
             with suppress(CompactionError):
                 if name in ASKS_A_MODEL:
-                    has_work = await to_thread.run_sync(is_worth_asking, task, name, abandon_on_cancel=True)
+                    has_work = await to_thread.run_sync(
+                        is_worth_asking, task, name, abandon_on_cancel=True
+                    )
                 elif name in MODELLESS:
                     draft = await self._draft(name, task)
-                    made = partial(accepted, state, policy, draft, name, size, index) if draft else None
-                    has_work = bool(made and await to_thread.run_sync(made, abandon_on_cancel=True))
+                    made = (
+                        partial(accepted, state, policy, draft, name, size, index)
+                        if draft
+                        else None
+                    )
+                    has_work = bool(
+                        made and await to_thread.run_sync(made, abandon_on_cancel=True)
+                    )
                 else:
                     has_work = True  # only the package's strategy knows
                 if has_work:
@@ -142,7 +183,8 @@ class CompactionService:
         if policy.by_hand:
             return (policy.strategy,)
         also = ("summary",) if policy.strategy == "native" else ()
-        # Shortening a message in place invalidates the reasoning of all later answers, and frees little room.
+        # Shortening a message in place invalidates the reasoning of all later answers,
+        # and frees little room.
         first = () if policy.native_first else ("mask",)
         return tuple(dict.fromkeys((*first, policy.strategy, *also, LAST_STEP)))
 
@@ -151,26 +193,35 @@ class CompactionService:
         if strategy is None:
             known = ", ".join(sorted(self.strategies))
             raise CompactionError(
-                f"There is no compaction strategy {name!r}; there are: {known}.", "Nothing was changed."
+                f"There is no compaction strategy {name!r}; there are: {known}.",
+                "Nothing was changed.",
             )
         try:
             return await strategy.draft(task)
         except AgentError:
             raise
         except Exception as error:
-            # A package's strategy may fail in any way, and the remaining steps must still be tried.
+            # A package's strategy may fail in any way, and the remaining steps must
+            # still be tried.
             raise CompactionError(
-                log_failure(_log, f"The compaction strategy {name!r} failed inside", error),
+                log_failure(
+                    _log, f"The compaction strategy {name!r} failed inside", error
+                ),
                 "The history is unchanged.",
             ) from error
 
 
-def _with_receipt(result: CompactedState, task: Task, failures: list[AgentError]) -> CompactedState:
+def _with_receipt(
+    result: CompactedState, task: Task, failures: list[AgentError]
+) -> CompactedState:
     calls = task.calls
     notes = [reason_of(error) for error in failures]
     if task.writer is not None and result.strategy == "summary":
         notes.append(f"written by {task.writer.model}")
     receipt = replace(
-        result.receipt, requests=calls.requests, cached=calls.cached, notes=(*notes, *result.receipt.notes)
+        result.receipt,
+        requests=calls.requests,
+        cached=calls.cached,
+        notes=(*notes, *result.receipt.notes),
     )
     return replace(result, receipt=receipt, usage=calls.usage)

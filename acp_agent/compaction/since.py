@@ -1,8 +1,10 @@
-"""Lists what has happened since a summary was written, for the model to read next to the summary.
+"""Lists what has happened since a summary was written, for the model to read next to
+the summary.
 
-A summary prepared in the background is used later. By then, the next step that it names may be done, and the model
-would repeat it. So this module derives from the log which requests were answered, which steps of the plan are done,
-which files were changed, which commands ran, and which values were replaced. The messages themselves stay in the
+A summary prepared in the background is used later. By then, the next step that it names
+may be done, and the model would repeat it. So this module derives from the log which
+requests were answered, which steps of the plan are done, which files were changed,
+which commands ran, and which values were replaced. The messages themselves stay in the
 conversation.
 """
 
@@ -31,7 +33,9 @@ from acp_agent.frozen import frozen
 MOST_TOKENS = 1_000
 """Maximum size of the whole text."""
 LINES = (8, 4, 2, 1)
-"""Numbers of lines per heading to try until the text fits. The newest lines are listed, the others only counted."""
+"""Numbers of lines per heading to try until the text fits. The newest lines are listed,
+the others only counted.
+"""
 MOST_CHARACTERS = 120
 """Maximum length of a line."""
 _SEARCHED = 20_000
@@ -39,18 +43,23 @@ _SEARCHED = 20_000
 _MOST_PAIRS = 1_000
 _RUN = re.compile(r"[\w./@%+~-]++")
 _PUNCTUATION = "./@%+~-"
-_PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{1,40})[`'\"]?[ \t]*(?::=|=|:)[ \t]*[`'\"]?(-?[\w.@%+~-][\w./@%+~-]*)")
+_PAIR = re.compile(
+    r"(?<![\w.-])([A-Za-z_][\w.-]{1,40})[`'\"]?[ \t]*(?::=|=|:)[ \t]*[`'\"]?(-?[\w.@%+~-][\w./@%+~-]*)"
+)
 _WORDS = ("true", "false", "on", "off", "yes", "no")
 """Words that count as values."""
 _OLD_TEXTS = ("old_string", "old_str", "old_text", "oldText", "oldString")
 _NEW_TEXTS = ("new_string", "new_str", "new_text", "newText", "newString")
-"""Names that edit tools give to the text before and after an edit, those of MCP servers included."""
+"""Names that edit tools give to the text before and after an edit, those of MCP servers
+included.
+"""
 _UNDONE = "The user took back"
 """The first words of the note about edits that the user undid."""
 
 
 def since(before: ConversationState, now: ConversationState, summary: str) -> str:
-    """Return what has happened since a summary was written, or an empty string if the summary is still correct.
+    """Return what has happened since a summary was written, or an empty string if the
+    summary is still correct.
 
     :param before: the conversation that was summarised.
     :param now: the same conversation now.
@@ -62,21 +71,28 @@ def since(before: ConversationState, now: ConversationState, summary: str) -> st
     changed = [
         (seq, f"{change} {path}")
         for path, (seq, change) in inventory.files.items()
-        if change != "read" and not any(at > seq and path.endswith(name) for at, name in undone)
+        if change != "read"
+        and not any(at > seq and path.endswith(name) for at, name in undone)
     ]
     sections = {
         "Requests that were answered": _numbered(_answered(before, now, last)),
         "Steps of the plan that are done": _done(before.plan, now.plan),
         "Files that were changed": _numbered(changed),
         "Files whose changes the user took back": _numbered(undone),
-        "Commands that ran": _numbered((seq, _command(line, outcome)) for line, seq, outcome in inventory.commands),
+        "Commands that ran": _numbered(
+            (seq, _command(line, outcome)) for line, seq, outcome in inventory.commands
+        ),
         "Calls that failed": _numbered(inventory.failures),
         "Values that were replaced": _replaced(entries, summary),
         "Repository": _moved(before, now),
     }
     text = ""
     for most in LINES:
-        text = "\n".join(_section(heading, lines, most) for heading, lines in sections.items() if lines)
+        text = "\n".join(
+            _section(heading, lines, most)
+            for heading, lines in sections.items()
+            if lines
+        )
         if estimate_text(text) <= MOST_TOKENS:
             break
     return text
@@ -97,8 +113,11 @@ def _command(line: str, outcome: str) -> str:
     return f"{line} → {outcome}" if outcome else line
 
 
-def _answered(before: ConversationState, now: ConversationState, last: int) -> list[tuple[int, str]]:
-    """Return the prompts that have been answered since the summary, each with its number and first words.
+def _answered(
+    before: ConversationState, now: ConversationState, last: int
+) -> list[tuple[int, str]]:
+    """Return the prompts that have been answered since the summary, each with its
+    number and first words.
 
     :param last: sequence number of the last summarised entry.
     """
@@ -111,8 +130,16 @@ def _answered(before: ConversationState, now: ConversationState, last: int) -> l
             continue
         if isinstance(message, UserMessage):
             waiting.append(entry)
-        elif isinstance(message, AssistantMessage) and message.stop_reason == "end_turn" and not message.tool_calls:
-            answered += [(prompt.seq, f"“{_words_of(prompt)}”") for prompt in waiting if prompt.seq != now.turn_from]
+        elif (
+            isinstance(message, AssistantMessage)
+            and message.stop_reason == "end_turn"
+            and not message.tool_calls
+        ):
+            answered += [
+                (prompt.seq, f"“{_words_of(prompt)}”")
+                for prompt in waiting
+                if prompt.seq != now.turn_from
+            ]
             waiting = [prompt for prompt in waiting if prompt.seq == now.turn_from]
     return answered
 
@@ -128,11 +155,16 @@ def _done(before: Sequence[PlanEntry], now: Sequence[PlanEntry]) -> list[str]:
     known = {entry.content: entry.status for entry in before}
     ended = [entry for entry in now if entry.status in ("completed", "cancelled")]
     new = [entry for entry in ended if known.get(entry.content) != entry.status]
-    return [f"{entry.content} (dropped)" if entry.status == "cancelled" else entry.content for entry in new]
+    return [
+        f"{entry.content} (dropped)" if entry.status == "cancelled" else entry.content
+        for entry in new
+    ]
 
 
 def _undone(entries: Iterable[Entry]) -> Iterator[tuple[int, str]]:
-    """Yield the files whose edits the user has undone, each with the number of the note that reports it."""
+    """Yield the files whose edits the user has undone, each with the number of the note
+    that reports it.
+    """
     for entry in entries:
         if _is_undo(entry):
             for line in _text(entry).splitlines():
@@ -145,7 +177,9 @@ def _is_undo(entry: Entry) -> bool:
 
 
 def _text(entry: Entry) -> str:
-    return "\n".join(part.text for part in entry.message.parts if isinstance(part, Text))
+    return "\n".join(
+        part.text for part in entry.message.parts if isinstance(part, Text)
+    )
 
 
 # --- values ---
@@ -167,9 +201,12 @@ class _Value:
 
 def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
     """Return the values in the summary that edits or the user's prompts have replaced."""
-    stated, words = _pairs(summary), {*_tokens(summary)}
+    stated = _pairs(summary)
+    words = {*_tokens(summary)}
     failed = {
-        entry.message.call_id for entry in entries if isinstance(entry.message, ToolResult) and entry.message.is_error
+        entry.message.call_id
+        for entry in entries
+        if isinstance(entry.message, ToolResult) and entry.message.is_error
     }
     values: dict[str, _Value] = {}
     for entry in entries:
@@ -187,7 +224,9 @@ def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
                     if said[-1] not in stated[name]:
                         values[old] = _Value(entry.seq, name, said[-1])
     return _numbered(
-        (found.seq, f"{found.of}: {old} is {found.now} now") for old, found in values.items() if old != found.now
+        (found.seq, f"{found.of}: {old} is {found.now} now")
+        for old, found in values.items()
+        if old != found.now
     )
 
 
@@ -196,24 +235,34 @@ def _edited_words(entry: Entry, failed: set[str]) -> Iterator[tuple[str, str, st
 
     :param failed: ids of failed calls.
     """
-    calls = entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
+    calls = (
+        entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
+    )
     for call in calls:
         if call.id in failed:
             continue
-        path = str(call.arguments.get("path") or call.arguments.get("file_path") or call.name)
+        path = str(
+            call.arguments.get("path") or call.arguments.get("file_path") or call.name
+        )
         for old_text, new_text in _edits(call.arguments):
-            old_lines, new_lines = old_text[:_SEARCHED].splitlines(), new_text[:_SEARCHED].splitlines()
+            old_lines = old_text[:_SEARCHED].splitlines()
+            new_lines = new_text[:_SEARCHED].splitlines()
             if len(old_lines) != len(new_lines):
                 continue
             for old_line, new_line in zip(old_lines, new_lines, strict=True):
-                old, new = _tokens(old_line), _tokens(new_line)
-                pairs = [pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]]
+                old = _tokens(old_line)
+                new = _tokens(new_line)
+                pairs = [
+                    pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]
+                ]
                 if len(old) == len(new) and len(pairs) == 1:
                     yield (path.rpartition("/")[2], *pairs[0])
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the words, numbers and paths of a text, without the punctuation at their ends."""
+    """Return the words, numbers and paths of a text, without the punctuation at their
+    ends.
+    """
     runs = (run.rstrip(_PUNCTUATION) for run in _RUN.findall(text))
     return [run for run in runs if run]
 
@@ -230,21 +279,31 @@ def _edits(arguments: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _pairs(text: str) -> dict[str, list[str]]:
-    """Return the values that a text assigns to names, as in `timeout = 30` or `PORT: 8080`, by lower-case name."""
+    """Return the values that a text assigns to names, as in `timeout = 30` or `PORT:
+    8080`, by lower-case name.
+    """
     found: dict[str, list[str]] = {}
     for match in islice(_PAIR.finditer(text[:_SEARCHED]), _MOST_PAIRS):
         value = match[2].rstrip(".")
-        if any(character.isdigit() for character in value) or value.lower() in _WORDS or "/" in value or "_" in value:
+        if (
+            any(character.isdigit() for character in value)
+            or value.lower() in _WORDS
+            or "/" in value
+            or "_" in value
+        ):
             found.setdefault(match[1].lower(), []).append(value)
     return found
 
 
 def _moved(before: ConversationState, now: ConversationState) -> list[str]:
     """Return a line with the branch and the commit if either has changed."""
-    old, new = before.workspace, now.workspace
+    old = before.workspace
+    new = now.workspace
     if not new.head or (old.branch, old.head) == (new.branch, new.head):
         return []
-    return [f"branch {new.branch or '(none)'} at {new.head}; it was {old.branch or '(none)'} at {old.head or '(none)'}"]
+    return [
+        f"branch {new.branch or '(none)'} at {new.head}; it was {old.branch or '(none)'} at {old.head or '(none)'}"
+    ]
 
 
 def _one_line(text: str) -> str:

@@ -1,6 +1,7 @@
 """The input and output of a compaction, as plain values.
 
-`ConversationState` is the input and `CompactedState` the output. Neither needs a session, a log or an editor.
+`ConversationState` is the input and `CompactedState` the output. Neither needs a
+session, a log or an editor.
 """
 
 from __future__ import annotations
@@ -10,10 +11,21 @@ from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import Limits, TokenBudget
-from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
+from acp_agent.compaction.estimate import (
+    estimate_messages,
+    estimate_prefix,
+    used_tokens,
+)
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import PlanEntry
-from acp_agent.conversation.messages import AssistantMessage, Entry, Message, Usage, UserMessage, UserPart
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Entry,
+    Message,
+    Usage,
+    UserMessage,
+    UserPart,
+)
 from acp_agent.conversation.swaps import Memory, Pinned, Receipt, Rewritten
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
@@ -23,9 +35,13 @@ Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 SIZE_SHARE = 0.2
 """Default share of the window for the new context."""
 MOST_TOKENS = 64_000
-"""Upper bound of the default in tokens. A fifth of a million tokens would make every later request expensive."""
+"""Upper bound of the default in tokens. A fifth of a million tokens would make every
+later request expensive.
+"""
 BY_HAND_SHARE = 1 / 4
-"""Maximum share of the conversation itself, so that `/compact` also shortens a short conversation."""
+"""Maximum share of the conversation itself, so that `/compact` also shortens a short
+conversation.
+"""
 NO_OUTPUT_LIMIT = 8_192
 RECALL = "recall"
 """Name of the tool that reads entries of the log."""
@@ -33,7 +49,9 @@ RECALL = "recall"
 
 @frozen
 class Workspace:
-    """Where the conversation takes place: the folder, and the repository's branch and commit."""
+    """Where the conversation takes place: the folder, and the repository's branch and
+    commit.
+    """
 
     cwd: str = ""
     branch: str = ""
@@ -46,11 +64,13 @@ class ConversationState:
 
     :ivar entries: its messages, each with its number.
     :ivar request: the complete request that the next step would send.
-    :ivar budget: the budget of the model that continues the conversation, filled with this conversation.
+    :ivar budget: the budget of the model that continues the conversation, filled with
+        this conversation.
     :ivar turn_from: number of the prompt of a turn that is still running.
-    :ivar guessed: whether the window is a guess of what fits, because the model's window is unknown.
-    :ivar source: the original entries, including those that earlier compactions replaced; empty if there were no
-        compactions.
+    :ivar guessed: whether the window is a guess of what fits, because the model's
+        window is unknown.
+    :ivar source: the original entries, including those that earlier compactions
+        replaced; empty if there were no compactions.
     """
 
     entries: tuple[Entry, ...]
@@ -67,11 +87,15 @@ class ConversationState:
     @property
     def originals(self) -> tuple[Entry, ...]:
         """Return the entries from which excerpts are taken, in order."""
-        return self.source or tuple(entry for entry in self.entries if not entry.summary)
+        return self.source or tuple(
+            entry for entry in self.entries if not entry.summary
+        )
 
     @property
     def by_hand_size(self) -> int:
-        """Return the maximum size after a manual compaction: a share of the original conversation."""
+        """Return the maximum size after a manual compaction: a share of the original
+        conversation.
+        """
         now = estimate_messages(entry.message for entry in self.entries)
         whole = estimate_messages(entry.message for entry in self.originals)
         return int(self.budget.messages * max(1.0, whole / max(1, now)) * BY_HAND_SHARE)
@@ -122,19 +146,28 @@ class ConversationState:
     ) -> ConversationState:
         """Return the state of a conversation that does not belong to a session.
 
-        An unanswered prompt at the end of the conversation is kept, like the prompt of a running turn.
+        An unanswered prompt at the end of the conversation is kept, like the prompt of
+        a running turn.
 
         :param messages: a valid history; it is numbered from 1.
         :param window: size of the model's window in tokens.
         :param model: the provider's own ID of the model.
         :param used: tokens of the whole request, if a provider has counted them.
         """
-        entries = tuple(Entry(number, message) for number, message in enumerate(messages, 1))
+        entries = tuple(
+            Entry(number, message) for number, message in enumerate(messages, 1)
+        )
         request = ModelRequest(
-            model, system, tuple(entry.message for entry in entries), tuple(tools), max_output_tokens
+            model,
+            system,
+            tuple(entry.message for entry in entries),
+            tuple(tools),
+            max_output_tokens,
         )
         prefix = estimate_prefix(system, request.tools)
-        counted = used if used is not None else prefix + estimate_messages(request.messages)
+        counted = (
+            used if used is not None else prefix + estimate_messages(request.messages)
+        )
         return cls(
             entries=entries,
             request=request,
@@ -146,7 +179,9 @@ class ConversationState:
 
     @property
     def recall(self) -> bool:
-        """Return whether the model has the `recall` tool, so that texts may refer to it."""
+        """Return whether the model has the `recall` tool, so that texts may refer to
+        it.
+        """
         return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
@@ -157,7 +192,9 @@ class ConversationState:
     @property
     def calibration(self) -> float:
         """Return the ratio of the provider's token count to our estimate."""
-        return self.budget.used / max(1, self.prefix + estimate_messages(entry.message for entry in self.entries))
+        return self.budget.used / max(
+            1, self.prefix + estimate_messages(entry.message for entry in self.entries)
+        )
 
     @property
     def rate(self) -> float:
@@ -167,26 +204,32 @@ class ConversationState:
 
 @frozen
 class CompactionPolicy:
-    """How to compact, from a recipe and the configuration. Sizes are in tokens; None means the default.
+    """How to compact, from a recipe and the configuration. Sizes are in tokens; None
+    means the default.
 
     :ivar prompt: the rendered text of the recipe.
-    :ivar size: maximum size of the new context, not counting system prompt, tools and the running prompt.
-    :ivar tail: how much of this size the newest, unchanged messages may take; by default a fifth, or less in a
-        conversation without code.
+    :ivar size: maximum size of the new context, not counting system prompt, tools and
+        the running prompt.
+    :ivar tail: how much of this size the newest, unchanged messages may take; by
+        default a fifth, or less in a conversation without code.
     :ivar summary: how much of this size the summary may take.
     :ivar sections: headings that a summary must have.
-    :ivar by_hand: whether the user asked for it, so that a failure is reported and no other strategy is tried.
+    :ivar by_hand: whether the user asked for it, so that a failure is reported and no
+        other strategy is tried.
     :ivar must_fit: whether the conversation cannot be sent unchanged.
-    :ivar steps: the strategies to try, instead of the ladder that follows from the other options.
+    :ivar steps: the strategies to try, instead of the ladder that follows from the
+        other options.
     :ivar written: an existing summary, so that no model is asked for one.
     :ivar limits: the limits of a request besides tokens.
-    :ivar native_first: whether automatic compactions use the provider's own, since only that keeps the reasoning of
-        the kept messages.
+    :ivar native_first: whether automatic compactions use the provider's own, since only
+        that keeps the reasoning of the kept messages.
     :ivar keeps_reasoning: whether the provider's own compaction keeps the reasoning.
-    :ivar keeps_prompts: whether the provider's own compaction keeps all text of the user.
+    :ivar keeps_prompts: whether the provider's own compaction keeps all text of the
+        user.
     :ivar binds_reasoning: whether every other compaction loses the reasoning.
-    :ivar idle: whether the summary is prepared while the user pauses, and used once the provider's cache has expired.
-        There is then no cache to lose, so a small gain is also worthwhile.
+    :ivar idle: whether the summary is prepared while the user pauses, and used once the
+        provider's cache has expired. There is then no cache to lose, so a small gain is
+        also worthwhile.
     """
 
     prompt: str
@@ -212,7 +255,9 @@ class CompactionPolicy:
             raise ValueError(f"size: {self.size}; it is a number of tokens, 1 or more")
 
     def size_tokens(self, state: ConversationState) -> int:
-        """Return the maximum size of the new context in tokens, by the provider's count."""
+        """Return the maximum size of the new context in tokens, by the provider's
+        count.
+        """
         if self.size is not None:
             return self.size
         size = min(MOST_TOKENS, int(state.budget.window * SIZE_SHARE))
@@ -223,10 +268,13 @@ class CompactionPolicy:
 class CompactedState:
     """A conversation after a compaction.
 
-    :ivar entries: its messages. The summary has the number of the last message that it replaced.
+    :ivar entries: its messages. The summary has the number of the last message that it
+        replaced.
     :ivar summary: the summary as people read it.
-    :ivar sent: the summary as the model reads it, with quotations and excerpts; empty if messages were only rewritten.
-    :ivar behind: parts that the model reads after the kept messages, if they may not precede them.
+    :ivar sent: the summary as the model reads it, with quotations and excerpts; empty
+        if messages were only rewritten.
+    :ivar behind: parts that the model reads after the kept messages, if they may not
+        precede them.
     :ivar boundary: number of the last removed message; 0 if none was removed.
     :ivar pinned: messages from before the boundary that were kept.
     :ivar rewritten: messages that were kept in a shorter form.
@@ -252,14 +300,24 @@ class CompactedState:
         """Return the messages in order."""
         return tuple(entry.message for entry in self.entries)
 
-    def next_state(self, state: ConversationState, messages: Iterable[Message] = ()) -> ConversationState:
-        """Return the state of the continued conversation, with the messages since `state` was compacted."""
+    def next_state(
+        self, state: ConversationState, messages: Iterable[Message] = ()
+    ) -> ConversationState:
+        """Return the state of the continued conversation, with the messages since
+        `state` was compacted.
+        """
         first = max((entry.seq for entry in state.entries), default=0) + 1
-        added = tuple(Entry(number, message) for number, message in enumerate(messages, first))
+        added = tuple(
+            Entry(number, message) for number, message in enumerate(messages, first)
+        )
         entries = (*self.entries, *added)
-        request = replace(state.request, messages=tuple(entry.message for entry in entries))
+        request = replace(
+            state.request, messages=tuple(entry.message for entry in entries)
+        )
         source = (*self.source, *added) if self.source else ()
-        used = self.tokens_after + round(estimate_messages(entry.message for entry in added) * state.calibration)
+        used = self.tokens_after + round(
+            estimate_messages(entry.message for entry in added) * state.calibration
+        )
         return replace(
             state,
             entries=entries,
@@ -272,14 +330,18 @@ class CompactedState:
 
 
 def unanswered_prompt(entries: Sequence[Entry]) -> int | None:
-    """Return the number of the user message that the model has not finished answering, or None if there is none.
+    """Return the number of the user message that the model has not finished answering,
+    or None if there is none.
 
-    This is the first user message after the last answer without tool calls. Later ones were added while tools ran.
+    This is the first user message after the last answer without tool calls. Later ones
+    were added while tools ran.
     """
     prompt: int | None = None
     for entry in reversed(entries):
         message = entry.message
-        if entry.summary or (isinstance(message, AssistantMessage) and not message.tool_calls):
+        if entry.summary or (
+            isinstance(message, AssistantMessage) and not message.tool_calls
+        ):
             break
         if isinstance(message, UserMessage):
             prompt = entry.seq

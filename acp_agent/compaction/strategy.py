@@ -1,8 +1,11 @@
-"""`Strategy`: one way to compact a conversation, with its input (`Task`) and output (`Draft`).
+"""`Strategy`: one way to compact a conversation, with its input (`Task`) and output
+(`Draft`).
 
-A strategy makes a proposal. The service adds what no compaction may lose and decides whether the proposal is good
-enough; if it is not, the service tries the next strategy. The built-in ones are in `strategies`. A package adds its own
-under the entry point group `acp_agent.compaction_strategies`, as a class or function that returns a `Strategy`.
+A strategy makes a proposal. The service adds what no compaction may lose and decides
+whether the proposal is good enough; if it is not, the service tries the next strategy.
+The built-in ones are in `strategies`. A package adds its own under the entry point
+group `acp_agent.compaction_strategies`, as a class or function that returns a
+`Strategy`.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ ENTRY_POINTS = "acp_agent.compaction_strategies"
 
 @frozen
 class Writer:
-    """A model that writes summaries instead of the conversation's own. `model` is the provider's own ID."""
+    """A model that writes summaries instead of the conversation's own. `model` is the
+    provider's own ID.
+    """
 
     model: str
     window: int
@@ -56,26 +61,40 @@ class Task:
 
     @property
     def max_output_tokens(self) -> int:
-        """Return the maximum length of that model's answer in tokens, if its window has room."""
+        """Return the maximum length of that model's answer in tokens, if its window has
+        room.
+        """
         if self.writer is not None:
             return self.writer.max_output_tokens
-        return max(self.state.request.max_output_tokens, self.state.budget.output_reserve)
+        return max(
+            self.state.request.max_output_tokens, self.state.budget.output_reserve
+        )
 
-    def cut(self, tail_tokens: int | None = None, *, keep_reasoning: bool = False) -> Cut | None:
-        """Return the cut of the history, by default before the policy's tail, or None if nothing may be removed.
+    def cut(
+        self, tail_tokens: int | None = None, *, keep_reasoning: bool = False
+    ) -> Cut | None:
+        """Return the cut of the history, by default before the policy's tail, or None
+        if nothing may be removed.
 
         :param keep_reasoning: see `plan_cut`.
         """
         tail = self.policy.tail if tail_tokens is None else tail_tokens
         leave_tail = not self.policy.by_hand
-        return planned_cut(self.state, self.size, tail=tail, leave_tail=leave_tail, keep_reasoning=keep_reasoning)
+        return planned_cut(
+            self.state,
+            self.size,
+            tail=tail,
+            leave_tail=leave_tail,
+            keep_reasoning=keep_reasoning,
+        )
 
 
 @frozen
 class Draft:
     """A proposal.
 
-    :ivar cut: which messages are removed and kept; None if all are kept and messages are only rewritten.
+    :ivar cut: which messages are removed and kept; None if all are kept and messages
+        are only rewritten.
     :ivar summary: the summary for people.
     :ivar told: whether the model also reads the summary, framed as history.
     :ivar body: parts that the model reads instead of the summary.
@@ -105,6 +124,7 @@ class Strategy(Protocol):
     async def draft(self, task: Task) -> Draft | None:
         """Return a proposal, or None if this strategy has nothing to do.
 
-        :raises CompactionError: if it failed, with the reason. The next step of the ladder is tried, if there is one.
+        :raises CompactionError: if it failed, with the reason. The next step of the
+            ladder is tried, if there is one.
         """
         ...

@@ -1,8 +1,10 @@
-"""Check a summary: names, paths, numbers, addresses, dates and quotations against the conversation; required headings.
+"""Check a summary: names, paths, numbers, addresses, dates and quotations against the
+conversation; required headings.
 
-The check compares strings, as `evidence` says. Single digits and plain words are exempt, except for words in code
-spans, since an invented command may consist of nothing else. Requests, decisions and negations that are wrong in plain
-words cannot be found this way.
+The check compares strings, as `evidence` says. Single digits and plain words are
+exempt, except for words in code spans, since an invented command may consist of nothing
+else. Requests, decisions and negations that are wrong in plain words cannot be found
+this way.
 """
 
 from __future__ import annotations
@@ -25,14 +27,23 @@ from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
 from acp_agent.compaction.frame import missing_sections
 from acp_agent.compaction.state import ConversationState
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.conversation.messages import Entry, Image, Resource, ResourceLink, ToolCall, texts_in
+from acp_agent.conversation.messages import (
+    Entry,
+    Image,
+    Resource,
+    ResourceLink,
+    ToolCall,
+    texts_in,
+)
 from acp_agent.errors import CompactionError, ModelError
 from acp_agent.frozen import frozen
 
 _MARK = " [unverified]"
 MAX_REPORTED = 20  # flagged pieces that a receipt or an error lists
-_MAX_LISTED, _MAX_LISTED_LENGTH = 60, 300
-_QUOTED_WORDS, _SHORTEST_WORD = 3, 3
+_MAX_LISTED = 60
+_MAX_LISTED_LENGTH = 300
+_QUOTED_WORDS = 3
+_SHORTEST_WORD = 3
 
 _log = logging.getLogger(__name__)
 _SPAN = re.compile(
@@ -42,7 +53,8 @@ _SPAN = re.compile(
     r"|<[a-z][a-z+]*:[^\s<>]*>"
 )
 _REFERENCE = re.compile(r"\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()")
-_OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
+_OPENING = frozenset('(["')
+_CLOSING = ".,;:!?)]}*_|>'…“”«»"
 
 
 @frozen
@@ -62,7 +74,8 @@ async def verify(
     write: Callable[[], Awaitable[str]],
     mend: Callable[[str], Awaitable[str]],
 ) -> Draft:
-    """Return a draft with a checked summary: marked, corrected once or rejected, as the policy says.
+    """Return a draft with a checked summary: marked, corrected once or rejected, as the
+    policy says.
 
     :param write: asks the model for the summary.
     :param mend: asks the model for a corrected summary.
@@ -87,10 +100,14 @@ async def verify(
     if policy.verify == "mend" and (flagged or missing):
         try:
             mended = await mend(_mend_request(flagged, missing))
-            still_flagged, still_missing = await to_thread.run_sync(check, mended, abandon_on_cancel=True)
+            still_flagged, still_missing = await to_thread.run_sync(
+                check, mended, abandon_on_cancel=True
+            )
             # A text with fewer sections than the first one is not a correction of it.
             if mended and len(still_missing) <= len(missing):
-                text, flagged, missing = mended, still_flagged, still_missing
+                text = mended
+                flagged = still_flagged
+                missing = still_missing
         except (CompactionError, ModelError) as error:
             _log.info("a summary was not mended: %s", error)
     reported = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_REPORTED]
@@ -103,31 +120,59 @@ async def verify(
 
 def _mend_request(flagged: Sequence[_Piece], missing: Sequence[str]) -> str:
     """Return the message that asks the model for a corrected and complete summary."""
-    blocks = ["Your summary was checked against the conversation and has to be corrected."]
+    blocks = [
+        "Your summary was checked against the conversation and has to be corrected."
+    ]
     if flagged:
-        found = dict.fromkeys(f"- {each.kind}: {' '.join(each.text.split())[:_MAX_LISTED_LENGTH]}" for each in flagged)
-        blocks.append("These were not found. Replace each by what stands there, copied exactly, or leave it out:")
+        found = dict.fromkeys(
+            f"- {each.kind}: {' '.join(each.text.split())[:_MAX_LISTED_LENGTH]}"
+            for each in flagged
+        )
+        blocks.append(
+            "These were not found. Replace each by what stands there, copied exactly, or leave it out:"
+        )
         blocks.append("\n".join(list(found)[:_MAX_LISTED]))
     if missing:
-        blocks.append('These sections are missing or empty. Write each; "None." if there is nothing to say:')
+        blocks.append(
+            'These sections are missing or empty. Write each; "None." if there is nothing to say:'
+        )
         blocks.append("\n".join(f"- {name}" for name in missing))
-    blocks.append("Answer with the whole corrected summary alone, in the same form, with everything else as it was.")
-    return "\n\n".join([*blocks, "Call no tools and mention neither this check nor the correction."])
+    blocks.append(
+        "Answer with the whole corrected summary alone, in the same form, with everything else as it was."
+    )
+    return "\n\n".join(
+        [*blocks, "Call no tools and mention neither this check nor the correction."]
+    )
 
 
 def _rejection(flagged: Sequence[str], missing: Sequence[str]) -> CompactionError:
     names = ", ".join(f"`{piece[:80]}`" for piece in flagged)
-    reasons = [f"it says what the conversation does not contain ({names})"] if flagged else []
+    reasons = (
+        [f"it says what the conversation does not contain ({names})"] if flagged else []
+    )
     reasons += [f"it lacks the sections {', '.join(missing)}"] if missing else []
     hint = "The history is unchanged; try /compact again, or set `verify: mark` in the recipe."
     return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
 
 
 def index_of(state: ConversationState) -> Evidence:
-    """Return an index of the texts that a summary of this conversation is checked against."""
-    earlier = [_verified_part(text) for entry in state.entries if entry.summary for text in _texts(entry)]
-    texts = [state.request.system, *earlier, *(text for entry in state.originals for text in _texts(entry))]
-    texts += [pin.text for pin in state.memory.pins] + [item.content for item in state.plan]
+    """Return an index of the texts that a summary of this conversation is checked
+    against.
+    """
+    earlier = [
+        _verified_part(text)
+        for entry in state.entries
+        if entry.summary
+        for text in _texts(entry)
+    ]
+    texts = [
+        state.request.system,
+        *earlier,
+        *(text for entry in state.originals for text in _texts(entry)),
+    ]
+    texts += [pin.text for pin in state.memory.pins] + [
+        item.content for item in state.plan
+    ]
     texts += [state.workspace.cwd, state.workspace.branch, state.workspace.head]
     return Evidence.of(texts)
 
@@ -136,7 +181,9 @@ def _verified_part(summary: str) -> str:
     """Return an earlier summary with its marked pieces blanked out."""
     for piece in pieces(summary):
         if summary.startswith(_MARK, piece.place):
-            summary = f"{summary[: piece.start]}{' ' * len(piece.text)}{summary[piece.end :]}"
+            summary = (
+                f"{summary[: piece.start]}{' ' * len(piece.text)}{summary[piece.end :]}"
+            )
     return summary
 
 
@@ -151,7 +198,9 @@ def _texts(entry: Entry) -> Iterator[str]:
 
 
 def unverified(text: str, index: Evidence) -> tuple[_Piece, ...]:
-    """Return the pieces of a summary that the texts do not contain, in order and without overlaps."""
+    """Return the pieces of a summary that the texts do not contain, in order and
+    without overlaps.
+    """
     flagged: list[_Piece] = []
     has = cache(index.has)
     for piece in pieces(text):
@@ -163,39 +212,62 @@ def unverified(text: str, index: Evidence) -> tuple[_Piece, ...]:
 
 def mark(text: str, flagged: Iterable[_Piece]) -> str:
     """Return the summary with a mark after each flagged piece that has none yet."""
-    places = (place for place in sorted({piece.place for piece in flagged}) if not text.startswith(_MARK, place))
-    return _MARK.join(text[start:end] for start, end in pairwise([0, *places, len(text)]))
+    places = (
+        place
+        for place in sorted({piece.place for piece in flagged})
+        if not text.startswith(_MARK, place)
+    )
+    return _MARK.join(
+        text[start:end] for start, end in pairwise([0, *places, len(text)])
+    )
 
 
 def pieces(text: str) -> list[_Piece]:
     """Return the pieces of a text, in the order of their starts, longer ones first."""
     spans = list(_SPAN.finditer(text))
-    quotes = [span for span in spans if span["quote"] and len(TOKEN.findall(span[0].casefold())) >= _QUOTED_WORDS]
+    quotes = [
+        span
+        for span in spans
+        if span["quote"] and len(TOKEN.findall(span[0].casefold())) >= _QUOTED_WORDS
+    ]
     found = [("quotation", span.start() + 1, span.end() - 1) for span in quotes]
     bare = _REFERENCE.sub(_blank, text)
     found += [("number", *number.span()) for number in GROUPED.finditer(bare)]
-    found += [(kind, *whole.span()) for kind, pattern in WHOLES.items() for whole in pattern.finditer(bare)]
+    found += [
+        (kind, *whole.span())
+        for kind, pattern in WHOLES.items()
+        for whole in pattern.finditer(bare)
+    ]
     for run in RUNS.finditer(GROUPED.sub(_blank, bare)):
         found += _facts(run, _is_code(run, _around(spans, run.end())))
-    placed = (_Piece(kind, text[start:end], start, end, _place(text, end, spans)) for kind, start, end in found)
+    placed = (
+        _Piece(kind, text[start:end], start, end, _place(text, end, spans))
+        for kind, start, end in found
+    )
     return sorted(placed, key=lambda piece: (piece.start, -piece.end))
 
 
 def _is_code(run: re.Match[str], span: re.Match[str] | None) -> bool:
-    """Return whether a run is called or stands in a code span, in which every word counts as a name."""
-    text, start, end = run.string, run.start(), run.end()
+    """Return whether a run is called or stands in a code span, in which every word
+    counts as a name.
+    """
+    text = run.string
+    start = run.start()
+    end = run.end()
     if text.startswith("()", end):
         return True
     if span is None or span[0][0] != "`":
         return False
     is_placeholder = text[start - 1 : start] + text[end : end + 1] in ("<>", "{}")
-    # In scripts without spaces a word is part of a longer run, and among other words it is prose.
+    # In scripts without spaces a word is part of a longer run, and among other words it
+    # is prose.
     return not is_placeholder and (run[0].isascii() or len(span[0].split()) == 1)
 
 
 def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
     """Yield the outermost facts of a run; a word in code is a name."""
-    at, key = run.start(), key_of(run[0])
+    at = run.start()
+    key = key_of(run[0])
     found = facts_of_run(run[0])
     whole = bool(found) and found[0][0] == key
     if coded and not whole and len(key) >= _SHORTEST_WORD and not key.isdecimal():
@@ -204,12 +276,16 @@ def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
         return
     for _, start, end, kind in found[:1] if whole else found:
         yield kind, at + start, at + end
-    for small in () if found else re.finditer(r"(?<![\w.~])\d\d(?![\w.])", run[0].rstrip(".")):
+    for small in (
+        () if found else re.finditer(r"(?<![\w.~])\d\d(?![\w.])", run[0].rstrip("."))
+    ):
         yield "number", at + small.start(), at + small.end()
 
 
 def _around(spans: Sequence[re.Match[str]], end: int) -> re.Match[str] | None:
-    """Return the span that begins before an offset and ends at or after it; the spans are in order."""
+    """Return the span that begins before an offset and ends at or after it; the spans
+    are in order.
+    """
     at = bisect_left(spans, end, key=lambda span: span.end())
     return spans[at] if at < len(spans) and spans[at].start() < end else None
 
@@ -219,8 +295,11 @@ def _place(text: str, end: int, spans: Sequence[re.Match[str]]) -> int:
     while True:
         if span := _around(spans, end):
             end = span.end()
-        rest = "".join(takewhile(lambda sign: not sign.isspace(), text[end : end + LONGEST]))
-        # A mark within a word, or in front of a bracket or quotation mark, would change the text after it.
+        rest = "".join(
+            takewhile(lambda sign: not sign.isspace(), text[end : end + LONGEST])
+        )
+        # A mark within a word, or in front of a bracket or quotation mark, would change
+        # the text after it.
         rest = rest.rstrip(_CLOSING) if _OPENING.isdisjoint(rest) else rest
         if not rest or len(rest) == LONGEST:
             return end

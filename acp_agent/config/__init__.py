@@ -1,10 +1,12 @@
-"""Settings: their files, layers and validation. Also stored keys, trust, and permission rules.
+"""Settings: their files, layers and validation. Also stored keys, trust, and permission
+rules.
 
-Later layers override earlier ones: built-in defaults, `config.yaml` in the agent's home, the project's
-`.acp-agent/config.yaml`, the environment.
+Later layers override earlier ones: built-in defaults, `config.yaml` in the agent's
+home, the project's `.acp-agent/config.yaml`, the environment.
 
-Importing this package does not load yaml or pydantic. Without a configuration file they are never loaded. `Settings`
-itself is imported on first use, since a handshake may only need the folder.
+Importing this package does not load yaml or pydantic. Without a configuration file they
+are never loaded. `Settings` itself is imported on first use, since a handshake may only
+need the folder.
 """
 
 from __future__ import annotations
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
     from acp_agent.config.project import project_dir
     from acp_agent.config.settings import HookCommand, Settings
 
-__all__ = ["HookCommand", "Settings", "ensure_private_dir", "home_dir", "load_settings", "project_dir"]
+__all__ = [
+    "HookCommand",
+    "Settings",
+    "ensure_private_dir",
+    "home_dir",
+    "load_settings",
+    "project_dir",
+]
 
 __getattr__ = on_demand(__name__, ("settings", "load", "project"), __all__)

@@ -1,9 +1,12 @@
-"""Reads small YAML files that people write: safely, with the line of every key, validated by pydantic.
+"""Reads small YAML files that people write: safely, with the line of every key,
+validated by pydantic.
 
-Errors are `DocumentError`s with line and key; the caller adds the file. A file may come from an untrusted repository,
-and be a device, huge, endless or not UTF-8. PyYAML's own `safe_load` does not report lines, silently prefers the last
-of two equal keys, and shares one object among all aliases of an anchor, so that walking a small file may never end.
-Unquoted words are text unless they are JSON literals: YAML 1.1 would read `no` as false, `12:30` as 750 and `007` as 7.
+Errors are `DocumentError`s with line and key; the caller adds the file. A file may come
+from an untrusted repository, and be a device, huge, endless or not UTF-8. PyYAML's own
+`safe_load` does not report lines, silently prefers the last of two equal keys, and
+shares one object among all aliases of an anchor, so that walking a small file may never
+end. Unquoted words are text unless they are JSON literals: YAML 1.1 would read `no` as
+false, `12:30` as 750 and `007` as 7.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 
-from acp_agent.config.forms import Section
+from acp_agent.config.forms import ConfigSection
 from acp_agent.frozen import frozen
 from acp_agent.regular import NotRegularError, open_regular, open_resolved
 from acp_agent.sandbox.ownership import ForeignError, open_own
@@ -30,24 +33,34 @@ T = TypeVar("T")
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 MAX_TOKENS = 10_000
-"""Maximum number of YAML tokens in a document: `key: value` has four. PyYAML takes 20 µs for each."""
+"""Maximum number of YAML tokens in a document: `key: value` has four. PyYAML takes 20
+µs for each.
+"""
 
 Place: TypeAlias = tuple[str | int, ...]
 _YAML = "tag:yaml.org,2002:"
 _NUMBERS = tuple(f"{_YAML}{kind}" for kind in ("bool", "float", "int"))
-_TAGS = {f"{_YAML}{kind}" for kind in ("map", "merge", "null", "seq", "str", "timestamp", "value")} | {*_NUMBERS}
-_JSON_WORD = re.compile(r"true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_TAGS = {
+    f"{_YAML}{kind}"
+    for kind in ("map", "merge", "null", "seq", "str", "timestamp", "value")
+} | {*_NUMBERS}
+_JSON_WORD = re.compile(
+    r"true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+)
 
 
 class DocumentError(Exception):
-    """A mistake in a document. The caller that catches it adds the file and raises an error for the user.
+    """A mistake in a document. The caller that catches it adds the file and raises an
+    error for the user.
 
     :param message: what is wrong, and what would be right.
     :param line: line in the file, from 1, if known.
     :param key: dotted path of the key, if known.
     """
 
-    def __init__(self, message: str, line: int | None = None, key: str | None = None) -> None:
+    def __init__(
+        self, message: str, line: int | None = None, key: str | None = None
+    ) -> None:
         self.message = message
         self.line = line
         self.key = key
@@ -59,8 +72,8 @@ class Document:
     """A YAML mapping.
 
     :ivar data: the content, with JSON types only.
-    :ivar lines: maps the path of every key and list item to its line in the file, from 1. The empty path maps to the
-        line at which the mapping begins.
+    :ivar lines: maps the path of every key and list item to its line in the file, from
+        1. The empty path maps to the line at which the mapping begins.
     """
 
     data: Mapping[str, object]
@@ -73,7 +86,9 @@ class Document:
             if isinstance(value, Mapping):
                 value = cast("Mapping[object, object]", value).get(key)
             else:
-                value = cast("list[object]", value)[key] if isinstance(key, int) else None
+                value = (
+                    cast("list[object]", value)[key] if isinstance(key, int) else None
+                )
         return value
 
     def line(self, place: Place) -> int | None:
@@ -87,15 +102,19 @@ class Document:
         return DocumentError(message, self.line(place), dotted(place))
 
 
-def read_text(path: Path, *, within: Path | None = None, own: bool = False) -> str | None:
+def read_text(
+    path: Path, *, within: Path | None = None, own: bool = False
+) -> str | None:
     """Read a small UTF-8 file.
 
     :param path: the file.
-    :param within: a folder that must contain the file after symbolic links are resolved; None for no limit.
+    :param within: a folder that must contain the file after symbolic links are
+        resolved; None for no limit.
     :param own: whether the file must belong to the user; needs `within`.
     :return: its text without a byte order mark, or None if the file does not exist.
     :raises ForeignError: if the file belongs to another user.
-    :raises DocumentError: if the file is not regular, too large, binary, not UTF-8, outside `within`, or unreadable.
+    :raises DocumentError: if the file is not regular, too large, binary, not UTF-8,
+        outside `within`, or unreadable.
     """
     try:
         if within is None:
@@ -103,7 +122,9 @@ def read_text(path: Path, *, within: Path | None = None, own: bool = False) -> s
         else:
             real = path.resolve()
             if not real.is_relative_to(within.resolve()):
-                raise DocumentError(f"is a link that leads out of {within}; put a copy of the file here")
+                raise DocumentError(
+                    f"is a link that leads out of {within}; put a copy of the file here"
+                )
             opened = open_own(path, real) if own else open_resolved(real)
         with opened as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -113,8 +134,13 @@ def read_text(path: Path, *, within: Path | None = None, own: bool = False) -> s
         raise DocumentError("is not a regular file") from error
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
-        raise DocumentError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        raise DocumentError(
+            f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from error
     if len(content) > MAX_FILE_BYTES:
         raise DocumentError(f"is larger than {MAX_FILE_BYTES // 1024} KiB")
     if b"\0" in content:
@@ -123,17 +149,22 @@ def read_text(path: Path, *, within: Path | None = None, own: bool = False) -> s
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
+        raise DocumentError(
+            "is not UTF-8 text; save it with that encoding", line
+        ) from error
 
 
 @lru_cache(64)
-def parse_mapping(text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False) -> Document:
-    """Parse YAML whose top level is a mapping or empty. Results are cached, since every session reads the same recipes
-    (10 ms).
+def parse_mapping(
+    text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False
+) -> Document:
+    """Parse YAML whose top level is a mapping or empty. Results are cached, since every
+    session reads the same recipes (10 ms).
 
     :param text: the YAML.
     :param first_line: the line of the file at which `text` begins.
-    :param is_text: returns whether words at a place are always text. Otherwise `1.10` would be 1.1.
+    :param is_text: returns whether words at a place are always text. Otherwise `1.10`
+        would be 1.1.
     :raises DocumentError: if the YAML is invalid, with the line.
     """
     return _mapping(*_parse("\n" * (first_line - 1) + text, is_text))
@@ -161,7 +192,9 @@ def _mapping(data: object, lines: dict[Place, int]) -> Document:
     return Document(cast("Mapping[str, object]", data), lines)
 
 
-def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Place, int]]:
+def _parse(
+    text: str, is_text: Callable[[Place], bool]
+) -> tuple[object, dict[Place, int]]:
     """Return the data and its lines. The data of an empty document is an empty mapping."""
     import yaml
     from yaml.reader import ReaderError
@@ -176,10 +209,15 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = " ".join(part for part in (error.context, error.problem) if part)
-        raise DocumentError(f"is not valid YAML: {reason}", mark.line + 1 if mark else None) from error
+        raise DocumentError(
+            f"is not valid YAML: {reason}", mark.line + 1 if mark else None
+        ) from error
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise DocumentError(f"is not valid YAML: the character #x{error.character:02x} is not allowed", line) from error
+        raise DocumentError(
+            f"is not valid YAML: the character #x{error.character:02x} is not allowed",
+            line,
+        ) from error
     except ValueError as error:  # a number with thousands of digits
         raise DocumentError(f"is not valid YAML: {error}") from error
     except RecursionError as error:
@@ -188,7 +226,8 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
 
 @cache
 def _loader() -> type[SafeLoader]:
-    """Return a loader that limits the number of tokens and the depth of nested brackets.
+    """Return a loader that limits the number of tokens and the depth of nested
+    brackets.
 
     Each open bracket makes PyYAML slower for the rest of the document.
     """
@@ -214,7 +253,11 @@ def _loader() -> type[SafeLoader]:
 
 
 def _value(
-    node: Node, place: Place, lines: dict[Place, int], seen: set[int], is_text: Callable[[Place], bool]
+    node: Node,
+    place: Place,
+    lines: dict[Place, int],
+    seen: set[int],
+    is_text: Callable[[Place], bool],
 ) -> object:
     """Return the value of a node, and record the line of every key and item below it.
 
@@ -227,17 +270,30 @@ def _value(
     if len(place) > MAX_DEPTH:
         raise DocumentError("is nested too deeply", line, dotted(place[:3]))
     if id(node) in seen:
-        raise DocumentError("anchors (&name) and aliases (*name) are not understood here", line, dotted(place))
+        raise DocumentError(
+            "anchors (&name) and aliases (*name) are not understood here",
+            line,
+            dotted(place),
+        )
     if node.tag not in _TAGS:
-        raise DocumentError(f"tags ({node.tag.removeprefix(_YAML)}) are not understood here", line, dotted(place))
+        raise DocumentError(
+            f"tags ({node.tag.removeprefix(_YAML)}) are not understood here",
+            line,
+            dotted(place),
+        )
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
-        return [_value(item, (*place, index), lines, seen, is_text) for index, item in enumerate(node.value)]
+        return [
+            _value(item, (*place, index), lines, seen, is_text)
+            for index, item in enumerate(node.value)
+        ]
     if not isinstance(node, yaml.MappingNode):
         text = str(node.value)
         if node.tag == f"{_YAML}null":
             return None
-        is_word = node.tag in _NUMBERS and _JSON_WORD.fullmatch(text) and not is_text(place)
+        is_word = (
+            node.tag in _NUMBERS and _JSON_WORD.fullmatch(text) and not is_text(place)
+        )
         return json.loads(text) if is_word else text
     data: dict[str, object] = {}
     for key, value in node.value:
@@ -246,27 +302,42 @@ def _value(
             raise DocumentError("a key should be a word", line, dotted(place))
         inner = (*place, str(key.value))
         if inner in lines:
-            raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
+            raise DocumentError(
+                f"is set twice, first in line {lines[inner]}; keep one",
+                line,
+                dotted(inner),
+            )
         lines[inner] = line
         data[str(key.value)] = _value(value, inner, lines, seen, is_text)
     return data
 
 
-def validate(type_: type[T], document: Document, *place: str | int, data: object = None) -> T:
-    """Validate the value at a place of a document against a pydantic model or a class of `settings`.
+def validate(
+    type_: type[T], document: Document, *place: str | int, data: object = None
+) -> T:
+    """Validate the value at a place of a document against a pydantic model or a class
+    of `settings`.
 
     :param data: a value to validate instead.
-    :raises DocumentError: if it is invalid; the first error in the file, with line and key.
+    :raises DocumentError: if it is invalid; the first error in the file, with line and
+        key.
     """
     from pydantic import ValidationError
 
     try:
-        return _adapter(type_).validate_python(document.at(place) if data is None else data)
+        return _adapter(type_).validate_python(
+            document.at(place) if data is None else data
+        )
     except ValidationError as error:
-        found = [((*place, *details["loc"]), details) for details in error.errors(include_url=False)]
+        found = [
+            ((*place, *details["loc"]), details)
+            for details in error.errors(include_url=False)
+        ]
         where, details = min(found, key=lambda each: document.line(each[0]) or 0)
         key = [part for part in where if part != "[key]"]
-        raise DocumentError(_sentence(details, type_), document.line(where), dotted(key)) from error
+        raise DocumentError(
+            _sentence(details, type_), document.line(where), dotted(key)
+        ) from error
 
 
 @cache
@@ -277,8 +348,12 @@ def _adapter(type_: type[T]) -> TypeAdapter[T]:
 
 
 def _sentence(details: ErrorDetails, type_: type) -> str:
-    """Return our message for an error from pydantic. It never quotes the file, which may have a misplaced secret."""
-    message = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    """Return our message for an error from pydantic. It never quotes the file, which
+    may have a misplaced secret.
+    """
+    message = (
+        details["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    )
     match details["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
             word = str(details["loc"][-1]).replace("-", "_")
@@ -291,16 +366,24 @@ def _sentence(details: ErrorDetails, type_: type) -> str:
             return "should be a list, such as [one, two]"
         case _:
             value = details["input"]
-            return f"{message}, not {value}" if isinstance(value, int | float) else message
+            return (
+                f"{message}, not {value}" if isinstance(value, int | float) else message
+            )
 
 
 def _keys_at(annotation: object, place: Place) -> list[str]:
-    """Return the names of the valid keys at a place, for a class or a type that contains one."""
-    if isinstance(annotation, type) and (fields := _fields(cast("type[object]", annotation))):
+    """Return the names of the valid keys at a place, for a class or a type that
+    contains one.
+    """
+    if isinstance(annotation, type) and (
+        fields := _fields(cast("type[object]", annotation))
+    ):
         return _keys_at(fields[str(place[0])], place[1:]) if place else list(fields)
     arguments = get_args(annotation)
     if get_origin(annotation) in (dict, list, Mapping, tuple):
-        return _keys_at(arguments[0 if get_origin(annotation) is tuple else -1], place[1:])
+        return _keys_at(
+            arguments[0 if get_origin(annotation) is tuple else -1], place[1:]
+        )
     for argument in arguments:  # X | None, Annotated and the like
         if keys := _keys_at(argument, place):
             return keys
@@ -308,16 +391,23 @@ def _keys_at(annotation: object, place: Place) -> list[str]:
 
 
 def _fields(cls: type[object]) -> dict[str, object]:
-    """Return the annotations of the keys that a file may set, or nothing if the class is not a mapping in a file."""
+    """Return the annotations of the keys that a file may set, or nothing if the class
+    is not a mapping in a file.
+    """
     from pydantic import BaseModel
 
     if issubclass(cls, BaseModel):
-        return {field.alias or name: field.annotation for name, field in cls.model_fields.items()}
-    return cls.file_keys() if issubclass(cls, Section) else {}
+        return {
+            field.alias or name: field.annotation
+            for name, field in cls.model_fields.items()
+        }
+    return cls.file_keys() if issubclass(cls, ConfigSection) else {}
 
 
 def dotted(place: Iterable[str | int]) -> str | None:
-    """Return a path in dotted notation, such as `compaction.threshold`, or None for the top of the file."""
+    """Return a path in dotted notation, such as `compaction.threshold`, or None for the
+    top of the file.
+    """
     return ".".join(str(part) for part in place) or None
 
 
@@ -326,6 +416,11 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=3)
-    # `modle` is `model` with two letters swapped, though difflib finds `mode` to be nearer.
+    # `modle` is `model` with two letters swapped, though difflib finds `mode` to be
+    # nearer.
     near.sort(key=lambda each: sorted(each) != sorted(word))
-    return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted({*known}))}"
+    return (
+        f"did you mean `{near[0]}`?"
+        if near
+        else f"known are: {', '.join(sorted({*known}))}"
+    )

@@ -1,7 +1,8 @@
-"""The formats of single values in the configuration files: their checks and their JSON Schema.
+"""The formats of single values in the configuration files: their checks and their JSON
+Schema.
 
-Pydantic reads these markers when it validates a class with such annotations. It is imported when the first file is
-read, and not here.
+Pydantic reads these markers when it validates a class with such annotations. It is
+imported when the first file is read, and not here.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    cast,
+    get_args,
+    get_type_hints,
+)
 from urllib.parse import urlsplit
 
 from acp_agent.frozen import frozen
@@ -19,7 +29,9 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
+MODEL_NAME_FORM = (
+    "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
+)
 """The error for a name that `is_model_name` rejects."""
 
 _MODEL_NAME = r"[^\s/]+/\S+"
@@ -47,13 +59,18 @@ Size: TypeAlias = int | Share
 """A number of tokens, or a share of the window."""
 
 
-class Form:
-    """Marks an `Annotated` type for strict validation, with limits and an optional check.
+class FieldRule:
+    """Marks an `Annotated` type for strict validation, with limits and an optional
+    check.
 
-    :param check: returns the converted value; raises `ValueError` with a description of valid values.
-    :param schema: the JSON Schema of the values that `check` accepts. The documentation uses its `title`.
-    :param any_type: whether `check` gets any value; otherwise it only gets values of the annotated type.
-    :param limits: further keys of pydantic's core schema of the annotated type, such as `gt`.
+    :param check: returns the converted value; raises `ValueError` with a description of
+        valid values.
+    :param schema: the JSON Schema of the values that `check` accepts. The documentation
+        uses its `title`.
+    :param any_type: whether `check` gets any value; otherwise it only gets values of
+        the annotated type.
+    :param limits: further keys of pydantic's core schema of the annotated type, such as
+        `gt`.
     """
 
     def __init__(
@@ -69,37 +86,53 @@ class Form:
         self._any_type = any_type
         self._limits = limits
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         from pydantic_core import core_schema
 
         if self._any_type and self._check is not None:
             return core_schema.no_info_plain_validator_function(self._check)
         inner = cast("CoreSchema", {**handler(source), "strict": True, **self._limits})
-        return inner if self._check is None else core_schema.no_info_after_validator_function(self._check, inner)
+        return (
+            inner
+            if self._check is None
+            else core_schema.no_info_after_validator_function(self._check, inner)
+        )
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         return handler(schema) if self._schema is None else dict(self._schema)
 
 
 class Internal:
     """Marks a field that a file cannot set: in a file it is an unknown key."""
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         from pydantic_core import PydanticKnownError, core_schema
 
         def refuse(value: object) -> object:
             raise PydanticKnownError("extra_forbidden")
 
-        return core_schema.with_default_schema(core_schema.no_info_plain_validator_function(refuse), default=None)
+        return core_schema.with_default_schema(
+            core_schema.no_info_plain_validator_function(refuse), default=None
+        )
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         from pydantic_core import PydanticOmit
 
         raise PydanticOmit
 
 
-class Section:
-    """Base of the classes that are mappings in a file: unknown keys are errors, and null is a key left out."""
+class ConfigSection:
+    """Base of the classes that are mappings in a file: unknown keys are errors, and
+    null is a key left out.
+    """
 
     __slots__ = ()
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - pydantic reads it by this name
@@ -108,7 +141,11 @@ class Section:
     def file_keys(cls) -> dict[str, object]:
         """Return the annotations of the keys that a file may set."""
         hints = get_type_hints(cls, include_extras=True).items()
-        return {name: hint for name, hint in hints if not any(isinstance(part, Internal) for part in get_args(hint))}
+        return {
+            name: hint
+            for name, hint in hints
+            if not any(isinstance(part, Internal) for part in get_args(hint))
+        }
 
     @classmethod
     def whole(cls, value: object) -> object:
@@ -116,7 +153,9 @@ class Section:
         return value
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         from pydantic_core import core_schema
 
         keys = cls.file_keys()
@@ -126,24 +165,34 @@ class Section:
             if not isinstance(value, Mapping):
                 return value
             items = cast("Mapping[str, object]", value).items()
-            return {key: item for key, item in items if item is not None or key not in keys}
+            return {
+                key: item for key, item in items if item is not None or key not in keys
+            }
 
-        return core_schema.no_info_before_validator_function(without_nulls, handler(source))
+        return core_schema.no_info_before_validator_function(
+            without_nulls, handler(source)
+        )
 
 
 def is_model_name(text: str) -> bool:
-    """Return whether a text has the form `provider/model`. The model's part may contain more slashes."""
+    """Return whether a text has the form `provider/model`. The model's part may contain
+    more slashes.
+    """
     return re.fullmatch(_MODEL_NAME, text) is not None
 
 
 def share_of(value: object) -> float | None:
     """Parse a share such as `70%` or `0.7`, or return None for any other value."""
-    percentage = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value) if isinstance(value, str) else None
+    percentage = (
+        re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value)
+        if isinstance(value, str)
+        else None
+    )
     share = float(percentage[1]) / 100 if percentage else value
     return share if isinstance(share, float) else None
 
 
-def _matching(pattern: str, message: str, title: str | None = None) -> Form:
+def _matching(pattern: str, message: str, title: str | None = None) -> FieldRule:
     """Return the form of a text that must match a pattern in full."""
 
     def check(value: str) -> str:
@@ -151,17 +200,29 @@ def _matching(pattern: str, message: str, title: str | None = None) -> Form:
             raise ValueError(message)
         return value
 
-    return Form(check, {"type": "string", "pattern": f"^{pattern}$", **({"title": title} if title else {})})
+    return FieldRule(
+        check,
+        {
+            "type": "string",
+            "pattern": f"^{pattern}$",
+            **({"title": title} if title else {}),
+        },
+    )
 
 
 def http_url(value: str) -> str:
     """Return a web address without a trailing slash.
 
-    :raises ValueError: if it is not valid; the message continues a sentence that begins with the key.
+    :raises ValueError: if it is not valid; the message continues a sentence that begins
+        with the key.
     """
     try:
         url = urlsplit(value)
-        good = url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
+        good = (
+            url.scheme in ("http", "https")
+            and bool(url.hostname)
+            and url.username is None
+        )
     except ValueError:
         good = False
     if not good:
@@ -173,7 +234,9 @@ def _threshold(value: object) -> float:
     share = share_of(value)
     if share is not None and _THRESHOLD[0] <= share <= _THRESHOLD[1]:
         return share
-    raise ValueError("should be a share of the usable window from 10% to 95%, such as 80% or 0.8")
+    raise ValueError(
+        "should be a share of the usable window from 10% to 95%, such as 80% or 0.8"
+    )
 
 
 def _share_or_off(value: object) -> object:
@@ -182,7 +245,9 @@ def _share_or_off(value: object) -> object:
     share = share_of(value)
     if share is not None and _PREPARE[0] <= share <= _PREPARE[1]:
         return share
-    raise ValueError("should be a share of the usable window from 5% to 95%, such as 70% or 0.7, or off")
+    raise ValueError(
+        "should be a share of the usable window from 5% to 95%, such as 70% or 0.7, or off"
+    )
 
 
 def _size(value: object) -> Size | None:
@@ -209,7 +274,9 @@ def _command(value: object) -> str | tuple[str, ...]:
     words = cast("list[object]", value) if isinstance(value, list) else []
     if words and words[0] and all(isinstance(word, str) for word in words):
         return tuple(map(str, words))
-    raise ValueError("should be a command line, or a list of a program and its arguments, all of them texts")
+    raise ValueError(
+        "should be a command line, or a list of a program and its arguments, all of them texts"
+    )
 
 
 def _matcher(value: str) -> str:
@@ -217,19 +284,19 @@ def _matcher(value: str) -> str:
     return value
 
 
-Flag = Annotated[bool, Form()]
-Text = Annotated[str, Form(min_length=1)]
-TextOrEmpty = Annotated[str, Form()]
-Count = Annotated[int, Form(gt=0)]
-Tokens = Annotated[int, Form(gt=0, le=1_000_000_000)]
-Dollars = Annotated[float, Form(ge=0, allow_inf_nan=False)]
-DollarLimit = Annotated[float, Form(gt=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Form(gt=0, le=86_400)]
-HookSeconds = Annotated[float, Form(gt=0, le=3600)]
+Flag = Annotated[bool, FieldRule()]
+Text = Annotated[str, FieldRule(min_length=1)]
+TextOrEmpty = Annotated[str, FieldRule()]
+Count = Annotated[int, FieldRule(gt=0)]
+Tokens = Annotated[int, FieldRule(gt=0, le=1_000_000_000)]
+Dollars = Annotated[float, FieldRule(ge=0, allow_inf_nan=False)]
+DollarLimit = Annotated[float, FieldRule(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, FieldRule(gt=0, le=86_400)]
+HookSeconds = Annotated[float, FieldRule(gt=0, le=3600)]
 _UP_TO_95 = r"(?:\.[0-9]{1,3})? ?%$|^0?95(?:\.0{1,3})? ?%$"
 Threshold = Annotated[
     float,
-    Form(
+    FieldRule(
         _threshold,
         {
             "anyOf": [
@@ -241,13 +308,21 @@ Threshold = Annotated[
         any_type=True,
     ),
 ]
-FilePath = Annotated[Path, Form(_file_path, {"type": "string", "minLength": 1}, any_type=True)]
+FilePath = Annotated[
+    Path, FieldRule(_file_path, {"type": "string", "minLength": 1}, any_type=True)
+]
 ModelName = Annotated[str, _matching(_MODEL_NAME, MODEL_NAME_FORM, "`provider/model`")]
-ProviderName = Annotated[str, _matching(r"[^\s/]+", "a provider's name has neither blanks nor slashes")]
+ProviderName = Annotated[
+    str, _matching(r"[^\s/]+", "a provider's name has neither blanks nor slashes")
+]
 ServerName = Annotated[str, _matching(r"\S+", "a server's name has no blanks")]
 StrategyName = Annotated[
     str,
-    _matching("[A-Za-z0-9][A-Za-z0-9._-]*", "should be the name of a strategy, such as `summary`", "a name"),
+    _matching(
+        "[A-Za-z0-9][A-Za-z0-9._-]*",
+        "should be the name of a strategy, such as `summary`",
+        "a name",
+    ),
 ]
 VariableName = Annotated[
     str,
@@ -257,18 +332,26 @@ VariableName = Annotated[
         "a name",
     ),
 ]
-HeaderName = Annotated[str, _matching("[!#$%&'*+.^_`|~0-9A-Za-z-]+", "is not the name of an HTTP header")]
-HeaderValue = Annotated[str, _matching(r"[\t\x20-\x7e]*", "should be printable ASCII on one line")]
+HeaderName = Annotated[
+    str, _matching("[!#$%&'*+.^_`|~0-9A-Za-z-]+", "is not the name of an HTTP header")
+]
+HeaderValue = Annotated[
+    str, _matching(r"[\t\x20-\x7e]*", "should be printable ASCII on one line")
+]
 Url = Annotated[
     str,
-    Form(
+    FieldRule(
         http_url,
-        {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)", "title": "a URL"},
+        {
+            "type": "string",
+            "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)",
+            "title": "a URL",
+        },
     ),
 ]
 UrlWithVariables = Annotated[
     str,
-    Form(
+    FieldRule(
         lambda value: value if "${" in value else http_url(value),
         {
             "type": "string",
@@ -279,12 +362,15 @@ UrlWithVariables = Annotated[
 ]
 ShareOrOff = Annotated[
     float | Literal[False] | None,
-    Form(
+    FieldRule(
         _share_or_off,
         {
             "anyOf": [
                 {"type": "number", "minimum": _PREPARE[0], "maximum": _PREPARE[1]},
-                {"type": "string", "pattern": rf"^(?:0{{0,2}}[5-9]|0?[1-8][0-9]|0?9[0-4]){_UP_TO_95}"},
+                {
+                    "type": "string",
+                    "pattern": rf"^(?:0{{0,2}}[5-9]|0?[1-8][0-9]|0?9[0-4]){_UP_TO_95}",
+                },
                 {"enum": ["off", False, None]},
             ],
             "title": "5 % to 95 %, such as `70%` or `0.7`; `off`",
@@ -294,12 +380,16 @@ ShareOrOff = Annotated[
 ]
 SizeOrNull = Annotated[
     Size | None,
-    Form(
+    FieldRule(
         _size,
         {
             "anyOf": [
                 {"type": ["integer", "null"], "minimum": _SIZE[0], "maximum": _SIZE[1]},
-                {"type": "number", "minimum": _SIZE_SHARE[0], "maximum": _SIZE_SHARE[1]},
+                {
+                    "type": "number",
+                    "minimum": _SIZE_SHARE[0],
+                    "maximum": _SIZE_SHARE[1],
+                },
                 {
                     "type": "string",
                     "pattern": r"^(?:0{0,2}[2-9]|0?[1-8][0-9])(?:\.[0-9]{1,3})? ?%$|^0?90(?:\.0{1,3})? ?%$",
@@ -312,7 +402,7 @@ SizeOrNull = Annotated[
 ]
 Command = Annotated[
     str | tuple[str, ...],
-    Form(
+    FieldRule(
         _command,
         {
             "anyOf": [
@@ -329,4 +419,4 @@ Command = Annotated[
         any_type=True,
     ),
 ]
-Matcher = Annotated[str, Form(_matcher, {"type": "string", "format": "regex"})]
+Matcher = Annotated[str, FieldRule(_matcher, {"type": "string", "format": "regex"})]

@@ -1,4 +1,6 @@
-"""The agent's home folder, which only the user can access, and the names of a project's folders."""
+"""The agent's home folder, which only the user can access, and the names of a project's
+folders.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,17 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def home_dir(env: Mapping[str, str]) -> Path:
-    """Return the folder of all state: `ACP_AGENT_HOME`, or the platform's folder for user data.
+    """Return the folder of all state: `ACP_AGENT_HOME`, or the platform's folder for
+    user data.
 
-    The default is the same as platformdirs' `user_data_dir`, which would read the process's own environment. Without
-    `HOME` (some editors pass no environment), the user's home directory comes from the password database.
+    The default is the same as platformdirs' `user_data_dir`, which would read the
+    process's own environment. Without `HOME` (some editors pass no environment), the
+    user's home directory comes from the password database.
 
     :param env: environment variables.
     :return: an absolute path, which may not exist.
-    :raises ConfigError: if `ACP_AGENT_HOME` is not an absolute path, or is not set and there is no home directory.
+    :raises ConfigError: if `ACP_AGENT_HOME` is not an absolute path, or is not set and
+        there is no home directory.
     """
     chosen = env.get(HOME_VARIABLE, "")
     user = user_home(env)
@@ -39,20 +44,32 @@ def home_dir(env: Mapping[str, str]) -> Path:
         if user and (chosen == "~" or chosen.startswith("~/")):
             chosen = str(user) + chosen[1:]
         if not chosen.startswith("/"):
-            raise ConfigError(f"{chosen!r} is not an absolute path; name a folder from / on", source=HOME_VARIABLE)
+            raise ConfigError(
+                f"{chosen!r} is not an absolute path; name a folder from / on",
+                source=HOME_VARIABLE,
+            )
         return Path(chosen)
     if (xdg := env.get("XDG_DATA_HOME", "")).startswith("/"):
         return Path(xdg, _APP)
     if user is None:
-        raise ConfigError("is needed, since you have no home directory; name a folder from / on", source=HOME_VARIABLE)
+        raise ConfigError(
+            "is needed, since you have no home directory; name a folder from / on",
+            source=HOME_VARIABLE,
+        )
     return user.joinpath(*_DATA_FOLDER, _APP)
 
 
-_DATA_FOLDER = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
+_DATA_FOLDER = (
+    ("Library", "Application Support")
+    if sys.platform == "darwin"
+    else (".local", "share")
+)
 
 
 def user_home(env: Mapping[str, str]) -> Path | None:
-    """Return the user's home directory from `HOME` or the password database, or None if neither has one."""
+    """Return the user's home directory from `HOME` or the password database, or None if
+    neither has one.
+    """
     home = env.get("HOME", "")
     if not home.startswith("/"):
         import pwd
@@ -65,13 +82,16 @@ def user_home(env: Mapping[str, str]) -> Path | None:
 
 
 def ensure_private_dir(path: Path) -> Path:
-    """Create a folder that only its owner can access (mode 0700), or make an existing one private.
+    """Create a folder that only its owner can access (mode 0700), or make an existing
+    one private.
 
-    Its `config.yaml`, which may have tokens in headers, and its file of keys are made private as well.
+    Its `config.yaml`, which may have tokens in headers, and its file of keys are made
+    private as well.
 
     :param path: absolute path; missing parents are created.
     :return: `path`.
-    :raises ConfigError: if it cannot be created or written, or belongs to the whole system (`/`, `/tmp`).
+    :raises ConfigError: if it cannot be created or written, or belongs to the whole
+        system (`/`, `/tmp`).
     """
     advice = f"set {HOME_VARIABLE} to a folder that you can write to"
     try:
@@ -89,16 +109,29 @@ def ensure_private_dir(path: Path) -> Path:
                 _make_private(name, folder)
     except OSError as error:
         if error.errno in DISK_FULL:
-            raise ConfigError("the disk with this folder is full; make room and try again", source=str(path)) from error
-        raise ConfigError(f"cannot use this folder ({error.strerror}); {advice}", source=str(path)) from error
+            raise ConfigError(
+                "the disk with this folder is full; make room and try again",
+                source=str(path),
+            ) from error
+        raise ConfigError(
+            f"cannot use this folder ({error.strerror}); {advice}", source=str(path)
+        ) from error
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(f"this folder is not writable; {advice}", source=str(path))
     return path
 
 
 def _make_private(name: str, folder: int) -> None:
-    """Make a regular file of the user in an open folder private. The target of a symbolic link is not changed."""
-    with suppress(OSError):  # it does not exist, or is mounted read-only, as in containers
+    """Make a regular file of the user in an open folder private. The target of a
+    symbolic link is not changed.
+    """
+    with suppress(
+        OSError
+    ):  # it does not exist, or is mounted read-only, as in containers
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & 0o077:
+        if (
+            stat.S_ISREG(status.st_mode)
+            and status.st_uid == os.geteuid()
+            and status.st_mode & 0o077
+        ):
             change_mode(name, lambda _: 0o600, folder)

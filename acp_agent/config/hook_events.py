@@ -1,5 +1,7 @@
-"""The names of the events for hooks, ours and Claude Code's, and the possible effects of a hook's failure. This is the
-only table of these names. `hooks.events` describes the events."""
+"""The names of the events for hooks, ours and Claude Code's, and the possible effects
+of a hook's failure. This is the only table of these names. `hooks.events` describes the
+events.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ EventName: TypeAlias = Literal[
     "session_end",
 ]
 OnError: TypeAlias = Literal["ask", "allow", "block"]
-"""The effect of a hook's failure. `ask`: the user is asked about the call that the hook guards; at other events nothing
-happens. `allow`: nothing happens. `block`: the action is refused."""
+"""The effect of a hook's failure. `ask`: the user is asked about the call that the hook
+guards; at other events nothing happens. `allow`: nothing happens. `block`: the action
+is refused.
+"""
 OF_CALLS: frozenset[EventName] = frozenset({"before_tool_call", "after_tool_call"})
 """The events of tool calls. They do not occur in a run without tools."""
 OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
@@ -51,11 +55,16 @@ CLAUDE_TOOLS: Mapping[str, str] = {
     "ask_user": "AskUserQuestion",
 }
 """Claude Code's names of our tools."""
-OUR_TOOLS: Mapping[str, str] = {"MultiEdit": "edit", **{theirs: ours for ours, theirs in CLAUDE_TOOLS.items()}}
+OUR_TOOLS: Mapping[str, str] = {
+    "MultiEdit": "edit",
+    **{theirs: ours for ours, theirs in CLAUDE_TOOLS.items()},
+}
 
 
 def event_name(word: str) -> EventName | None:
-    """Return the event with this name, ours or Claude Code's, or None if there is no such event."""
+    """Return the event with this name, ours or Claude Code's, or None if there is no
+    such event.
+    """
     return EVENT_NAMES.get(word) or ALIASES.get(word)
 
 

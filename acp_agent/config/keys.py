@@ -1,7 +1,9 @@
-"""`KeyStore`: stores the providers' keys from `acp-agent login`, in the system's keyring or in a file.
+"""`KeyStore`: stores the providers' keys from `acp-agent login`, in the system's
+keyring or in a file.
 
-A small file in the agent's home (mode 0600) lists the providers with a key. If the package `keyring` is installed and
-has a secure backend, the keys are in the keyring; otherwise they are in the file.
+A small file in the agent's home (mode 0600) lists the providers with a key. If the
+package `keyring` is installed and has a secure backend, the keys are in the keyring;
+otherwise they are in the file.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _SERVICE = "acp-agent"
 """The service name for keys in the keyring."""
 _IN_KEYRING = {"in": "keyring"}
 _SAFE = 1.0
-"""The minimum priority of a recommended keyring backend. Other backends store keys unencrypted, or not at all."""
+"""The minimum priority of a recommended keyring backend. Other backends store keys
+unencrypted, or not at all.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -37,8 +41,8 @@ class StoredKey:
 
 
 class KeyStore:
-    """The stored keys of one home. The keyring may ask the user to unlock it, so call methods that use the keyring in
-    a thread that may be abandoned.
+    """The stored keys of one home. The keyring may ask the user to unlock it, so call
+    methods that use the keyring in a thread that may be abandoned.
 
     :param home: the folder of all state.
     """
@@ -54,16 +58,27 @@ class KeyStore:
 
         :raises ConfigError: if the file is invalid.
         """
-        return {name: StoredKey(entry.get("key")) for name, entry in self._file.read().items()}
+        return {
+            name: StoredKey(entry.get("key"))
+            for name, entry in self._file.read().items()
+        }
 
     def signature(self) -> tuple[int, ...]:
-        """Return a value that changes when a key is stored or removed. This only stats a file."""
+        """Return a value that changes when a key is stored or removed. This only stats
+        a file.
+        """
         return file_signature(self.path)
 
     def from_keyring(self, provider: str) -> str | None:
-        """Return a key from the keyring, or None if the keyring does not return it. Uses the keyring."""
+        """Return a key from the keyring, or None if the keyring does not return it.
+        Uses the keyring.
+        """
         with _logged(f"give the key of {provider}"):
-            return keyring.get_password(_SERVICE, self._account(provider)) if (keyring := _keyring()) else None
+            return (
+                keyring.get_password(_SERVICE, self._account(provider))
+                if (keyring := _keyring())
+                else None
+            )
         return None
 
     def store(self, provider: str, key: str) -> str:
@@ -73,11 +88,14 @@ class KeyStore:
         :raises ConfigError: see `read`; also if the file cannot be written.
         """
         self.read()  # if the file is invalid, fail before a key goes into the keyring
-        keyring, in_keyring = _keyring(), False
+        keyring = _keyring()
+        in_keyring = False
         if keyring is not None:
             with _logged(f"take the key of {provider}"):
                 keyring.set_password(_SERVICE, self._account(provider), key)
-                in_keyring = keyring.get_password(_SERVICE, self._account(provider)) == key
+                in_keyring = (
+                    keyring.get_password(_SERVICE, self._account(provider)) == key
+                )
         with self._file.update() as stored:
             stored[provider] = _IN_KEYRING if in_keyring else {"key": key}
         return "the system's keyring" if in_keyring else str(self.path)
@@ -87,14 +105,21 @@ class KeyStore:
 
         :param providers: the providers whose keys to remove; None for all.
         :returns: the providers that had a key.
-        :raises ConfigError: see `store`; also if the keyring does not remove a key, which then stays listed.
+        :raises ConfigError: see `store`; also if the keyring does not remove a key,
+            which then stays listed.
         """
-        before = {name: key for name, key in self.read().items() if providers is None or name in providers}
+        before = {
+            name: key
+            for name, key in self.read().items()
+            if providers is None or name in providers
+        }
         if not before:
             return ()
         kept: list[str] = []
         for name, key in before.items():
-            if not self._removed_from_keyring(name) and (key.key is None or self.from_keyring(name) is not None):
+            if not self._removed_from_keyring(name) and (
+                key.key is None or self.from_keyring(name) is not None
+            ):
                 kept.append(name)
         with self._file.update() as stored:
             for name in before:
@@ -109,7 +134,8 @@ class KeyStore:
 
     def _removed_from_keyring(self, provider: str) -> bool:
         """Remove a key from the keyring, and return whether it is gone."""
-        keyring, account = _keyring(), self._account(provider)
+        keyring = _keyring()
+        account = self._account(provider)
         if keyring is not None:
             with _logged(f"let go of the key of {provider}"):
                 if keyring.get_password(_SERVICE, account) is not None:
@@ -122,17 +148,25 @@ class KeyStore:
 
 
 def _keyring() -> Any | None:
-    """Return the optional package `keyring`, or None if it is not installed or has no secure backend."""
+    """Return the optional package `keyring`, or None if it is not installed or has no
+    secure backend.
+    """
     if find_spec("keyring") is not None:
         with _logged("start"):
             keyring: Any = import_module("keyring")
-            return keyring if getattr(keyring.get_keyring(), "priority", 0) >= _SAFE else None
+            return (
+                keyring
+                if getattr(keyring.get_keyring(), "priority", 0) >= _SAFE
+                else None
+            )
     return None
 
 
 @contextmanager
 def _logged(what: str) -> Generator[None]:
-    """Log errors of the keyring by type only: backends raise their own errors, whose text may contain the key."""
+    """Log errors of the keyring by type only: backends raise their own errors, whose
+    text may contain the key.
+    """
     try:
         yield
     except Exception as error:

@@ -1,12 +1,14 @@
 """Merges the layers: defaults, the user's file, the project's file, the environment.
 
-The user's file may set everything. The project's file comes with a repository and is untrusted: it may restrict, but it
-may not send a key or the conversation to another server, allow more to run without permission, or raise the cost limit
-of a turn. So the keys in `USER_ONLY_KEYS` are ignored there, like unknown keys: a base URL or a header would send the
-user's key to its author, an MCP server is a program or an address that gets the model's requests, `max_turn_cost` is
-computed from the prices in `models`, and the others are personal preferences. For the mode and the limits of a turn,
-the stricter value of the user's and the project's applies. A project's `hooks` are added to the user's, and run only if
-the user trusts the project.
+The user's file may set everything. The project's file comes with a repository and is
+untrusted: it may restrict, but it may not send a key or the conversation to another
+server, allow more to run without permission, or raise the cost limit of a turn. So the
+keys in `USER_ONLY_KEYS` are ignored there, like unknown keys: a base URL or a header
+would send the user's key to its author, an MCP server is a program or an address that
+gets the model's requests, `max_turn_cost` is computed from the prices in `models`, and
+the others are personal preferences. For the mode and the limits of a turn, the stricter
+value of the user's and the project's applies. A project's `hooks` are added to the
+user's, and run only if the user trusts the project.
 
 Pydantic and yaml are imported only if there is a file.
 """
@@ -30,12 +32,25 @@ from acp_agent.config.document import (
     read_text,
     validate,
 )
-from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
+from acp_agent.config.forms import (
+    MODEL_NAME_FORM,
+    ConfigSection,
+    FieldRule,
+    Matcher,
+    is_model_name,
+)
 from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER, home_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
 from acp_agent.config.project import Project
 from acp_agent.config.sandbox import tightened
-from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, SandboxSettings, Settings
+from acp_agent.config.settings import (
+    MODES,
+    CompactionChoices,
+    HookCommand,
+    Origin,
+    SandboxSettings,
+    Settings,
+)
 from acp_agent.errors import ConfigError, located, sentence
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.ownership import ForeignError, foreign, is_foreign
@@ -43,7 +58,14 @@ from acp_agent.sandbox.ownership import ForeignError, foreign, is_foreign
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
 USER_ONLY_KEYS = (
-    *("small_model", "remember_permissions", "prompts_while_working", "models", "providers", "additional_directories"),
+    *(
+        "small_model",
+        "remember_permissions",
+        "prompts_while_working",
+        "models",
+        "providers",
+        "additional_directories",
+    ),
     *("mcp_servers", "wire_log", "protocol", "sandbox.write"),
 )
 _REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})
@@ -60,10 +82,10 @@ _IGNORED = ("type", "statusMessage")
 
 
 @frozen
-class _Group(Section):
+class _Group(ConfigSection):
     """`hooks.*[]` as Claude Code's settings have it: several commands with one matcher."""
 
-    hooks: Annotated[list[object], Form()]
+    hooks: Annotated[list[object], FieldRule()]
     matcher: Matcher = ""
 
 
@@ -77,34 +99,49 @@ def load_settings(
 ) -> Settings:
     """Read all layers. This does not create files or folders.
 
-    :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL` (`provider/model`),
-        `ACP_AGENT_CONTEXT_WINDOW` (tokens). An empty variable counts as not set.
-    :param cwd: absolute path of the session's working directory; None to skip the project's file.
+    :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL`
+        (`provider/model`), `ACP_AGENT_CONTEXT_WINDOW` (tokens). An empty variable
+        counts as not set.
+    :param cwd: absolute path of the session's working directory; None to skip the
+        project's file.
     :param root: the project's root, if already known.
-    :param providers: names of the providers that need no configuration; None to skip checking the provider of the model
-        that writes summaries.
-    :raises ConfigError: if a file or a variable is unreadable or invalid, with file, line and key, or the variable.
-        Invalid hooks are ignored instead, see `Settings.hook_faults`. Keys of earlier versions, and keys that are
-        unknown or not allowed in a project's file, are also ignored, see `Settings.notices`.
+    :param providers: names of the providers that need no configuration; None to skip
+        checking the provider of the model that writes summaries.
+    :raises ConfigError: if a file or a variable is unreadable or invalid, with file,
+        line and key, or the variable. Invalid hooks are ignored instead, see
+        `Settings.hook_faults`. Keys of earlier versions, and keys that are unknown or
+        not allowed in a project's file, are also ignored, see `Settings.notices`.
     """
     settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
     if cwd is not None:
         found = Project(cwd, settings.home, root)
         settings = replace(settings, root=found.root)
-        if (project := found.folder()) is not None and project.resolve() != settings.home.resolve():
-            settings = _with_file(replace(settings, project=project), "project", strategies, providers)
-    if cwd is not None and os.path.lexists(theirs := cwd / PROJECT_FOLDER) and is_foreign(theirs):
-        settings = replace(settings, notices=(*settings.notices, f"{theirs} was left out: {foreign(theirs)}."))
+        if (
+            project := found.folder()
+        ) is not None and project.resolve() != settings.home.resolve():
+            settings = _with_file(
+                replace(settings, project=project), "project", strategies, providers
+            )
+    if (
+        cwd is not None
+        and os.path.lexists(theirs := cwd / PROJECT_FOLDER)
+        and is_foreign(theirs)
+    ):
+        settings = replace(
+            settings,
+            notices=(*settings.notices, f"{theirs} was left out: {foreign(theirs)}."),
+        )
     return _with_environment(settings, env)
 
 
 def current(document: Document, path: Path) -> tuple[Document, str]:
-    """Return a document without obsolete keys of `compaction` and with the new names of strategies, and a notice about
-    the changes.
+    """Return a document without obsolete keys of `compaction` and with the new names of
+    strategies, and a notice about the changes.
 
     :param path: the document's file, for the notice.
     """
-    new, notices = Document(deepcopy(dict(document.data)), document.lines), list[str]()
+    new = Document(deepcopy(dict(document.data)), document.lines)
+    notices = list[str]()
     for place, line in document.lines.items():
         match place:
             case ("compaction", str(key)) | ("models", str(), "compaction", str(key)):
@@ -113,15 +150,20 @@ def current(document: Document, path: Path) -> tuple[Document, str]:
                 continue
         if key in _REMOVED:
             del inside[key]
-            notices.append(f"`{dotted(place)}` (line {line}) is no longer used, see `size`")
+            notices.append(
+                f"`{dotted(place)}` (line {line}) is no longer used, see `size`"
+            )
         elif key == "strategy" and (name := str(inside[key])) in _RENAMED:
             inside[key] = _RENAMED[name]
-            notices.append(f"`{dotted(place)}: {name}` (line {line}) means `{_RENAMED[name]}` now")
+            notices.append(
+                f"`{dotted(place)}: {name}` (line {line}) means `{_RENAMED[name]}` now"
+            )
     return new, f"{path}: {'; '.join(notices)}." if notices else ""
 
 
 def unknown_provider(model: str, providers: Collection[str]) -> str:
-    """Return an error message if a model's provider does not exist, otherwise an empty string.
+    """Return an error message if a model's provider does not exist, otherwise an empty
+    string.
 
     :param model: `provider/model`.
     :param providers: names of the existing providers.
@@ -140,28 +182,55 @@ def _with_file(
     providers: Collection[str] | None,
 ) -> Settings:
     """Merge the user's or the project's file into the settings."""
-    folder = settings.project if origin == "project" and settings.project is not None else settings.home
+    folder = (
+        settings.project
+        if origin == "project" and settings.project is not None
+        else settings.home
+    )
     path = folder / CONFIG_FILE
     is_project = origin == "project"
     try:
-        # If a project's file were a link to another file of the user, error messages could quote that file.
-        text = read_text(path, within=folder.parent if is_project else None, own=is_project)
+        # If a project's file were a link to another file of the user, error messages
+        # could quote that file.
+        text = read_text(
+            path, within=folder.parent if is_project else None, own=is_project
+        )
         if not text or text.isspace():
             return settings
         document, notice = current(parse_mapping(text), path)
-        left_out = _take_out(document, settings.home / CONFIG_FILE) if is_project else []
-        settings = _with_users(settings, document) if origin == "config" else _with_projects(settings, document)
+        left_out = (
+            _take_out(document, settings.home / CONFIG_FILE) if is_project else []
+        )
+        settings = (
+            _with_users(settings, document)
+            if origin == "config"
+            else _with_projects(settings, document)
+        )
         providers = None if providers is None else {*providers, *settings.providers}
-        for own in (("compaction",), *(("models", model, "compaction") for model in settings.models)):
+        for own in (
+            ("compaction",),
+            *(("models", model, "compaction") for model in settings.models),
+        ):
             check_names(document, own, strategies, providers)
     except ForeignError as error:
-        return replace(settings, notices=(*settings.notices, f"{path} was left out: {error}."))
+        return replace(
+            settings, notices=(*settings.notices, f"{path} was left out: {error}.")
+        )
     except DocumentError as error:
-        raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
-    places = {name: f"{path}:{line}" for place, line in document.lines.items() if (name := dotted(place))}
+        raise ConfigError(
+            error.message, source=str(path), line=error.line, key=error.key
+        ) from error
+    places = {
+        name: f"{path}:{line}"
+        for place, line in document.lines.items()
+        if (name := dotted(place))
+    }
     commands, faults = _read_hooks(document, origin, path)
     texts, unused = (
-        [located(each.message, source=str(path), line=each.line, key=each.key) for each in wrong]
+        [
+            located(each.message, source=str(path), line=each.line, key=each.key)
+            for each in wrong
+        ]
         for wrong in (faults, left_out)
     )
     notices = (notice, *(f"{sentence(text)} It was left out." for text in unused))
@@ -178,34 +247,58 @@ def _with_users(settings: Settings, document: Document) -> Settings:
     keys = _validated(document)
     for name, provider in keys.get("providers", {}).items():
         if (provider.kind == "scripted") != (provider.script is not None):
-            raise document.wrong("`kind: scripted` and `script: FILE` need each other", "providers", name)
+            raise document.wrong(
+                "`kind: scripted` and `script: FILE` need each other", "providers", name
+            )
         script = settings.home / provider.script if provider.script else None
         keys["providers"][name] = replace(provider, name=name, script=script)
     for name, server in keys.get("mcp_servers", {}).items():
         place = ("mcp_servers", name)
-        given = {key for key, value in cast("dict[str, object]", document.at(place)).items() if value is not None}
+        given = {
+            key
+            for key, value in cast("dict[str, object]", document.at(place)).items()
+            if value is not None
+        }
         if len(given & {"command", "url"}) != 1:
-            raise document.wrong("a server has either `command: PROGRAM` or `url: ADDRESS`", *place)
+            raise document.wrong(
+                "a server has either `command: PROGRAM` or `url: ADDRESS`", *place
+            )
         if server.command and given & {"transport", "headers"}:
             raise document.wrong("`transport` and `headers` belong to `url`", *place)
         if server.url and given & {"args", "env"}:
             raise document.wrong("`args` and `env` belong to `command`", *place)
-        transport = "http" if server.url and "transport" not in given else server.transport
-        keys["mcp_servers"][name] = replace(server, name=name, transport=transport, variables=True)
+        transport = (
+            "http" if server.url and "transport" not in given else server.transport
+        )
+        keys["mcp_servers"][name] = replace(
+            server, name=name, transport=transport, variables=True
+        )
     return replace(settings, **keys)
 
 
 def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
-    """Remove unknown and disallowed keys from a project's document. Return an error for each."""
+    """Remove unknown and disallowed keys from a project's document. Return an error for
+    each.
+    """
     faults: dict[Place, str] = {}
     if document.data.get("mode") in ("accept-edits", "full-access"):
         freer = "a project may set `plan` or `ask` alone; choose a freer mode in the editor or in"
         faults[("mode",)] = f"{freer} {user_file}"
     whose = f"may not be set by a project, whose files may be a stranger's; move it to {user_file}"
-    sections = {(): Settings, ("compaction",): CompactionChoices, ("sandbox",): SandboxSettings}
-    for place, known in ((place, section.file_keys()) for place, section in sections.items()):
+    sections = {
+        (): Settings,
+        ("compaction",): CompactionChoices,
+        ("sandbox",): SandboxSettings,
+    }
+    for place, known in (
+        (place, section.file_keys()) for place, section in sections.items()
+    ):
         section = document.at(place)
-        for key in cast("Mapping[str, object]", section) if isinstance(section, Mapping) else ():
+        for key in (
+            cast("Mapping[str, object]", section)
+            if isinstance(section, Mapping)
+            else ()
+        ):
             if dotted((*place, key)) in USER_ONLY_KEYS:
                 faults[(*place, key)] = whose
             elif key not in known:
@@ -217,7 +310,9 @@ def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
 
 
 def _with_projects(settings: Settings, document: Document) -> Settings:
-    """Merge a project's file into the user's settings, which it can tighten but not loosen."""
+    """Merge a project's file into the user's settings, which it can tighten but not
+    loosen.
+    """
     keys = _validated(document)
     if "mode" in keys:
         keys["mode"] = min(keys["mode"], settings.mode, key=MODES.index)
@@ -228,15 +323,23 @@ def _with_projects(settings: Settings, document: Document) -> Settings:
         keys["compaction"] = keys["compaction"].over(settings.compaction)
     if "sandbox" in keys:
         keys["sandbox"] = tightened(
-            settings.sandbox, keys["sandbox"], cast("Mapping[str, object]", document.at(("sandbox",)))
+            settings.sandbox,
+            keys["sandbox"],
+            cast("Mapping[str, object]", document.at(("sandbox",))),
         )
     return replace(settings, **keys)
 
 
 def _validated(document: Document) -> dict[str, Any]:
-    """Return the fields of `Settings` that a file sets, except for its hooks, which are read one by one."""
+    """Return the fields of `Settings` that a file sets, except for its hooks, which are
+    read one by one.
+    """
     read = validate(Settings, document)
-    return {key: getattr(read, key) for key, value in document.data.items() if value is not None and key != "hooks"}
+    return {
+        key: getattr(read, key)
+        for key, value in document.data.items()
+        if value is not None and key != "hooks"
+    }
 
 
 def check_names(
@@ -245,15 +348,29 @@ def check_names(
     strategies: _Strategies,
     providers: Collection[str] | None,
 ) -> None:
-    """Refuse a `compaction` section with an unknown strategy, or with a model of an unknown provider.
+    """Refuse a `compaction` section with an unknown strategy, or with a model of an
+    unknown provider.
 
     :param own: the place of the section.
     :param providers: names of the existing providers; None for any.
     """
-    strategy, writer = document.at((*own, "strategy")), document.at((*own, "model"))
-    if isinstance(strategy, str) and strategies is not None and strategy not in (names := strategies()):
-        raise document.wrong(f"there is no strategy {strategy!r}; {did_you_mean(strategy, names)}", *own, "strategy")
-    if isinstance(writer, str) and providers is not None and (message := unknown_provider(writer, providers)):
+    strategy = document.at((*own, "strategy"))
+    writer = document.at((*own, "model"))
+    if (
+        isinstance(strategy, str)
+        and strategies is not None
+        and strategy not in (names := strategies())
+    ):
+        raise document.wrong(
+            f"there is no strategy {strategy!r}; {did_you_mean(strategy, names)}",
+            *own,
+            "strategy",
+        )
+    if (
+        isinstance(writer, str)
+        and providers is not None
+        and (message := unknown_provider(writer, providers))
+    ):
         raise document.wrong(message, *own, "model")
 
 
@@ -261,47 +378,70 @@ def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
     if model := env.get(MODEL_VARIABLE, "").strip():
         if not is_model_name(model):
             raise ConfigError(MODEL_NAME_FORM, source=MODEL_VARIABLE)
-        settings = replace(settings, model=model, places={**settings.places, "model": MODEL_VARIABLE})
+        settings = replace(
+            settings, model=model, places={**settings.places, "model": MODEL_VARIABLE}
+        )
     if window := env.get(WINDOW_VARIABLE, "").strip():
-        if not (window.isascii() and window.isdigit() and len(window) < 10 and int(window)):
-            raise ConfigError("should be a number of tokens above 0, such as 200000", source=WINDOW_VARIABLE)
+        if not (
+            window.isascii() and window.isdigit() and len(window) < 10 and int(window)
+        ):
+            raise ConfigError(
+                "should be a number of tokens above 0, such as 200000",
+                source=WINDOW_VARIABLE,
+            )
         places = {**settings.places, "context_window": WINDOW_VARIABLE}
         settings = replace(settings, context_window=int(window), places=places)
     return settings
 
 
-# --- hooks: each is read separately, so that an invalid one affects neither the others nor the session ---
+# --- hooks: each is read separately, so that an invalid one affects neither the others
+# nor the session ---
 
 
-def _read_hooks(document: Document, origin: Origin, path: Path) -> tuple[list[HookCommand], list[DocumentError]]:
+def _read_hooks(
+    document: Document, origin: Origin, path: Path
+) -> tuple[list[HookCommand], list[DocumentError]]:
     """Read the hooks section of one file.
 
     :param path: path of the file.
     :returns: the valid commands in the file's order, and an error for each invalid one.
     """
-    commands, faults = list[HookCommand](), list[DocumentError]()
+    commands = list[HookCommand]()
+    faults = list[DocumentError]()
     for event, place, group in _hook_entries(document, faults):
         try:
             hook = _hook_command(document, event, place, group)
         except DocumentError as error:
             faults.append(error)
         else:
-            commands.append(replace(hook, origin=origin, source=f"{path}: {dotted(place)}"))
+            commands.append(
+                replace(hook, origin=origin, source=f"{path}: {dotted(place)}")
+            )
     return commands, faults
 
 
-def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[tuple[EventName, Place, _Group | None]]:
-    """Yield the event, the place and the group of each command. Append an error to `faults` for each invalid entry."""
+def _hook_entries(
+    document: Document, faults: list[DocumentError]
+) -> Iterator[tuple[EventName, Place, _Group | None]]:
+    """Yield the event, the place and the group of each command. Append an error to
+    `faults` for each invalid entry.
+    """
     section = document.at((_HOOKS,))
     if not isinstance(section, Mapping | None):
-        faults.append(document.wrong("should be `key: value` lines of its own, indented below", _HOOKS))
+        faults.append(
+            document.wrong(
+                "should be `key: value` lines of its own, indented below", _HOOKS
+            )
+        )
         return
     for word, entries in cast("Mapping[str, object]", section or {}).items():
         event = event_name(word)
         if event is None:
             faults.append(document.wrong(unknown_event(word), _HOOKS, word))
         elif not isinstance(entries, list):
-            faults.append(document.wrong("should be a list, such as [one, two]", _HOOKS, word))
+            faults.append(
+                document.wrong("should be a list, such as [one, two]", _HOOKS, word)
+            )
         else:
             for index, entry in enumerate(cast("list[object]", entries)):
                 place = (_HOOKS, word, index)
@@ -316,7 +456,9 @@ def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[t
                     faults.append(error)
 
 
-def _hook_command(document: Document, event: EventName, place: Place, group: _Group | None) -> HookCommand:
+def _hook_command(
+    document: Document, event: EventName, place: Place, group: _Group | None
+) -> HookCommand:
     """Read one command.
 
     :raises DocumentError: if it is invalid.
@@ -325,9 +467,18 @@ def _hook_command(document: Document, event: EventName, place: Place, group: _Gr
     if group is not None and isinstance(data, Mapping):
         entry = cast("Mapping[str, object]", data)
         if entry.get("type", "command") != "command":
-            raise document.wrong("its `type` is none that is run here; `command` is the only one", *place)
+            raise document.wrong(
+                "its `type` is none that is run here; `command` is the only one", *place
+            )
         data = {key: value for key, value in entry.items() if key not in _IGNORED}
     hook = validate(HookCommand, document, *place, data=data)
-    program = hook.command.split()[0] if isinstance(hook.command, str) else hook.command[0]
+    program = (
+        hook.command.split()[0] if isinstance(hook.command, str) else hook.command[0]
+    )
     name = hook.name or Path(program).name.strip("\"'") or program
-    return replace(hook, event=event, name=name, matcher=hook.matcher if group is None else group.matcher)
+    return replace(
+        hook,
+        event=event,
+        name=name,
+        matcher=hook.matcher if group is None else group.matcher,
+    )

@@ -1,7 +1,9 @@
-"""`PermissionRules`: what the user has permanently allowed in each project with "Always allow".
+"""`PermissionRules`: what the user has permanently allowed in each project with "Always
+allow".
 
-The rules are in one small file in the agent's home, never in the project, so that a repository cannot allow itself
-anything. An invalid file allows nothing. A rule must match in full: a rule for the shell is the exact command line.
+The rules are in one small file in the agent's home, never in the project, so that a
+repository cannot allow itself anything. An invalid file allows nothing. A rule must
+match in full: a rule for the shell is the exact command line.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from acp_agent.errors import ConfigError
 
 RULES_FILE = "permissions.json"
 
-_VERSION, _OLDER = 2, 1
+_VERSION = 2
+_OLDER = 1
 """A rule of the shell in version 1 could cover more than one command line."""
 _SHELL = "shell: "
 
@@ -34,7 +37,8 @@ class PermissionRules:
         self.notice = ""
 
     def read(self) -> Mapping[str, Mapping[str, str]]:
-        """Return every project's rules, each with the time since when it applies, in ISO 8601 and UTC.
+        """Return every project's rules, each with the time since when it applies, in
+        ISO 8601 and UTC.
 
         :raises ConfigError: if the file is invalid.
         """
@@ -53,7 +57,8 @@ class PermissionRules:
         return frozenset(self.read().get(_key(project), ()))
 
     def allow(self, project: Path, subject: str) -> None:
-        """Add a rule for a subject, as returned by the permission policy's `grant_subject`.
+        """Add a rule for a subject, as returned by the permission policy's
+        `grant_subject`.
 
         :raises ConfigError: see `read`; also if the file cannot be written.
         """
@@ -71,7 +76,9 @@ class PermissionRules:
         """
         with self._update() as rules:
             allowed = rules.get(_key(project), {})
-            revoked = tuple(subject for subject in allowed if not subjects or subject in subjects)
+            revoked = tuple(
+                subject for subject in allowed if not subjects or subject in subjects
+            )
             for subject in revoked:
                 del allowed[subject]
         return revoked
@@ -83,15 +90,25 @@ class PermissionRules:
             yield rules
 
     def _drop_older(self, rules: Entries) -> bool:
-        """Remove the shell rules of an earlier version, and return whether there were any."""
+        """Remove the shell rules of an earlier version, and return whether there were
+        any.
+        """
         if self._file.read_version != _OLDER:
             return False
-        dropped = {rule for allowed in rules.values() for rule in allowed if rule.startswith(_SHELL)}
+        dropped = {
+            rule
+            for allowed in rules.values()
+            for rule in allowed
+            if rule.startswith(_SHELL)
+        }
         for allowed in rules.values():
             for rule in dropped & allowed.keys():
                 del allowed[rule]
         if dropped:
-            shown = ("".join(sign if sign.isprintable() else "\ufffd" for sign in rule[:100]) for rule in dropped)
+            shown = (
+                "".join(sign if sign.isprintable() else "\ufffd" for sign in rule[:100])
+                for rule in dropped
+            )
             self.notice = (
                 f"{self._file.path}: these rules of an earlier version covered more than one command line. They are "
                 f"dropped, and you are asked again: {', '.join(sorted(shown)[:10])}"

@@ -1,8 +1,9 @@
 """Finds a session's project: its root, and its `.acp-agent` and `.claude` folders.
 
-A command in the sandbox may create a repository or such a folder below a session's directory. A session opened there
-later would take it for the project's own and lose the protection of the folders above. So the agent's home records
-paths that commands created, and they do not count until the user trusts the folder.
+A command in the sandbox may create a repository or such a folder below a session's
+directory. A session opened there later would take it for the project's own and lose the
+protection of the folders above. So the agent's home records paths that commands
+created, and they do not count until the user trusts the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _MADE_FILE = "made.json"
 
 
 class MadeStore(StateFile):
-    """Paths created by commands that would change a project's root or the location of its settings.
+    """Paths created by commands that would change a project's root or the location of
+    its settings.
 
     :param home: the folder of all state.
     """
@@ -43,7 +45,9 @@ class MadeStore(StateFile):
         """
         with self.update() as entries:
             for path in paths:
-                entries[str(path.parent.resolve() / path.name)] = {"inode": _inode(path)}
+                entries[str(path.parent.resolve() / path.name)] = {
+                    "inode": _inode(path)
+                }
             for name in [*entries]:
                 if not _inode(Path(name)):
                     del entries[name]
@@ -54,11 +58,14 @@ class MadeStore(StateFile):
         return entry is not None and entry.get("inode") == _inode(path)
 
     def accept(self, folder: Path) -> tuple[Path, ...]:
-        """Let the recorded paths at or below a folder count from now on, and return them.
+        """Let the recorded paths at or below a folder count from now on, and return
+        them.
 
         :raises ConfigError: if the file cannot be written.
         """
-        within = [name for name in self.read() if Path(name).is_relative_to(folder.resolve())]
+        within = [
+            name for name in self.read() if Path(name).is_relative_to(folder.resolve())
+        ]
         if within:
             with self.update() as entries:
                 for name in within:
@@ -74,16 +81,22 @@ class Project:
     :param root: the project's root, if already known.
     """
 
-    def __init__(self, cwd: Path, home: Path | None = None, root: Path | None = None) -> None:
+    def __init__(
+        self, cwd: Path, home: Path | None = None, root: Path | None = None
+    ) -> None:
         self._cwd = cwd
         self._made = MadeStore(home).read() if home is not None else {}
-        self.root = root if root is not None else repository_root(cwd, self._counts) or cwd
+        self.root = (
+            root if root is not None else repository_root(cwd, self._counts) or cwd
+        )
 
     def folder(self, name: str = PROJECT_FOLDER) -> Path | None:
-        """Return the nearest `.acp-agent` folder, or one of another name, from the directory up to the root.
+        """Return the nearest `.acp-agent` folder, or one of another name, from the
+        directory up to the root.
 
-        Outside a repository only the directory itself is searched, since a parent folder such as `/tmp` may belong to
-        anyone. Empty folders are skipped, since they may be placeholders of the sandbox.
+        Outside a repository only the directory itself is searched, since a parent
+        folder such as `/tmp` may belong to anyone. Empty folders are skipped, since
+        they may be placeholders of the sandbox.
         """
         for parent in (self._cwd, *self._cwd.parents):
             place = parent / name
@@ -100,13 +113,17 @@ class Project:
         return entry is None or entry.get("inode") != _inode(path)
 
 
-def project_dir(cwd: Path, name: str = PROJECT_FOLDER, *, home: Path | None = None) -> Path | None:
+def project_dir(
+    cwd: Path, name: str = PROJECT_FOLDER, *, home: Path | None = None
+) -> Path | None:
     """Return a directory's `.acp-agent` folder, or one of another name; see `Project`."""
     return Project(cwd, home).folder(name)
 
 
 def _inode(path: Path) -> str:
-    """Return the device and inode number of a file, or an empty string if it does not exist."""
+    """Return the device and inode number of a file, or an empty string if it does not
+    exist.
+    """
     try:
         found = path.lstat()
     except (OSError, ValueError):
@@ -115,7 +132,9 @@ def _inode(path: Path) -> str:
 
 
 def _is_filled(folder: Path) -> bool:
-    """Return whether a folder exists and is not empty. An unreadable folder counts as not empty."""
+    """Return whether a folder exists and is not empty. An unreadable folder counts as
+    not empty.
+    """
     try:
         return any(folder.iterdir())
     except OSError:

@@ -15,7 +15,7 @@ from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
-    from acp_agent.sandbox.planted import Found, Planted
+    from acp_agent.sandbox.planted import Findings, Planted
     from acp_agent.sandbox.sandbox import Sandbox
 
 _MOST_TOLD = 5
@@ -39,10 +39,12 @@ class MadeKeeper:
         """Return whether a command created this file or folder."""
         return MadeStore(self.home).has(path)
 
-    def keep(self, found: Found) -> None:
+    def keep(self, found: Findings) -> None:
         """Record what a command created, and append the notices."""
         try:
-            MadeStore(self.home).add(each.mark for each in found.planted if each.mark is not None)
+            MadeStore(self.home).add(
+                each.mark for each in found.planted if each.mark is not None
+            )
         except ConfigError as error:
             self.notices.append(f"What a command made could not be remembered. {error}")
         if found.blocked:
@@ -57,10 +59,14 @@ class MadeKeeper:
             self.notices.append(_told_of_kept(found.kept))
         self.notices.extend(map(_told, found.planted[:_MOST_TOLD]))
         if len(found.planted) > _MOST_TOLD:
-            self.notices.append(f"The command made {len(found.planted) - _MOST_TOLD} more of the kind.")
+            self.notices.append(
+                f"The command made {len(found.planted) - _MOST_TOLD} more of the kind."
+            )
 
     def refuse_sockets(self, lost: Sequence[str]) -> None:
-        """Add a sentence about sockets whose files could not be found, unless it waits to be shown already."""
+        """Add a sentence about sockets whose files could not be found, unless it waits
+        to be shown already.
+        """
         text = (
             "Commands cannot create Unix sockets at present. Another program listens on a socket whose file is not "
             f"where its name says, and the folders that commands may write are too large to search: {_listed(lost)}. "
@@ -73,7 +79,7 @@ class MadeKeeper:
 def _told_of_blocked(blocked: Sequence[str]) -> str:
     """Return the notice about paths that were renamed.
 
-    :param blocked: see `sandbox.planted.Found`.
+    :param blocked: see `sandbox.planted.Findings`.
     """
     first = tuple(map(shlex.quote, map(_one_line, blocked[0].partition(" → ")[::2])))
     return (
@@ -87,7 +93,7 @@ def _told_of_blocked(blocked: Sequence[str]) -> str:
 def _told_of_unstaged(unstaged: Sequence[str]) -> str:
     """Return what the user has to know of guarded paths that a command had staged.
 
-    :param unstaged: see `sandbox.planted.Found`.
+    :param unstaged: see `sandbox.planted.Findings`.
     """
     return (
         f"A command staged this in git's index, and the agent took it out again: {_listed(unstaged)}. There is no such "
@@ -97,9 +103,10 @@ def _told_of_unstaged(unstaged: Sequence[str]) -> str:
 
 
 def _told_of_unchecked(unchecked: Sequence[str]) -> str:
-    """Return what the user has to know of indexes that could not be checked or restored.
+    """Return what the user has to know of indexes that could not be checked or
+    restored.
 
-    :param unchecked: see `sandbox.planted.Found`.
+    :param unchecked: see `sandbox.planted.Findings`.
     """
     return (
         "A command changed an index of git that the agent could not check or restore: "
@@ -111,7 +118,7 @@ def _told_of_unchecked(unchecked: Sequence[str]) -> str:
 def _told_of_replaced(replaced: Sequence[str]) -> str:
     """Return what the user has to know of objects that git replaces by others.
 
-    :param replaced: see `sandbox.planted.Found`.
+    :param replaced: see `sandbox.planted.Findings`.
     """
     return (
         "A command told git to replace objects by others, so git may show and check out other content than what your "
@@ -130,7 +137,11 @@ def _told_of_kept(kept: Sequence[Path]) -> str:
 
 def _listed(texts: Sequence[str]) -> str:
     shown = ", ".join(map(_one_line, texts[:_MOST_TOLD]))
-    return shown if len(texts) <= _MOST_TOLD else f"{shown} and {len(texts) - _MOST_TOLD} more"
+    return (
+        shown
+        if len(texts) <= _MOST_TOLD
+        else f"{shown} and {len(texts) - _MOST_TOLD} more"
+    )
 
 
 def _told(planted: Planted) -> str:
@@ -157,7 +168,9 @@ def _told(planted: Planted) -> str:
 
 
 def _one_line(text: str, longest: int = 300) -> str:
-    """Return an untrusted text without line breaks and control characters, cut to a maximum length."""
+    """Return an untrusted text without line breaks and control characters, cut to a
+    maximum length.
+    """
     plain = "".join(each if each.isprintable() else "?" for each in text)
     return plain if len(plain) <= longest else f"{plain[:longest]} …"
 
@@ -179,12 +192,25 @@ def sandbox_of(
     from acp_agent.sandbox.sandbox import Sandbox
 
     keeper = MadeKeeper(home, [] if notices is None else notices)
-    off, required = settings.commands == "off", settings.commands == "required"
+    off = settings.commands == "off"
+    required = settings.commands == "required"
     hidden = (*settings.env, *keys)
-    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden, off, keeper)
+    return Sandbox(
+        roots,
+        (home,),
+        settings.write,
+        settings.read_deny,
+        settings.network,
+        required,
+        hidden,
+        off,
+        keeper,
+    )
 
 
-def tightened(settings: SandboxSettings, project: SandboxSettings, named: Container[object]) -> SandboxSettings:
+def tightened(
+    settings: SandboxSettings, project: SandboxSettings, named: Container[object]
+) -> SandboxSettings:
     """Return the user's settings, tightened by a project's file.
 
     :param named: the keys that the project's file sets.

@@ -1,7 +1,8 @@
-"""`StateFile`: a small JSON file in the agent's home that several processes read and change.
+"""`StateFile`: a small JSON file in the agent's home that several processes read and
+change.
 
-It contains a version and, under one key, named mappings of strings. Changes are made under a lock, and each write is
-atomic.
+It contains a version and, under one key, named mappings of strings. Changes are made
+under a lock, and each write is atomic.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class StateFile:
 
     :param path: path of the file, in the folder of all state.
     :param key: the key that contains the entries.
-    :param advice: the consequence for the user if the file cannot be used, and what to do; it continues a sentence
-        after "so that".
+    :param advice: the consequence for the user if the file cannot be used, and what to
+        do; it continues a sentence after "so that".
     :param version: the `version` to write. Earlier versions can also be read.
     :ivar read_version: the version that was last read; `version` if there is no file.
     """
@@ -45,11 +46,15 @@ class StateFile:
         self.read_version = self._version
         try:
             match json.loads(self.path.read_bytes().decode()):
-                case {"version": int(version), self._key: entries} if 0 < version <= self._version:
+                case {"version": int(version), self._key: entries} if (
+                    0 < version <= self._version
+                ):
                     self.read_version = version
                     return _texts(entries)
                 case _:
-                    raise ValueError(f"it is no JSON object with `{self._key}` of version {self._version}")
+                    raise ValueError(
+                        f"it is no JSON object with `{self._key}` of version {self._version}"
+                    )
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -59,32 +64,46 @@ class StateFile:
 
     @contextmanager
     def update(self) -> Generator[Entries]:
-        """Read the entries under a lock, yield them to be changed in place, and write them. Empty entries are removed.
+        """Read the entries under a lock, yield them to be changed in place, and write
+        them. Empty entries are removed.
 
         :raises ConfigError: see `read`; also if the file cannot be written.
         """
         import fcntl
 
         try:
-            descriptor = os.open(ensure_private_dir(self.path.parent), os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(
+                ensure_private_dir(self.path.parent), os.O_RDONLY | os.O_CLOEXEC
+            )
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 entries = self.read()
                 yield entries
-                content = {name: entry for name, entry in sorted(entries.items()) if entry}
+                content = {
+                    name: entry for name, entry in sorted(entries.items()) if entry
+                }
                 with atomic_write(self.path) as file:
-                    file.write(json.dumps({"version": self._version, self._key: content}, indent=2).encode() + b"\n")
+                    file.write(
+                        json.dumps(
+                            {"version": self._version, self._key: content}, indent=2
+                        ).encode()
+                        + b"\n"
+                    )
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise self._error(f"cannot be written ({error.strerror or error})") from error
+            raise self._error(
+                f"cannot be written ({error.strerror or error})"
+            ) from error
 
     def _error(self, message: str) -> ConfigError:
         return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
 
 
 def file_signature(path: Path) -> tuple[int, ...]:
-    """Return a value that changes when a file changes; empty if there is no file. This only stats the file."""
+    """Return a value that changes when a file changes; empty if there is no file. This
+    only stats the file.
+    """
     try:
         status = path.stat()
     except OSError:
@@ -94,8 +113,12 @@ def file_signature(path: Path) -> tuple[int, ...]:
 
 
 def _texts(entries: object) -> Entries:
-    """Return the strings of each entry. Entries from version 0.1.0 have other values too."""
-    mappings = cast("dict[str, object]", entries) if isinstance(entries, dict) else {"": None}
+    """Return the strings of each entry. Entries from version 0.1.0 have other values
+    too.
+    """
+    mappings = (
+        cast("dict[str, object]", entries) if isinstance(entries, dict) else {"": None}
+    )
     found: Entries = {}
     for name, entry in mappings.items():
         if not isinstance(entry, dict):
@@ -106,11 +129,14 @@ def _texts(entries: object) -> Entries:
 
 
 @contextmanager
-def atomic_write(path: Path, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
-    """Yield a temporary file that replaces `path` when the block succeeds, so that `path` is never missing or half
-    written.
+def atomic_write(
+    path: Path, mode: int = 0o600, folder: int | None = None
+) -> Generator[BinaryIO]:
+    """Yield a temporary file that replaces `path` when the block succeeds, so that
+    `path` is never missing or half written.
 
-    :param mode: permissions of the new file, before the umask; by default only the user has access.
+    :param mode: permissions of the new file, before the umask; by default only the user
+        has access.
     :param folder: descriptor of the folder that a relative `path` is relative to.
     :raises OSError: if the file cannot be written.
     """

@@ -1,8 +1,9 @@
 """Reads the code that a project could run, and stores the user's decisions to trust it.
 
-`read_project_code` reads the files of a project's hooks and recipes within limits, since they are untrusted.
-`TrustStore` keeps a digest of the trusted content in the agent's home, so that the user is asked again when it changes.
-A store that cannot be read allows nothing.
+`read_project_code` reads the files of a project's hooks and recipes within limits,
+since they are untrusted. `TrustStore` keeps a digest of the trusted content in the
+agent's home, so that the user is asked again when it changes. A store that cannot be
+read allows nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeAlias, cast
 
-from acp_agent.config.called_files import MAX_TEXT, Text, called_files
+from acp_agent.config.called_files import MAX_TEXT, ProgramText, called_files
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
 from acp_agent.config.state_file import StateFile
@@ -35,9 +36,13 @@ _PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
 """For each folder of a project, the subfolders whose files could run."""
 _ALL_PARTS = {part for parts in _PARTS.values() for part in parts}
 _BIG = 1024 * 1024
-"""In bytes. For larger files that hooks run, only size and change time are compared before each hook."""
+"""In bytes. For larger files that hooks run, only size and change time are compared
+before each hook.
+"""
 _SETTLED_NS = 50_000_000
-"""A file that changed less than this long before it was read may change again without a new change time."""
+"""A file that changed less than this long before it was read may change again without a
+new change time.
+"""
 _Signature: TypeAlias = tuple[int, int, int, int, int]
 _BOM = b"\xef\xbb\xbf"
 
@@ -46,9 +51,11 @@ _BOM = b"\xef\xbb\xbf"
 class _CodeFile:
     """One file of a project.
 
-    :ivar name: its path relative to the folder, such as `hooks/check`, or `../scripts/check.py` if the hooks run it.
-    :ivar content: hexadecimal SHA-256 of its bytes, without a byte order mark if readers of the file skip it; or a
-        description if it is not a readable regular file.
+    :ivar name: its path relative to the folder, such as `hooks/check`, or
+        `../scripts/check.py` if the hooks run it.
+    :ivar content: hexadecimal SHA-256 of its bytes, without a byte order mark if
+        readers of the file skip it; or a description if it is not a readable regular
+        file.
     :ivar executable: whether the file is executable.
     :ivar link: the link's target, if the file is a link.
     """
@@ -66,18 +73,22 @@ class _CodeFile:
     @property
     def is_called(self) -> bool:
         """Return whether the file is code elsewhere in the project that hooks run."""
-        return self.name.startswith("../") or self.name.partition("/")[0] not in _ALL_PARTS
+        return (
+            self.name.startswith("../") or self.name.partition("/")[0] not in _ALL_PARTS
+        )
 
 
 @frozen
 class ProjectCode:
     """The code that one folder of a project could run, as of when it was read.
 
-    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, by the path used to reach it.
+    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, by the path used to
+        reach it.
     :ivar commands: the commands that the project's configuration names as hooks.
     :ivar problem: why the code cannot be read; empty if it was read.
     :ivar cwd: where the hooks run; None for the project's folder.
-    :ivar seen: the files and folders elsewhere in the project that were read for `files`, with their signatures.
+    :ivar seen: the files and folders elsewhere in the project that were read for
+        `files`, with their signatures.
     """
 
     place: Path
@@ -95,7 +106,9 @@ class ProjectCode:
     @property
     def has_hooks(self) -> bool:
         """Return whether the code includes hooks, or may include them."""
-        return bool(self.commands or self.problem or any(file.is_hook for file in self.files))
+        return bool(
+            self.commands or self.problem or any(file.is_hook for file in self.files)
+        )
 
     @property
     def digest(self) -> str:
@@ -108,12 +121,19 @@ class ProjectCode:
         return _digest((file for file in self.files if file.is_hook), self.commands)
 
     def text_of(self, path: Path) -> str | None:
-        """Return the hex SHA-256 of the text of one of the files; None for any other path."""
-        return next((file.content for file in self.files if self.place / file.name == path), None)
+        """Return the hex SHA-256 of the text of one of the files; None for any other
+        path.
+        """
+        return next(
+            (file.content for file in self.files if self.place / file.name == path),
+            None,
+        )
 
     def without_called(self) -> Self:
         """Return a copy without the files elsewhere in the project that its hooks run."""
-        return replace(self, files=tuple(file for file in self.files if not file.is_called))
+        return replace(
+            self, files=tuple(file for file in self.files if not file.is_called)
+        )
 
     def hooks_are_same(self) -> bool:
         """Read the hooks' files again, and return whether they are unchanged."""
@@ -122,49 +142,72 @@ class ProjectCode:
 
 
 def read_project_code(
-    place: Path, commands: Sequence[HookCommand] = (), cwd: Path | None = None, *, before: ProjectCode | None = None
+    place: Path,
+    commands: Sequence[HookCommand] = (),
+    cwd: Path | None = None,
+    *,
+    before: ProjectCode | None = None,
 ) -> ProjectCode:
-    """Read the code that one folder could run, and the code elsewhere in the project that its hooks run.
+    """Read the code that one folder could run, and the code elsewhere in the project
+    that its hooks run.
 
     Call this in a worker thread.
 
     :param place: `<project>/.acp-agent` or `<project>/.claude`; need not exist.
     :param commands: the hook commands that the project's configuration names.
     :param cwd: where the hooks run; the project's folder if None.
-    :param before: an earlier result for the same folder. The code that its hooks run is searched again only if
-        something changed.
+    :param before: an earlier result for the same folder. The code that its hooks run is
+        searched again only if something changed.
     """
     files: list[_CodeFile] = []
-    texts = [Text(_line(command)) for command in commands]
-    problem, left = "", MAX_BYTES
+    texts = [ProgramText(_line(command)) for command in commands]
+    problem = ""
+    left = MAX_BYTES
     try:
         for path in _paths(place):
             file, content = _read(place, path, left)
             files.append(file)
             left -= len(content)
             if file.is_hook:
-                texts.append(Text(content[:MAX_TEXT].decode("utf-8", "replace"), path.parent))
+                texts.append(
+                    ProgramText(
+                        content[:MAX_TEXT].decode("utf-8", "replace"), path.parent
+                    )
+                )
             if len(files) > MAX_FILES or left < 0:
                 problem = f"it has more than {MAX_FILES:,} files, or {MAX_BYTES // 1024 // 1024} MiB"
                 break
     except OSError as error:
-        problem = f"{error.filename or place} cannot be read ({error.strerror or error})"
+        problem = (
+            f"{error.filename or place} cannot be read ({error.strerror or error})"
+        )
     if problem:
         return ProjectCode(place, (), tuple(commands), problem)
     own = tuple(files)
     now = ProjectCode(place, own, tuple(commands), cwd=cwd)
-    if before is not None and now == before.without_called() and _are_as_seen(before.seen):
+    if (
+        before is not None
+        and now == before.without_called()
+        and _are_as_seen(before.seen)
+    ):
         return before
     called, seen = _read_called(place, own, texts, cwd) if texts else ((), ())
     return replace(now, files=(*own, *called), seen=seen)
 
 
 def _line(command: HookCommand) -> str:
-    return command.command if isinstance(command.command, str) else "\n".join(command.command)
+    return (
+        command.command
+        if isinstance(command.command, str)
+        else "\n".join(command.command)
+    )
 
 
 def _read_called(
-    place: Path, own: Iterable[_CodeFile], texts: Iterable[Text], cwd: Path | None
+    place: Path,
+    own: Iterable[_CodeFile],
+    texts: Iterable[ProgramText],
+    cwd: Path | None,
 ) -> tuple[tuple[_CodeFile, ...], tuple[tuple[Path, _Signature], ...]]:
     """Read the code elsewhere in the project that hooks run.
 
@@ -174,7 +217,9 @@ def _read_called(
     now = time.time_ns()
     called = called_files(place.parent, texts, cwd)
     known = {place / file.name for file in own}
-    files = tuple(_called_file(place, path) for path in called.files if path not in known)
+    files = tuple(
+        _called_file(place, path) for path in called.files if path not in known
+    )
     looked_at = dict.fromkeys((*called.folders, *called.files))
     # If a signature is not reliable, everything is read again each time.
     seen = tuple((path, _signature(path, settled_by=now)) for path in looked_at)
@@ -182,15 +227,17 @@ def _read_called(
 
 
 def _are_as_seen(seen: Sequence[tuple[Path, _Signature]]) -> bool:
-    return bool(seen) and all(signature[0] >= 0 and _signature(path) == signature for path, signature in seen)
+    return bool(seen) and all(
+        signature[0] >= 0 and _signature(path) == signature for path, signature in seen
+    )
 
 
 def _signature(path: Path, settled_by: int | None = None) -> _Signature:
-    """Return a value that changes whenever a file or a folder's list of names changes. Programs cannot set its third
-    part.
+    """Return a value that changes whenever a file or a folder's list of names changes.
+    Programs cannot set its third part.
 
-    :param settled_by: a time in nanoseconds. If the path changed near or after this time, the signature matches no
-        other.
+    :param settled_by: a time in nanoseconds. If the path changed near or after this
+        time, the signature matches no other.
     """
     try:
         found = path.stat()
@@ -198,7 +245,13 @@ def _signature(path: Path, settled_by: int | None = None) -> _Signature:
         return (0, 0, 0, 0, 0)
     if settled_by is not None and found.st_ctime_ns > settled_by - _SETTLED_NS:
         return (-1, 0, 0, 0, 0)
-    return found.st_ino, found.st_size, found.st_ctime_ns, found.st_mtime_ns, found.st_mode
+    return (
+        found.st_ino,
+        found.st_size,
+        found.st_ctime_ns,
+        found.st_mtime_ns,
+        found.st_mode,
+    )
 
 
 def _called_file(place: Path, path: Path) -> _CodeFile:
@@ -214,7 +267,12 @@ def _called_file(place: Path, path: Path) -> _CodeFile:
             status = os.fstat(file.fileno())
             is_executable = bool(status.st_mode & 0o111)
             if status.st_size > _BIG:
-                return _CodeFile(name, f"{status.st_size} bytes of {status.st_ctime_ns}", is_executable, link)
+                return _CodeFile(
+                    name,
+                    f"{status.st_size} bytes of {status.st_ctime_ns}",
+                    is_executable,
+                    link,
+                )
             content = file.read(_BIG)
     except (OSError, RuntimeError) as error:
         return _CodeFile(name, f"unreadable: {type(error).__name__}", link=link)
@@ -224,7 +282,9 @@ def _called_file(place: Path, path: Path) -> _CodeFile:
 
 
 def _scripts_of(package: bytes) -> bytes:
-    """Return the parts of a `package.json` that run something. A new dependency does not change what a hook does."""
+    """Return the parts of a `package.json` that run something. A new dependency does
+    not change what a hook does.
+    """
     try:
         parsed: object = json.loads(package)
     except (ValueError, RecursionError):
@@ -232,19 +292,24 @@ def _scripts_of(package: bytes) -> bytes:
     if not isinstance(parsed, dict):
         return package
     found = cast("dict[str, object]", parsed)
-    return json.dumps([found.get("scripts"), found.get("type"), found.get("main")], sort_keys=True).encode()
+    return json.dumps(
+        [found.get("scripts"), found.get("type"), found.get("main")], sort_keys=True
+    ).encode()
 
 
 def project_of(path: Path) -> Path | None:
     """Return the project that a file of hooks or recipes belongs to."""
-    return next((place.parent for place in (path, *path.parents) if place.name in _PARTS), None)
+    return next(
+        (place.parent for place in (path, *path.parents) if place.name in _PARTS), None
+    )
 
 
 class TrustStore(StateFile):
     """Stores what the user has allowed.
 
-    The keys are folders, with the project's path resolved. Each entry has the `digest` of the `ProjectCode`, and the
-    time `since` when it has been allowed, in ISO 8601 and UTC.
+    The keys are folders, with the project's path resolved. Each entry has the `digest`
+    of the `ProjectCode`, and the time `since` when it has been allowed, in ISO 8601 and
+    UTC.
 
     :param home: the agent's state folder.
     """
@@ -254,7 +319,8 @@ class TrustStore(StateFile):
         super().__init__(home / _TRUST_FILE, "folders", advice)
 
     def digest(self, place: Path) -> str | None:
-        """Return the digest of the code that was allowed in a folder, regardless of what the folder contains now.
+        """Return the digest of the code that was allowed in a folder, regardless of
+        what the folder contains now.
 
         :raises ConfigError: see `read`.
         """
@@ -274,7 +340,12 @@ class TrustStore(StateFile):
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self.update() as trusted:
-            trusted.update({_key(code.place): {"digest": code.digest, "since": now} for code in codes})
+            trusted.update(
+                {
+                    _key(code.place): {"digest": code.digest, "since": now}
+                    for code in codes
+                }
+            )
 
     def revoke(self, project: Path, places: Iterable[Path] = ()) -> tuple[str, ...]:
         """Revoke everything that was allowed in a project.
@@ -284,30 +355,43 @@ class TrustStore(StateFile):
         :returns: the folders that had been allowed.
         :raises ConfigError: see `trust`.
         """
-        above, keys = project.resolve(), {_key(place) for place in places}
+        above = project.resolve()
+        keys = {_key(place) for place in places}
         with self.update() as trusted:
-            revoked = [key for key in trusted if key in keys or above in (Path(key), Path(key).parent)]
+            revoked = [
+                key
+                for key in trusted
+                if key in keys or above in (Path(key), Path(key).parent)
+            ]
             for key in revoked:
                 del trusted[key]
         return tuple(revoked)
 
 
 def _paths(place: Path) -> Iterator[Path]:
-    """Yield every entry that is not a folder, below the folders whose files could run. Links are followed."""
+    """Yield every entry that is not a folder, below the folders whose files could run.
+    Links are followed.
+    """
 
     def fail(error: OSError) -> None:
         raise error
 
-    for folder in (place / part for part in _PARTS.get(place.name, ()) if (place / part).is_dir()):
+    for folder in (
+        place / part for part in _PARTS.get(place.name, ()) if (place / part).is_dir()
+    ):
         for at, inner, names in os.walk(folder, onerror=fail, followlinks=True):
             if len(Path(at).relative_to(place).parts) > MAX_DEPTH:
-                raise OSError(errno.EMLINK, f"it is more than {MAX_DEPTH} folders deep", at)
+                raise OSError(
+                    errno.EMLINK, f"it is more than {MAX_DEPTH} folders deep", at
+                )
             inner.sort()
             yield from (Path(at, name) for name in sorted(names))
 
 
 def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, bytes]:
-    """Return a file and its content. If it has more than `limit` bytes, one byte more than that is read."""
+    """Return a file and its content. If it has more than `limit` bytes, one byte more
+    than that is read.
+    """
     name = path.relative_to(place).as_posix()
     link = str(path.readlink()) if path.is_symlink() else ""
     try:
@@ -328,16 +412,24 @@ def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
     """Return the hex SHA-256 of files in any order, and of commands in the given order."""
     import hashlib  # as above
 
-    listed = sorted([file.name, file.content, file.executable, file.link] for file in files)
-    # `source` depends on the path used to reach the folder. `ask` counts as `allow`, as in digests of version 0.1.0,
-    # which had only two values of `on_error`. Neither of the two changes what runs.
+    listed = sorted(
+        [file.name, file.content, file.executable, file.link] for file in files
+    )
+    # `source` depends on the path used to reach the folder. `ask` counts as `allow`, as
+    # in digests of version 0.1.0, which had only two values of `on_error`. Neither of
+    # the two changes what runs.
     said = [
-        {**asdict(command), "source": "", "on_error": "block" if command.on_error == "block" else "allow"}
+        {
+            **asdict(command),
+            "source": "",
+            "on_error": "block" if command.on_error == "block" else "allow",
+        }
         for command in commands
     ]
     return hashlib.sha256(json.dumps([listed, said]).encode()).hexdigest()
 
 
 def _key(place: Path) -> str:
-    # The folder itself is not resolved, so an untrusted link to a folder allowed elsewhere is not allowed here.
+    # The folder itself is not resolved, so an untrusted link to a folder allowed
+    # elsewhere is not allowed here.
     return str(place.parent.resolve() / place.name)

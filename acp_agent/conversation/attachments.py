@@ -1,7 +1,8 @@
-"""Replaces large binary data and long texts in events with references, so that the store keeps each only once.
+"""Replaces large binary data and long texts in events with references, so that the
+store keeps each only once.
 
-References are SHA-256 digests. Readers of events get references to binary data. References to texts exist only in the
-persisted form; readers get the text itself.
+References are SHA-256 digests. Readers of events get references to binary data.
+References to texts exist only in the persisted form; readers get the text itself.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ T = TypeVar("T")
 def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
     """Return the event with its large binary data replaced by references.
 
-    Data that is not plain base64 stays in place, since it could not be restored exactly.
+    Data that is not plain base64 stays in place, since it could not be restored
+    exactly.
 
     :param blobs: receives the bytes by SHA-256.
     """
@@ -48,7 +50,8 @@ def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
 
 
 def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
-    """Return the event in its persisted form, with long texts of attached files replaced by references.
+    """Return the event in its persisted form, with long texts of attached files
+    replaced by references.
 
     A text with lone surrogates stays in place, and the codec replaces them.
 
@@ -56,13 +59,19 @@ def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
     """
 
     def keep(part: UserPart) -> UserPart:
-        if not isinstance(part, Resource) or part.blob is not None or len(part.text or "") < STORED_FROM:
+        if (
+            not isinstance(part, Resource)
+            or part.blob is not None
+            or len(part.text or "") < STORED_FROM
+        ):
             return part
         try:
             content = (part.text or "").encode()
         except UnicodeEncodeError:
             return part
-        return replace(part, text=None, blob=replace(_kept(content, blobs), of_text=True))
+        return replace(
+            part, text=None, blob=replace(_kept(content, blobs), of_text=True)
+        )
 
     return _changed(event, keep)
 
@@ -70,14 +79,21 @@ def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
 def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
     """Undo `extract_texts`.
 
-    :param read: returns the bytes with a SHA-256, or None if they are gone. In that case the reference stays.
+    :param read: returns the bytes with a SHA-256, or None if they are gone. In that
+        case the reference stays.
     """
 
     def bring(part: UserPart) -> UserPart:
-        if not isinstance(part, Resource) or not isinstance(part.blob, Stored) or not part.blob.of_text:
+        if (
+            not isinstance(part, Resource)
+            or not isinstance(part.blob, Stored)
+            or not part.blob.of_text
+        ):
             return part
         content = read(part.blob.sha256)
-        return part if content is None else replace(part, text=content.decode(), blob=None)
+        return (
+            part if content is None else replace(part, text=content.decode(), blob=None)
+        )
 
     return _changed(event, bring)
 
@@ -121,7 +137,9 @@ def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
 
 
 def _changed(value: T, change: Callable[[UserPart], UserPart]) -> T:
-    """Return the value with the change applied to every part in it, or the same object if nothing changed."""
+    """Return the value with the change applied to every part in it, or the same object
+    if nothing changed.
+    """
     if isinstance(value, Image | Audio | Resource):
         return cast(T, change(value))
     if isinstance(value, tuple):
@@ -132,4 +150,6 @@ def _changed(value: T, change: Callable[[UserPart], UserPart]) -> T:
         return value
     old = {each.name: getattr(value, each.name) for each in fields(value)}
     made = {name: _changed(item, change) for name, item in old.items()}
-    return replace(value, **{name: item for name, item in made.items() if item is not old[name]})
+    return replace(
+        value, **{name: item for name, item in made.items() if item is not old[name]}
+    )

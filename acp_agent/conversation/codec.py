@@ -1,9 +1,10 @@
 """Converts events to JSON and back: the persisted form of the log.
 
-pydantic reads and writes the dataclasses directly. There is one adapter per kind of event, built on first use, since
-building all of them would delay a new session. Events that contain only texts (the start of a log, a prompt, the end of
-a turn) and the definitions of tools are written without pydantic, so that neither a new session nor a turn that is
-cancelled at once imports it.
+pydantic reads and writes the dataclasses directly. There is one adapter per kind of
+event, built on first use, since building all of them would delay a new session. Events
+that contain only texts (the start of a log, a prompt, the end of a turn) and the
+definitions of tools are written without pydantic, so that neither a new session nor a
+turn that is cancelled at once imports it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _CLASSES: dict[str, type[Event]] = {
-    cast(str, cls.__dataclass_fields__["kind"].default): cls for cls in cast("tuple[type[Event], ...]", get_args(Event))
+    cast(str, cls.__dataclass_fields__["kind"].default): cls
+    for cls in cast("tuple[type[Event], ...]", get_args(Event))
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 100
@@ -49,16 +51,18 @@ def _adapter(kind: str) -> TypeAdapter[Event]:
 def encode(event: Event) -> str:
     """Return one event as JSON. Its kind is stored in a separate column.
 
-    Lone surrogates (from a file name that is not UTF-8, or a broken escape in a model's answer) become U+FFFD, since no
-    database or client accepts them. Values in a call's arguments that are nested too deeply to be read back also become
-    U+FFFD. Numbers that JSON cannot represent become null.
+    Lone surrogates (from a file name that is not UTF-8, or a broken escape in a model's
+    answer) become U+FFFD, since no database or client accepts them. Values in a call's
+    arguments that are nested too deeply to be read back also become U+FFFD. Numbers
+    that JSON cannot represent become null.
     """
     if _holds_texts(event):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
     adapter = _adapter(event.kind)
     try:
         text = adapter.dump_json(event, ensure_ascii=False, warnings=False).decode()
-        # pydantic writes deeper nesting than it reads. An unreadable entry would make the session unusable forever.
+        # pydantic writes deeper nesting than it reads. An unreadable entry would make
+        # the session unusable forever.
         if text.count("[") + text.count("{") > _DEEPEST:
             adapter.validate_json(text)
     except (ValueError, RecursionError):
@@ -68,8 +72,19 @@ def encode(event: Event) -> str:
 
 def _holds_texts(event: Event) -> bool:
     if isinstance(event, UserPrompted):
-        return all(isinstance(part, Text | ResourceLink) for part in (*event.shown, *(event.sent or ())))
-    return isinstance(event, SessionStarted | InstructionsLoaded | ToolsDeclared | TitleChanged | NoteAdded | TurnEnded)
+        return all(
+            isinstance(part, Text | ResourceLink)
+            for part in (*event.shown, *(event.sent or ()))
+        )
+    return isinstance(
+        event,
+        SessionStarted
+        | InstructionsLoaded
+        | ToolsDeclared
+        | TitleChanged
+        | NoteAdded
+        | TurnEnded,
+    )
 
 
 def decode(kind: str, data: str, seq: int | None = None) -> Event:
@@ -101,7 +116,10 @@ def _storable(value: object, depth: int) -> object:
         return "\ufffd"
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
-        return {_SURROGATE.sub("\ufffd", key): _storable(item, depth + 1) for key, item in items}
+        return {
+            _SURROGATE.sub("\ufffd", key): _storable(item, depth + 1)
+            for key, item in items
+        }
     if isinstance(value, list | tuple):
         return [_storable(item, depth + 1) for item in cast("list[object]", value)]
     names = (field.name for field in fields(cast("DataclassInstance", value)))

@@ -1,8 +1,9 @@
 """The context: what the model sees, folded from the log.
 
-`Context` is immutable. `apply` returns the context after one more event, and `Context.from_log(events)` equals applying
-them one by one. A fold may begin at the tail of the last compaction (see `ContextSwapped`), so that a session of any
-length opens quickly; everything that must outlive a compaction is either a message or in `Carried`.
+`Context` is immutable. `apply` returns the context after one more event, and
+`Context.from_log(events)` equals applying them one by one. A fold may begin at the tail
+of the last compaction (see `ContextSwapped`), so that a session of any length opens
+quickly; everything that must outlive a compaction is either a message or in `Carried`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,12 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
-from acp_agent.conversation.surroundings import Feature, Surroundings, amendments_in, sections_in
+from acp_agent.conversation.surroundings import (
+    Feature,
+    Surroundings,
+    amendments_in,
+    sections_in,
+)
 from acp_agent.conversation.swaps import Carried, Memory, Pin
 from acp_agent.frozen import frozen
 
@@ -71,7 +77,8 @@ Files: TypeAlias = dict[str, str | None]
 
 @frozen
 class RefusedTurn:
-    """A turn that ended because the provider refused to continue it. Its messages are still in the context.
+    """A turn that ended because the provider refused to continue it. Its messages are
+    still in the context.
 
     :ivar from_seq: seq of the turn's prompt.
     :ivar before_seq: seq of the first entry after the turn.
@@ -100,38 +107,54 @@ class Context:
     """What the model sees, and the state that a session continues from.
 
     :ivar head: seq of the last event applied; 0 for an empty log.
-    :ivar revision: seq of the last event that removed something from the context (a compaction, a refusal). Results
-        computed from an earlier revision are invalid.
-    :ivar auto_compaction: whether the context is compacted automatically; None leaves it to the settings.
+    :ivar revision: seq of the last event that removed something from the context (a
+        compaction, a refusal). Results computed from an earlier revision are invalid.
+    :ivar auto_compaction: whether the context is compacted automatically; None leaves
+        it to the settings.
     :ivar title_by: who set the title.
-    :ivar usage: the provider's count for the newest answer; None if there is none since the last revision.
-    :ivar baseline: tokens of the context up to and including the entry at `baseline_seq`: the provider's count, or the
-        estimate after a compaction; 0 if neither is known.
-    :ivar grants: kinds of calls that no longer need permission, in the directories that the session had at that time.
+    :ivar usage: the provider's count for the newest answer; None if there is none since
+        the last revision.
+    :ivar baseline: tokens of the context up to and including the entry at
+        `baseline_seq`: the provider's count, or the estimate after a compaction; 0 if
+        neither is known.
+    :ivar grants: kinds of calls that no longer need permission, in the directories that
+        the session had at that time.
     :ivar cost: US dollars spent in this session.
     :ivar answers: the number of answers without calls.
-    :ivar files: digest of each file version that the model has seen since the last compaction.
+    :ivar files: digest of each file version that the model has seen since the last
+        compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.
     :ivar memory: texts that no compaction may paraphrase.
     :ivar swaps: seqs of the compactions in effect, the newest last.
-    :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
-    :ivar restored: whether the newest swap was an undo, so the user wants this context unchanged.
-    :ivar declared: the surroundings that every request begins with. `told` adds the amendments among the entries.
+    :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the
+        log's beginning.
+    :ivar restored: whether the newest swap was an undo, so the user wants this context
+        unchanged.
+    :ivar declared: the surroundings that every request begins with. `told` adds the
+        amendments among the entries.
     :ivar withheld: ids of the answers whose reasoning is known not to be sent.
-    :ivar void: names of the pieces of reasoning that will never be sent again; see `messages.name_of`.
-    :ivar refused: the features that providers do not accept, each with its model as `provider/model`.
-    :ivar takes: the values that providers accept for features that they otherwise refuse; see `FeatureRefused`.
-    :ivar refused_images: the images that providers do not accept, as SHA-256 of their bytes.
+    :ivar void: names of the pieces of reasoning that will never be sent again; see
+        `messages.name_of`.
+    :ivar refused: the features that providers do not accept, each with its model as
+        `provider/model`.
+    :ivar takes: the values that providers accept for features that they otherwise
+        refuse; see `FeatureRefused`.
+    :ivar refused_images: the images that providers do not accept, as SHA-256 of their
+        bytes.
     :ivar refused_tools: the tools that providers do not accept, by name.
-    :ivar refusals: number of consecutive prompts that were refused, without an answer in between.
-    :ivar refused_turn: the turn that the provider refused to continue, until the provider answers again.
-    :ivar unbound_until: reasoning up to this seq is not sent if its conversation was not recorded, since an earlier
-        version of the agent may have changed the context before it.
+    :ivar refusals: number of consecutive prompts that were refused, without an answer
+        in between.
+    :ivar refused_turn: the turn that the provider refused to continue, until the
+        provider answers again.
+    :ivar unbound_until: reasoning up to this seq is not sent if its conversation was
+        not recorded, since an earlier version of the agent may have changed the context
+        before it.
     :ivar partial: the part of an unfinished answer that is in the log.
     :ivar prompted: seq of the newest prompt.
-    :ivar before_turn: the context before the newest prompt. If the turn is refused, this context is restored, even if
-        it has been compacted since. It is missing if the fold began after that prompt, so comparisons ignore it. A fold
-        of a tail begins before a refused prompt.
+    :ivar before_turn: the context before the newest prompt. If the turn is refused,
+        this context is restored, even if it has been compacted since. It is missing if
+        the fold began after that prompt, so comparisons ignore it. A fold of a tail
+        begins before a refused prompt.
     """
 
     head: int = 0
@@ -177,9 +200,12 @@ class Context:
 
     @classmethod
     def from_log(cls, events: Iterable[LoggedEvent]) -> Context:
-        """Fold a whole log, or its tail from the place that the last compaction recorded."""
+        """Fold a whole log, or its tail from the place that the last compaction
+        recorded.
+        """
         context = cls()
-        # Appending to a tuple copies it, which would be quadratic, so older entries are kept in a list during the fold.
+        # Appending to a tuple copies it, which would be quadratic, so older entries are
+        # kept in a list during the fold.
         older: list[Entry] = []
         for event in events:
             if isinstance(event.event, _LOOKS_BACK):
@@ -205,31 +231,40 @@ class Context:
             if isinstance(message, ToolResult):
                 answered.add(message.call_id)
             elif isinstance(message, AssistantMessage):
-                return tuple(call for call in message.tool_calls if call.id not in answered)
+                return tuple(
+                    call for call in message.tool_calls if call.id not in answered
+                )
             else:
                 break
         return ()
 
     def covers(self, cwd: str, additional_directories: Iterable[str]) -> bool:
-        """Return whether what the user has allowed in this session holds in these directories.
+        """Return whether what the user has allowed in this session holds in these
+        directories.
 
         :param cwd: absolute path of the working directory.
         """
-        return cwd == self.cwd and {*additional_directories} <= {*self.additional_directories}
+        return cwd == self.cwd and {*additional_directories} <= {
+            *self.additional_directories
+        }
 
     def images_refused_by(self, model: str) -> frozenset[str]:
-        """Return the images that a model's provider does not accept, as SHA-256 of their bytes.
+        """Return the images that a model's provider does not accept, as SHA-256 of
+        their bytes.
 
         :param model: `provider/model`.
         """
         return frozenset(image for name, image in self.refused_images if name == model)
 
     def taken_by(self, model: str) -> dict[Feature, str]:
-        """Return the values that a model's provider accepts for features that it otherwise refuses.
+        """Return the values that a model's provider accepts for features that it
+        otherwise refuses.
 
         :param model: `provider/model`.
         """
-        return {feature: values for name, feature, values in self.takes if name == model}
+        return {
+            feature: values for name, feature, values in self.takes if name == model
+        }
 
     def tools_refused_by(self, model: str) -> frozenset[str]:
         """Return the names of the tools that a model's provider does not accept.
@@ -244,7 +279,9 @@ class Context:
         return Carried(**_values(self, _CARRIED, **sets))
 
     def _with(self, *added: Entry) -> tuple[Entry, ...]:
-        return self.entries + added  # `(*entries, ...)` builds a list first, which takes three times as long
+        return (
+            self.entries + added
+        )  # `(*entries, ...)` builds a list first, which takes three times as long
 
     def apply(self, logged: LoggedEvent) -> Context:
         """Return the context after this event."""
@@ -261,22 +298,32 @@ class Context:
                     "grants": frozenset(),
                     "cost": 0.0,
                 }
-            case DirectoriesChanged(cwd=cwd, additional_directories=more, root=root, mode=mode):
+            case DirectoriesChanged(
+                cwd=cwd, additional_directories=more, root=root, mode=mode
+            ):
                 return {
                     "cwd": cwd or self.cwd,
                     "additional_directories": more,
                     "root": root or self.root,
                     "mode": mode or self.mode,
-                    "grants": self.grants if self.covers(cwd or self.cwd, more) else frozenset(),
+                    "grants": self.grants
+                    if self.covers(cwd or self.cwd, more)
+                    else frozenset(),
                 }
             case ModeChanged(scope="opening"):
                 return {}
             case InstructionsLoaded():
                 sections = event.sections or sections_in(event.text)
                 declared = replace(self.declared, sections=sections)
-                return {"instructions": event.text, "unbound_until": seq, **self._declaring(declared)}
+                return {
+                    "instructions": event.text,
+                    "unbound_until": seq,
+                    **self._declaring(declared),
+                }
             case ToolsDeclared():
-                declared = replace(self.declared, tools=event.tools, thought_level=event.thought_level)
+                declared = replace(
+                    self.declared, tools=event.tools, thought_level=event.thought_level
+                )
                 return self._declaring(declared)
             case SurroundingsChanged(amendment=amendment):
                 return {
@@ -288,8 +335,16 @@ class Context:
             case FeatureRefused(takes=""):
                 return {"refused": self.refused | {(event.model, event.feature)}}
             case FeatureRefused():
-                others = {each for each in self.takes if each[:2] != (event.model, event.feature)}
-                return {"takes": frozenset(others | {(event.model, event.feature, event.takes)})}
+                others = {
+                    each
+                    for each in self.takes
+                    if each[:2] != (event.model, event.feature)
+                }
+                return {
+                    "takes": frozenset(
+                        others | {(event.model, event.feature, event.takes)}
+                    )
+                }
             case ImagesRefused():
                 images = {(event.model, image) for image in event.images}
                 return {"refused_images": self.refused_images | images}
@@ -311,7 +366,10 @@ class Context:
             case ToolReturned():
                 files = self.files
                 if event.files:
-                    files = {**files, **{version.path: version.digest for version in event.files}}
+                    files = {
+                        **files,
+                        **{version.path: version.digest for version in event.files},
+                    }
                 return {"entries": self._with(Entry(seq, event.result)), "files": files}
             case TurnEnded():
                 changes: dict[str, Any] = {"turn_from": None, "partial": None}
@@ -327,8 +385,12 @@ class Context:
             case ContextRestored():
                 return {
                     **self._carried_over(seq, event),
-                    "entries": without_thinking(event.entries, frozenset(event.carried.void)),
-                    "told": _declared(event.carried).after(amendments_in(event.entries)),
+                    "entries": without_thinking(
+                        event.entries, frozenset(event.carried.void)
+                    ),
+                    "told": _declared(event.carried).after(
+                        amendments_in(event.entries)
+                    ),
                     "baseline": event.tokens,
                     "swaps": event.earlier,
                     "fold_from": seq,
@@ -342,10 +404,19 @@ class Context:
                 )
                 return {**self._noted(seq, event), "memory": memory}
             case PinRemoved():
-                pins = tuple(pin for pin in self.memory.pins if pin.number != event.number)
-                return {**self._noted(seq, event), "memory": replace(self.memory, pins=pins)}
+                pins = tuple(
+                    pin for pin in self.memory.pins if pin.number != event.number
+                )
+                return {
+                    **self._noted(seq, event),
+                    "memory": replace(self.memory, pins=pins),
+                }
             case EditsUndone():
-                files = {path: digest for path, digest in self.files.items() if path not in event.paths}
+                files = {
+                    path: digest
+                    for path, digest in self.files.items()
+                    if path not in event.paths
+                }
                 return {**self._noted(seq, event), "files": files}
             case MessageSupplied():
                 return {"entries": self._with(Entry(seq, event.message, note=True))}
@@ -356,31 +427,52 @@ class Context:
             case PermissionGranted(scope="session"):
                 return {"grants": self.grants | {event.subject}}
             case TitleChanged():
-                return {"title": event.title, "title_by": event.by, "cost": self.cost + _cost(event.usage)}
+                return {
+                    "title": event.title,
+                    "title_by": event.by,
+                    "cost": self.cost + _cost(event.usage),
+                }
             case _:
-                return {name: getattr(event, value) for name, value in _SETTINGS.get(type(event), {}).items()}
+                return {
+                    name: getattr(event, value)
+                    for name, value in _SETTINGS.get(type(event), {}).items()
+                }
 
     def _refused(self, seq: int, from_seq: int) -> dict[str, Any]:
         before = self.before_turn
         if before is None or self.prompted != from_seq:
-            kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
+            kept = tuple(
+                entry for entry in self.entries if entry.summary or entry.seq < from_seq
+            )
             told = self.declared.after(amendments_in(kept))
             before = replace(self, **_NOT_COUNTED, entries=kept, told=told)
         entries = without_thinking(before.entries, self.void)
-        # The removed messages may have read some files. Rereading is cheap, but editing unseen text is not.
-        changes = _values(before, _BEFORE, entries=entries, revision=seq, partial=None, files={})
+        # The removed messages may have read some files. Rereading is cheap, but editing
+        # unseen text is not.
+        changes = _values(
+            before, _BEFORE, entries=entries, revision=seq, partial=None, files={}
+        )
         return changes | {"refusals": self.refusals + 1}
 
     def _left_out(self, seq: int, event: TurnRefused) -> dict[str, Any]:
-        """Return the fields that change after the provider refused messages before the newest prompt."""
-        before, turn = self.before_turn, self.refused_turn
-        if before is not None:  # a refusal of the newest prompt must not restore the removed entries
+        """Return the fields that change after the provider refused messages before the
+        newest prompt.
+        """
+        before = self.before_turn
+        turn = self.refused_turn
+        if (
+            before is not None
+        ):  # a refusal of the newest prompt must not restore the removed entries
             kept = not_removed(before.entries, event)
             told = before.declared.after(amendments_in(kept))
             before = replace(before, **_NOT_COUNTED, entries=kept, told=told)
         if turn is not None:
             is_whole = event.from_seq <= turn.from_seq
-            turn = None if is_whole else RefusedTurn(turn.from_seq, event.from_seq, is_shortened=True)
+            turn = (
+                None
+                if is_whole
+                else RefusedTurn(turn.from_seq, event.from_seq, is_shortened=True)
+            )
         entries = not_removed(self.entries, event)
         return {
             **_NOT_COUNTED,
@@ -393,8 +485,12 @@ class Context:
         }
 
     def _declaring(self, declared: Surroundings) -> dict[str, Any]:
-        # Amendments in the conversation apply after the declaration, regardless of their order in the log.
-        return {"declared": declared, "told": declared.after(amendments_in(self.entries))}
+        # Amendments in the conversation apply after the declaration, regardless of
+        # their order in the log.
+        return {
+            "declared": declared,
+            "told": declared.after(amendments_in(self.entries)),
+        }
 
     def _without_reasoning(self, event: ReasoningWithheld) -> dict[str, Any]:
         changes: dict[str, Any] = {"withheld": self.withheld.union(event.messages)}
@@ -405,29 +501,56 @@ class Context:
 
     def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
         usage = message.counted
-        changes: dict[str, Any] = {"partial": None, "cost": self.cost + _cost(message.usage)}
+        changes: dict[str, Any] = {
+            "partial": None,
+            "cost": self.cost + _cost(message.usage),
+        }
         if message.stop_reason not in ("refusal", "cancelled", "interrupted"):
             changes |= {"refusals": 0, "refused_turn": None}
-        # An empty answer (cancelled before the first word) is not kept, since providers refuse empty messages.
+        # An empty answer (cancelled before the first word) is not kept, since providers
+        # refuse empty messages.
         if message.parts:
             changes["entries"] = self._with(Entry(seq, message))
         if message.stop_reason == "end_turn" and not message.tool_calls:
             changes["answers"] = self.answers + 1
         if usage is not None:
-            changes |= {"usage": usage, "baseline": usage.total_tokens, "baseline_seq": seq}
+            changes |= {
+                "usage": usage,
+                "baseline": usage.total_tokens,
+                "baseline_seq": seq,
+            }
         return changes
 
     def _noted(
-        self, seq: int, event: TextPinned | PinRemoved | EditsUndone | ContextAdded | ContinuationAsked
+        self,
+        seq: int,
+        event: TextPinned | PinRemoved | EditsUndone | ContextAdded | ContinuationAsked,
     ) -> dict[str, Any]:
-        return {"entries": self._with(Entry(seq, UserMessage(event.message_id, (Text(event.sent),)), note=True))}
+        return {
+            "entries": self._with(
+                Entry(
+                    seq, UserMessage(event.message_id, (Text(event.sent),)), note=True
+                )
+            )
+        }
 
     def _swapped(self, seq: int, event: ContextSwapped) -> dict[str, Any]:
         entries = self.entries
         if event.sent:
-            tail = (entry for entry in entries if entry.seq >= event.keep_from and not entry.summary)
-            pinned = (Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in event.pinned)
-            entries = (Entry(seq, UserMessage(event.message_id, event.sent), summary=True), *pinned, *tail)
+            tail = (
+                entry
+                for entry in entries
+                if entry.seq >= event.keep_from and not entry.summary
+            )
+            pinned = (
+                Entry(pin.seq, pin.message, shortened=pin.shortened)
+                for pin in event.pinned
+            )
+            entries = (
+                Entry(seq, UserMessage(event.message_id, event.sent), summary=True),
+                *pinned,
+                *tail,
+            )
         if event.rewritten:
             new = {rewritten.seq: rewritten.message for rewritten in event.rewritten}
             entries = tuple(
@@ -449,19 +572,42 @@ class Context:
             "restored": False,
         }
 
-    def _carried_over(self, seq: int, event: ContextSwapped | ContextRestored) -> dict[str, Any]:
+    def _carried_over(
+        self, seq: int, event: ContextSwapped | ContextRestored
+    ) -> dict[str, Any]:
         """Return the values that a swap carries over."""
-        carried, files = event.carried, {version.path: version.digest for version in event.files}
+        carried = event.carried
+        files = {version.path: version.digest for version in event.files}
         sets = {name: frozenset(getattr(carried, name)) for name in _SETS}
-        changes = _values(carried, _CARRIED, **_NOT_COUNTED, **sets, partial=None, declared=_declared(carried))
-        changes |= {"revision": seq, "baseline_seq": seq, "unbound_until": seq, "files": files}
+        changes = _values(
+            carried,
+            _CARRIED,
+            **_NOT_COUNTED,
+            **sets,
+            partial=None,
+            declared=_declared(carried),
+        )
+        changes |= {
+            "revision": seq,
+            "baseline_seq": seq,
+            "unbound_until": seq,
+            "files": files,
+        }
         return changes | {"refusals": 0, "refused_turn": None}
 
 
 _message_of = attrgetter("message")
 _SETTINGS: dict[type[Event], dict[str, str]] = {
     SessionStarted: {
-        name: name for name in ("cwd", "additional_directories", "mode", "model", "thought_level", "root")
+        name: name
+        for name in (
+            "cwd",
+            "additional_directories",
+            "mode",
+            "model",
+            "thought_level",
+            "root",
+        )
     },
     PlanChanged: {"plan": "entries"},
     ModeChanged: {"mode": "mode"},
@@ -469,21 +615,49 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
     ThoughtLevelChanged: {"thought_level": "level"},
     AutoCompactionChanged: {"auto_compaction": "on"},
 }
-"""The fields of the context that these events replace, and the fields of the events that hold the new values."""
+"""The fields of the context that these events replace, and the fields of the events
+that hold the new values.
+"""
 _CARRIED = tuple(each.name for each in fields(Carried))
-_SETS = ("grants", "withheld", "void", "refused", "takes", "refused_images", "refused_tools")
+_SETS = (
+    "grants",
+    "withheld",
+    "void",
+    "refused",
+    "takes",
+    "refused_images",
+    "refused_tools",
+)
 """The fields of `Carried` that are sets here; a log holds them as sorted lists."""
-_BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored", "declared", "told")
+_BEFORE = (
+    "entries",
+    "usage",
+    "baseline",
+    "baseline_seq",
+    "swaps",
+    "fold_from",
+    "restored",
+    "declared",
+    "told",
+)
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
 
 
 def _declared(carried: Carried) -> Surroundings:
-    """Return the surroundings that requests begin with. Logs of earlier versions have only the system prompt."""
+    """Return the surroundings that requests begin with. Logs of earlier versions have
+    only the system prompt.
+    """
     declared = carried.declared
-    return declared if declared.sections else replace(declared, sections=sections_in(carried.instructions))
+    return (
+        declared
+        if declared.sections
+        else replace(declared, sections=sections_in(carried.instructions))
+    )
 
 
-def _values(source: Context | Carried, names: Iterable[str], **others: Any) -> dict[str, Any]:
+def _values(
+    source: Context | Carried, names: Iterable[str], **others: Any
+) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names} | others
 
 

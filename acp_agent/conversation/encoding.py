@@ -1,7 +1,8 @@
 """Normalizes base64 to the form that is stored and sent, and decodes bytes as text.
 
-Programs write base64 with line breaks, without padding or with the URL-safe alphabet (RFC 4648, 3 and 5). The store and
-the caches of providers need the same characters for the same bytes.
+Programs write base64 with line breaks, without padding or with the URL-safe alphabet
+(RFC 4648, 3 and 5). The store and the caches of providers need the same characters for
+the same bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ _ALPHABET = str.maketrans("-_", "+/")
 
 
 def plain(data: str) -> str:
-    """Return base64 on one line, padded, in the standard alphabet. Return `data` unchanged if it is not base64."""
+    """Return base64 on one line, padded, in the standard alphabet. Return `data`
+    unchanged if it is not base64.
+    """
     content = decoded(data)
-    if content is not None and data.endswith(b64encode(content[len(content) - (len(content) % 3 or 3) :]).decode()):
+    if content is not None and data.endswith(
+        b64encode(content[len(content) - (len(content) % 3 or 3) :]).decode()
+    ):
         return data  # the usual case; avoids copying large images
     joined = "".join(data.split()).translate(_ALPHABET).rstrip("=")
     content = decoded(joined + "=" * (-len(joined) % 4))

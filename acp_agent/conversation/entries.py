@@ -22,11 +22,16 @@ from acp_agent.conversation.messages import (
 
 def not_removed(entries: tuple[Entry, ...], event: TurnRefused) -> tuple[Entry, ...]:
     """Return the entries that a refusal does not remove. Summaries stay."""
-    return tuple(entry for entry in entries if entry.summary or not event.removes(entry.seq))
+    return tuple(
+        entry for entry in entries if entry.summary or not event.removes(entry.seq)
+    )
 
 
-def without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:
-    """Return the entries without the provider's form of some reasoning, so that the reasoning is not sent.
+def without_thinking(
+    entries: tuple[Entry, ...], void: frozenset[str]
+) -> tuple[Entry, ...]:
+    """Return the entries without the provider's form of some reasoning, so that the
+    reasoning is not sent.
 
     :param void: the names of the pieces of reasoning; see `messages.name_of`.
     """
@@ -49,13 +54,25 @@ def _voided(part: AssistantPart, void: frozenset[str]) -> AssistantPart:
 
 
 def prompt_entries(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
-    """Return the entry that a prompt adds to the context, or nothing for a command that the model never sees."""
+    """Return the entry that a prompt adds to the context, or nothing for a command that
+    the model never sees.
+    """
     if event.sent is None:
-        return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
+        return (
+            (Entry(seq, UserMessage(event.message_id, event.shown)),)
+            if event.shown
+            else ()
+        )
     # Files are kept as links, since their contents are in the sent text.
     typed = tuple(
-        ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
+        ResourceLink(part.uri, part.uri, part.mime_type)
+        if isinstance(part, Resource)
+        else part
         for part in event.shown
         if not isinstance(part, Image | Audio)
     )
-    return (Entry(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
+    return (
+        (Entry(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),)
+        if event.sent
+        else ()
+    )

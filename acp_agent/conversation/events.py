@@ -1,9 +1,10 @@
 """The events of a session's log.
 
-An event is named in the past tense and never changed afterwards. A new kind of event also needs a case in
-`Context.apply` for its effect on the context, and one in `session/replay.py` for its replay. New fields must have a
-default, so that logs of older versions stay readable. The events of a compaction are in `swaps.py`, and the values that
-an editor shows are in `views.py`.
+An event is named in the past tense and never changed afterwards. A new kind of event
+also needs a case in `Context.apply` for its effect on the context, and one in
+`session/replay.py` for its replay. New fields must have a default, so that logs of
+older versions stay readable. The events of a compaction are in `swaps.py`, and the
+values that an editor shows are in `views.py`.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class SessionStarted:
 
 @frozen
 class SessionForked:
-    """The session was forked from another one. All earlier events are copies from the other session's log, without
-    costs and permissions.
+    """The session was forked from another one. All earlier events are copies from the
+    other session's log, without costs and permissions.
 
     :ivar source: ID of the other session.
     :ivar at: seq of the last entry that was copied.
@@ -73,10 +74,11 @@ class SessionForked:
 
 @frozen
 class InstructionsLoaded:
-    """The system prompt was assembled from the built-in text and the project's instruction files.
+    """The system prompt was assembled from the built-in text and the project's
+    instruction files.
 
-    It is used until a compaction after which no reasoning of earlier answers is sent. `SurroundingsChanged` tells the
-    model about changes until then.
+    It is used until a compaction after which no reasoning of earlier answers is sent.
+    `SurroundingsChanged` tells the model about changes until then.
 
     :ivar sections: the parts of `text`; empty in logs of earlier versions.
     """
@@ -89,8 +91,10 @@ class InstructionsLoaded:
 
 @frozen
 class ToolsDeclared:
-    """The tools and the reasoning level at the beginning of every request, until the system prompt is assembled again.
-    `SurroundingsChanged` tells the model about changes until then."""
+    """The tools and the reasoning level at the beginning of every request, until the
+    system prompt is assembled again. `SurroundingsChanged` tells the model about
+    changes until then.
+    """
 
     tools: tuple[ToolDefinition, ...]
     thought_level: str = ""
@@ -99,7 +103,9 @@ class ToolsDeclared:
 
 @frozen
 class SurroundingsChanged:
-    """The instructions, the tools or the reasoning level changed after the last request."""
+    """The instructions, the tools or the reasoning level changed after the last
+    request.
+    """
 
     amendment: Amendment
     kind: Literal["surroundings_changed"] = "surroundings_changed"
@@ -111,9 +117,10 @@ class ReasoningWithheld:
 
     :ivar messages: IDs of these answers.
     :ivar cause: the reason, as a sentence.
-    :ivar pieces: names of the pieces of reasoning that are never sent again, since the provider rejects them; see
-        `messages.name_of`. All others are sent again once the conversation before them is the same as before, such as
-        after a compaction was undone.
+    :ivar pieces: names of the pieces of reasoning that are never sent again, since the
+        provider rejects them; see `messages.name_of`. All others are sent again once
+        the conversation before them is the same as before, such as after a compaction
+        was undone.
     """
 
     messages: tuple[str, ...]
@@ -124,11 +131,12 @@ class ReasoningWithheld:
 
 @frozen
 class FeatureRefused:
-    """A provider refused an optional part of its API. Requests to this model no longer use it.
+    """A provider refused an optional part of its API. Requests to this model no longer
+    use it.
 
     :ivar model: `provider/model`.
-    :ivar takes: values that the provider accepts instead, as named in its error: the largest number, or words separated
-        by spaces. Empty if it accepts none.
+    :ivar takes: values that the provider accepts instead, as named in its error: the
+        largest number, or words separated by spaces. Empty if it accepts none.
     """
 
     model: str
@@ -139,7 +147,8 @@ class FeatureRefused:
 
 @frozen
 class ImagesRefused:
-    """A provider refused a request because of its images. Requests to this model have a line of text in their place.
+    """A provider refused a request because of its images. Requests to this model have a
+    line of text in their place.
 
     :ivar model: `provider/model`.
     :ivar images: hexadecimal SHA-256 of each image's bytes.
@@ -152,7 +161,8 @@ class ImagesRefused:
 
 @frozen
 class ToolsRefused:
-    """A provider refused requests because of these tools. Requests to this model no longer include them.
+    """A provider refused requests because of these tools. Requests to this model no
+    longer include them.
 
     :ivar model: `provider/model`.
     :ivar tools: names of the tools.
@@ -167,9 +177,10 @@ class ToolsRefused:
 class UserPrompted:
     """A turn began, or the user sent another message while it ran.
 
-    `shown` is the message from the editor, and is replayed. `sent` is what the model gets instead, such as a recipe's
-    text. None means that the model gets `shown`. An empty tuple means that the prompt never enters the context, as for
-    a command such as `/compact`.
+    `shown` is the message from the editor, and is replayed. `sent` is what the model
+    gets instead, such as a recipe's text. None means that the model gets `shown`. An
+    empty tuple means that the prompt never enters the context, as for a command such as
+    `/compact`.
 
     :ivar recipe: name of the recipe that the prompt ran; empty if there was none.
     :ivar digest: version of the recipe: the hexadecimal SHA-256 of its file's text.
@@ -187,7 +198,9 @@ class UserPrompted:
 
 @frozen
 class PartialAnswer:
-    """A checkpoint of a streaming answer, with the text since the last checkpoint. The final message replaces it."""
+    """A checkpoint of a streaming answer, with the text since the last checkpoint. The
+    final message replaces it.
+    """
 
     message_id: str
     text: str = ""
@@ -195,10 +208,14 @@ class PartialAnswer:
     kind: Literal["partial_answer"] = "partial_answer"
 
     def after(self, earlier: PartialAnswer | None) -> PartialAnswer:
-        """Return this checkpoint appended to `earlier`, the earlier checkpoints of the same answer."""
+        """Return this checkpoint appended to `earlier`, the earlier checkpoints of the
+        same answer.
+        """
         if earlier is None or earlier.message_id != self.message_id:
             return self
-        return PartialAnswer(self.message_id, earlier.text + self.text, earlier.thinking + self.thinking)
+        return PartialAnswer(
+            self.message_id, earlier.text + self.text, earlier.thinking + self.thinking
+        )
 
 
 @frozen
@@ -214,8 +231,8 @@ class ToolReturned:
     """A tool call returned.
 
     :ivar files: the file versions that the model has now seen.
-    :ivar before: the previous versions of the files that the call changed, in the order of its diffs. The digest of a
-        new file is None.
+    :ivar before: the previous versions of the files that the call changed, in the order
+        of its diffs. The digest of a new file is None.
     """
 
     result: ToolResult
@@ -227,7 +244,9 @@ class ToolReturned:
 
 @frozen
 class NoteAdded:
-    """A message from the agent to the user that the model never sees, such as the answer to a built-in command."""
+    """A message from the agent to the user that the model never sees, such as the
+    answer to a built-in command.
+    """
 
     message_id: str
     text: str
@@ -246,8 +265,8 @@ class PlanChanged:
 class ModeChanged:
     """The session's mode changed.
 
-    :ivar scope: how long it lasts: from here on, or until the session is closed if it is open in a directory other than
-        its own.
+    :ivar scope: how long it lasts: from here on, or until the session is closed if it
+        is open in a directory other than its own.
     """
 
     mode: str
@@ -281,13 +300,14 @@ class AutoCompactionChanged:
 
 @frozen
 class DirectoriesChanged:
-    """The session was opened with other additional directories, or its working directory or root has changed.
+    """The session was opened with other additional directories, or its working
+    directory or root has changed.
 
     :ivar additional_directories: all additional directories.
     :ivar cwd: absolute path of the working directory; empty if it has not changed.
     :ivar root: absolute path of the project's root; empty if it has not changed.
-    :ivar mode: the mode from here on, since the former one was chosen for other directories; empty if it has not
-        changed.
+    :ivar mode: the mode from here on, since the former one was chosen for other
+        directories; empty if it has not changed.
     """
 
     additional_directories: tuple[str, ...]
@@ -301,9 +321,10 @@ class DirectoriesChanged:
 class PermissionGranted:
     """The user allowed this kind of call (see `Access.subject`).
 
-    :ivar scope: how long the permission lasts. `session`: for the rest of the session. `project`: by a rule of the
-        project, which is stored elsewhere and can be revoked. `opening`: until the session is closed, because it was
-        opened in a directory other than its own.
+    :ivar scope: how long the permission lasts. `session`: for the rest of the session.
+        `project`: by a rule of the project, which is stored elsewhere and can be
+        revoked. `opening`: until the session is closed, because it was opened in a
+        directory other than its own.
     """
 
     subject: str
@@ -315,7 +336,8 @@ class PermissionGranted:
 class TitleChanged:
     """The session got a new title.
 
-    :ivar by: the source of the title: the first words of a prompt, a model, or the user.
+    :ivar by: the source of the title: the first words of a prompt, a model, or the
+        user.
     :ivar usage: usage of the request for the title.
     """
 
@@ -330,8 +352,8 @@ class TurnEnded:
     """A turn is over.
 
     :ivar error: the sentence shown to the user if the turn failed.
-    :ivar refused: whether the turn failed because the provider refused a request that continued it, and so refused the
-        turn's messages so far.
+    :ivar refused: whether the turn failed because the provider refused a request that
+        continued it, and so refused the turn's messages so far.
     """
 
     stop_reason: str
@@ -342,8 +364,8 @@ class TurnEnded:
 
 @frozen
 class TurnRefused:
-    """The model or its provider refused. Entries from `from_seq` up to `before_seq` leave the context but stay in the
-    log.
+    """The model or its provider refused. Entries from `from_seq` up to `before_seq`
+    leave the context but stay in the log.
 
     :ivar before_seq: entries from this seq on stay in the context; 0 if none stay.
     """
@@ -395,7 +417,9 @@ class EditsUndone:
 
 @frozen
 class MessageSupplied:
-    """A hook supplied a message that replaces another one in the history. The swap after this event keeps it."""
+    """A hook supplied a message that replaces another one in the history. The swap
+    after this event keeps it.
+    """
 
     message: Message
     kind: Literal["message_supplied"] = "message_supplied"
@@ -412,8 +436,9 @@ class ContextAdded:
 
 @frozen
 class ContinuationAsked:
-    """The model's answer was cut off because the window was full, or it was empty; `sent` asks the model to continue.
-    The text is not from the user."""
+    """The model's answer was cut off because the window was full, or it was empty;
+    `sent` asks the model to continue. The text is not from the user.
+    """
 
     message_id: str
     sent: str
@@ -460,7 +485,9 @@ Event: TypeAlias = (
 
 @frozen
 class LoggedEvent:
-    """An event in the log. `seq` counts from 1 without gaps, and `at` is in milliseconds since the epoch."""
+    """An event in the log. `seq` counts from 1 without gaps, and `at` is in
+    milliseconds since the epoch.
+    """
 
     seq: int
     at: int

@@ -1,7 +1,7 @@
 """Writes a conversation as Markdown for people: messages, tool calls and their results.
 
-Every text is included word for word. A text that would swallow the text after it, such as one with an unclosed fence,
-is put into a fence. Reasoning is omitted.
+Every text is included word for word. A text that would swallow the text after it, such
+as one with an unclosed fence, is put into a fence. Reasoning is omitted.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ from acp_agent.conversation.messages import (
 )
 
 TITLE = "Conversation"
-USER, AGENT, NOTE, COMPACTED = "User", "Agent", "Note to the agent", "Compacted"
+USER = "User"
+AGENT = "Agent"
+NOTE = "Note to the agent"
+COMPACTED = "Compacted"
 
 
 def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
-    """Return a session's log as one document: everything that the user saw, including compactions.
+    """Return a session's log as one document: everything that the user saw, including
+    compactions.
 
     :param title: the heading of the document.
     """
@@ -58,7 +62,9 @@ class _Page:
     def event(self, logged: LoggedEvent) -> None:
         match logged.event:
             case UserPrompted(shown=parts):
-                self._says(USER, *(block for part in parts for block in _user_part(part)))
+                self._says(
+                    USER, *(block for part in parts for block in _user_part(part))
+                )
             case AssistantAnswered(message=message):
                 for part in message.parts:
                     if isinstance(part, Text):
@@ -67,19 +73,27 @@ class _Page:
                         name = self._calls[part.id] = _code(part.name)
                         arguments = part.invalid
                         if arguments is None:
-                            arguments = json.dumps(part.arguments, ensure_ascii=False, indent=2)
-                        self._says(AGENT, f"{name} was called:", fenced(arguments, "json"))
+                            arguments = json.dumps(
+                                part.arguments, ensure_ascii=False, indent=2
+                            )
+                        self._says(
+                            AGENT, f"{name} was called:", fenced(arguments, "json")
+                        )
             case ToolReturned(result=result):
                 name = self._calls.pop(result.call_id, "a call")
                 ending = "failed" if result.is_error else "answered"
                 self._says(
-                    AGENT, f"{name} {ending}:", *(block for part in result.parts for block in _result_part(part))
+                    AGENT,
+                    f"{name} {ending}:",
+                    *(block for part in result.parts for block in _result_part(part)),
                 )
             case NoteAdded(text=text):
                 self._says(AGENT, *_prose(text))
             case ContextAdded(sent=text) | EditsUndone(sent=text):
                 self._says(NOTE, *_prose(text))
-            case ContextSwapped(summary=summary, tokens_before=before, tokens_after=after):
+            case ContextSwapped(
+                summary=summary, tokens_before=before, tokens_after=after
+            ):
                 size = f"From about {before:,} to {after:,} tokens. What stands above is not in the context any more."
                 self._says(COMPACTED, size, *_prose(summary))
             case _:
@@ -104,7 +118,9 @@ def fenced(text: str, info: str = "") -> str:
 
 
 def fence_for(text: str, mark: str = "`") -> str:
-    """Return the shortest fence of at least three marks that is longer than any run of marks in the text."""
+    """Return the shortest fence of at least three marks that is longer than any run of
+    marks in the text.
+    """
     longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
     return mark * max(3, longest + 1)
 

@@ -1,6 +1,7 @@
 """Messages of users, models and tools, made of parts.
 
-They are independent of any wire format. `llm` translates them for providers and `server` for editors.
+They are independent of any wire format. `llm` translates them for providers and
+`server` for editors.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from acp_agent.frozen import frozen
 from acp_agent.visible import hidden_in
 
 if TYPE_CHECKING:
-    JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
+    JsonValue: TypeAlias = (
+        str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
+    )
 else:  # pydantic supports a recursive type only with a name, and pyright only as a plain alias
-    JsonValue = TypeAliasType("JsonValue", str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None)
+    JsonValue = TypeAliasType(
+        "JsonValue",
+        str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None,
+    )
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 StopReason: TypeAlias = Literal[
@@ -32,15 +38,18 @@ StopReason: TypeAlias = Literal[
     "cancelled",
     "interrupted",
 ]
-"""Why a model's answer ended. The first six come from providers; `cancelled` (by the user) and `interrupted` (by a lost
-connection or a killed process) mark an incomplete answer."""
+"""Why a model's answer ended. The first six come from providers; `cancelled` (by the
+user) and `interrupted` (by a lost connection or a killed process) mark an incomplete
+answer.
+"""
 
 
 @frozen
 class Text:
     """Plain text or Markdown.
 
-    :ivar phase: OpenAI's phase of the text, `commentary` or `final_answer`, which must be sent back; empty if unknown.
+    :ivar phase: OpenAI's phase of the text, `commentary` or `final_answer`, which must
+        be sent back; empty if unknown.
     """
 
     text: str
@@ -50,11 +59,13 @@ class Text:
 
 @frozen
 class Stored:
-    """A reference to bytes that the store keeps once, outside the logs that refer to them.
+    """A reference to bytes that the store keeps once, outside the logs that refer to
+    them.
 
     :ivar sha256: hexadecimal SHA-256 of the bytes, which identifies them in the store.
     :ivar size: in bytes.
-    :ivar text: whether they are UTF-8 without a zero byte, so that a model can get them as text.
+    :ivar text: whether they are UTF-8 without a zero byte, so that a model can get them
+        as text.
     :ivar of_text: whether they came as text, which is restored when the log is read.
     """
 
@@ -120,12 +131,16 @@ class Resource:
 
 @frozen
 class Bound:
-    """Identifies the conversation in which a piece of reasoning was created, by hex digests; see `llm/binding.py`.
+    """Identifies the conversation in which a piece of reasoning was created, by hex
+    digests; see `llm/binding.py`.
 
     :ivar head: digest of the system prompt and the tools.
-    :ivar before: digest of all messages before the piece, and of the earlier parts of its own answer.
-    :ivar said: like `before`, but only of the content from the user, the model and the tools.
-    :ivar previous: digest of the previous piece of reasoning in the request; empty if there was none.
+    :ivar before: digest of all messages before the piece, and of the earlier parts of
+        its own answer.
+    :ivar said: like `before`, but only of the content from the user, the model and the
+        tools.
+    :ivar previous: digest of the previous piece of reasoning in the request; empty if
+        there was none.
     """
 
     head: str
@@ -138,11 +153,13 @@ class Bound:
 class CompactedBlock:
     """The result of a provider's own compaction of the messages before it.
 
-    A context contains at most one, in its first message. `data` is the provider's form, which goes back to the same
-    provider unchanged and before everything else. Other providers get `text`.
+    A context contains at most one, in its first message. `data` is the provider's form,
+    which goes back to the same provider unchanged and before everything else. Other
+    providers get `text`.
 
-    :ivar at: digests of the request that asked for the compaction, against which later messages are checked; None in
-        logs of earlier versions, and if the model keeps no reasoning through a compaction.
+    :ivar at: digests of the request that asked for the compaction, against which later
+        messages are checked; None in logs of earlier versions, and if the model keeps
+        no reasoning through a compaction.
     """
 
     provider: str
@@ -156,11 +173,11 @@ class CompactedBlock:
 class Thinking:
     """A model's reasoning.
 
-    `data` is the provider's own form (a signature, an encrypted item), which is sent back unchanged, and only to the
-    same provider.
+    `data` is the provider's own form (a signature, an encrypted item), which is sent
+    back unchanged, and only to the same provider.
 
-    :ivar bound: the conversation in which it is valid; None in logs of earlier versions, and if the provider does not
-        bind reasoning to a conversation.
+    :ivar bound: the conversation in which it is valid; None in logs of earlier
+        versions, and if the provider does not bind reasoning to a conversation.
     """
 
     text: str
@@ -171,25 +188,32 @@ class Thinking:
 
 
 def name_of(thinking: Thinking) -> str:
-    """Return a name for a piece of reasoning: a digest of the data by which the provider identifies it."""
+    """Return a name for a piece of reasoning: a digest of the data by which the
+    provider identifies it.
+    """
     from hashlib import blake2b  # loads OpenSSL
 
     data = thinking.data
-    known = data.get("signature") or data.get("encrypted_content") or data.get("data") or ""
-    return blake2b(str(known).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    known = (
+        data.get("signature") or data.get("encrypted_content") or data.get("data") or ""
+    )
+    return blake2b(
+        str(known).encode("utf-8", "surrogatepass"), digest_size=8
+    ).hexdigest()
 
 
 @frozen
 class ToolCall:
     """A tool call that the model requests.
 
-    `id` is assigned by the agent and unique in the session, regardless of the model's. If the arguments were not a JSON
-    object, `invalid` holds their raw text and `arguments` is empty.
+    `id` is assigned by the agent and unique in the session, regardless of the model's.
+    If the arguments were not a JSON object, `invalid` holds their raw text and
+    `arguments` is empty.
 
-    :ivar provider_id: the ID from the model's provider, which goes back to that provider; empty if it sent none, or one
-        that the session already has.
-    :ivar raw: the arguments as the model wrote them, if the provider compares their text and it differs from their
-        compact JSON; otherwise empty.
+    :ivar provider_id: the ID from the model's provider, which goes back to that
+        provider; empty if it sent none, or one that the session already has.
+    :ivar raw: the arguments as the model wrote them, if the provider compares their
+        text and it differs from their compact JSON; otherwise empty.
     """
 
     id: str
@@ -208,8 +232,9 @@ ResultPart: TypeAlias = Text | Image
 
 @frozen
 class Usage:
-    """Tokens of one model request, as counted by the provider. The three kinds of input do not overlap. Negative counts
-    from the provider become zero."""
+    """Tokens of one model request, as counted by the provider. The three kinds of input
+    do not overlap. Negative counts from the provider become zero.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -219,7 +244,12 @@ class Usage:
     """US dollars, if the model's price is known."""
 
     def __post_init__(self) -> None:
-        for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_tokens",
+            "cache_write_tokens",
+        ):
             if getattr(self, name) < 0:
                 object.__setattr__(self, name, 0)
 
@@ -230,13 +260,17 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Return the tokens in the window after the answer: the `used` of an editor's context meter."""
+        """Return the tokens in the window after the answer: the `used` of an editor's
+        context meter.
+        """
         return self.prompt_tokens + self.output_tokens
 
 
 @frozen
 class UserMessage:
-    """A message from the user, or a text in its place, such as a recipe's text or a summary."""
+    """A message from the user, or a text in its place, such as a recipe's text or a
+    summary.
+    """
 
     id: str
     parts: tuple[UserPart, ...]
@@ -245,11 +279,13 @@ class UserMessage:
 
 @frozen
 class RecipePrompt(UserMessage):
-    """A recipe's text, which the model gets in place of the command that the user typed.
+    """A recipe's text, which the model gets in place of the command that the user
+    typed.
 
     A prompt that a compaction keeps, shortens or restores stays a `RecipePrompt`.
 
-    :ivar typed: the parts that the user typed, without the contents of attachments, which are in `parts`.
+    :ivar typed: the parts that the user typed, without the contents of attachments,
+        which are in `parts`.
     """
 
     typed: tuple[UserPart, ...] = ()
@@ -266,7 +302,9 @@ class ToolDefinition:
 
 @frozen
 class Section:
-    """A part of the system prompt that changes as a whole: an instruction file, named by its path, or a fact."""
+    """A part of the system prompt that changes as a whole: an instruction file, named
+    by its path, or a fact.
+    """
 
     name: str
     text: str
@@ -274,14 +312,18 @@ class Section:
 
 @frozen
 class Amendment(UserMessage):
-    """Tells the model what has changed in the conversation's surroundings, at the place where it changed.
+    """Tells the model what has changed in the conversation's surroundings, at the place
+    where it changed.
 
-    The beginning of a request must stay the same, since the provider's cache and the reasoning of earlier answers
-    depend on it. So a changed instruction file, tool or reasoning level is appended. `parts` contains the sections as
-    the model reads them. The adapters send tools and level in the provider's own form, if it has one.
+    The beginning of a request must stay the same, since the provider's cache and the
+    reasoning of earlier answers depend on it. So a changed instruction file, tool or
+    reasoning level is appended. `parts` contains the sections as the model reads them.
+    The adapters send tools and level in the provider's own form, if it has one.
 
-    :ivar sections: changed sections of the system prompt; a removed section has an empty text.
-    :ivar added: tools that the model has from now on. A tool replaces an earlier one of the same name.
+    :ivar sections: changed sections of the system prompt; a removed section has an
+        empty text.
+    :ivar added: tools that the model has from now on. A tool replaces an earlier one of
+        the same name.
     :ivar removed: names of tools that the model no longer has.
     :ivar thought_level: the reasoning level from now on; None if it has not changed.
     """
@@ -297,7 +339,8 @@ class AssistantMessage:
     """One answer of a model, complete or cut off (see `stop_reason`).
 
     :ivar model: `provider/model`; empty if unknown.
-    :ivar doubtful: whether `usage` contradicts earlier counts and so does not give the size of the context.
+    :ivar doubtful: whether `usage` contradicts earlier counts and so does not give the
+        size of the context.
     """
 
     id: str
@@ -339,16 +382,20 @@ class ToolResult:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-Message: TypeAlias = UserMessage | RecipePrompt | Amendment | AssistantMessage | ToolResult
-# `RecipePrompt` and `Amendment` are listed so that pydantic reads and writes their fields: it picks the class with the
-# most fields of the JSON.
+Message: TypeAlias = (
+    UserMessage | RecipePrompt | Amendment | AssistantMessage | ToolResult
+)
+# `RecipePrompt` and `Amendment` are listed so that pydantic reads and writes their
+# fields: it picks the class with the most fields of the JSON.
 
 
 @frozen
 class Entry:
-    """A message with its place in the log. A summary has the seq of its swap, and precedes the messages that were kept.
+    """A message with its place in the log. A summary has the seq of its swap, and
+    precedes the messages that were kept.
 
-    :ivar note: whether the agent wrote it for the model, so that it is not from the user.
+    :ivar note: whether the agent wrote it for the model, so that it is not from the
+        user.
     :ivar shortened: whether the log contains a longer version.
     """
 
@@ -360,10 +407,16 @@ class Entry:
 
     @property
     def typed(self) -> tuple[UserPart, ...]:
-        """Return the parts that the user typed: the command for a recipe, nothing for a summary or a note."""
+        """Return the parts that the user typed: the command for a recipe, nothing for a
+        summary or a note.
+        """
         if self.summary or self.note or not isinstance(self.message, UserMessage):
             return ()
-        return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
+        return (
+            self.message.typed
+            if isinstance(self.message, RecipePrompt)
+            else self.message.parts
+        )
 
 
 def texts_in(part: UserPart | AssistantPart) -> Iterator[str]:
@@ -385,15 +438,21 @@ def words_in(part: UserPart) -> str:
 
 
 def address_of(part: ResourceLink | Resource) -> str:
-    """Return the address of a file as one word, like a URI by RFC 3986. Editors also send plain file names, and the
-    spaces and line ends in such a name must not make parts of it look like text from the user."""
+    """Return the address of a file as one word, like a URI by RFC 3986. Editors also
+    send plain file names, and the spaces and line ends in such a name must not make
+    parts of it look like text from the user.
+    """
     uri = part.uri
     if uri.isascii() and uri.isprintable() and " " not in uri:
         return uri
     apart = {each for each in uri if each.isspace()} | {*hidden_in(uri)}
-    return "".join(quote(each, errors="surrogatepass") if each in apart else each for each in uri)
+    return "".join(
+        quote(each, errors="surrogatepass") if each in apart else each for each in uri
+    )
 
 
 def new_id(prefix: str) -> str:
-    """Return a new unique identifier such as `msg_6f9c…`, which every provider and editor accepts as an ID."""
+    """Return a new unique identifier such as `msg_6f9c…`, which every provider and
+    editor accepts as an ID.
+    """
     return f"{prefix}_{os.urandom(16).hex()}"

@@ -1,8 +1,8 @@
-"""Parses JSON as RFC 8259 defines it, and reads fields of JSON from other programs. A field of the wrong type counts as
-absent.
+"""Parses JSON as RFC 8259 defines it, and reads fields of JSON from other programs. A
+field of the wrong type counts as absent.
 
-Python's own parser also accepts `NaN` and `Infinity`, and reads `1e999` as infinity. No provider or editor accepts such
-a value.
+Python's own parser also accepts `NaN` and `Infinity`, and reads `1e999` as infinity. No
+provider or editor accepts such a value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ MAX_COUNT = 1_000_000_000_000
 def parse_json(text: str) -> JsonValue:
     """Parse JSON text.
 
-    :raises ValueError: if the text is not JSON or contains a number that is not finite, with the reason.
+    :raises ValueError: if the text is not JSON or contains a number that is not finite,
+        with the reason.
     """
     try:
         value: JsonValue = _decoder.decode(text)
@@ -60,9 +61,13 @@ _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 
 
 def parse_object(data: bytes | str) -> JsonObject | None:
-    """Parse JSON text as an object. Return None if it is invalid, not an object, or has too many values."""
+    """Parse JSON text as an object. Return None if it is invalid, not an object, or has
+    too many values.
+    """
     try:
-        content = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        content = (
+            data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        )
         value: JsonValue = None if has_too_many_values(content) else json.loads(data)
     except (ValueError, RecursionError):
         return None
@@ -76,9 +81,15 @@ def get_text(source: JsonObject, key: str) -> str:
 
 
 def get_int(source: JsonObject, key: str) -> int:
-    """Return a number field as an integer, or 0 if it is absent or out of range, such as `1e400`, which is infinity."""
+    """Return a number field as an integer, or 0 if it is absent or out of range, such
+    as `1e400`, which is infinity.
+    """
     value = source.get(key)
-    return int(value) if isinstance(value, int | float) and -MAX_COUNT < value < MAX_COUNT else 0
+    return (
+        int(value)
+        if isinstance(value, int | float) and -MAX_COUNT < value < MAX_COUNT
+        else 0
+    )
 
 
 def get_object(source: JsonObject, key: str) -> JsonObject:
@@ -90,4 +101,8 @@ def get_object(source: JsonObject, key: str) -> JsonObject:
 def get_objects(source: JsonObject, key: str) -> list[JsonObject]:
     """Return the objects in a list field."""
     value = source.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return (
+        [item for item in value if isinstance(item, dict)]
+        if isinstance(value, list)
+        else []
+    )

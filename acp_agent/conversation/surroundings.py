@@ -1,7 +1,8 @@
-"""The parts of a request outside the conversation: system prompt (in sections), tools and reasoning level.
+"""The parts of a request outside the conversation: system prompt (in sections), tools
+and reasoning level.
 
-Each request begins with the same surroundings as the one before it. Changes are appended to the conversation as an
-`Amendment`.
+Each request begins with the same surroundings as the one before it. Changes are
+appended to the conversation as an `Amendment`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ import re
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import Amendment, Entry, Section, ToolDefinition, new_id
+from acp_agent.conversation.messages import (
+    Amendment,
+    Entry,
+    Section,
+    ToolDefinition,
+    new_id,
+)
 from acp_agent.frozen import frozen
 from acp_agent.visible import revealed
 
@@ -41,21 +48,26 @@ Feature: TypeAlias = Literal[
     "include",
     "store",
 ]
-"""A part of an API that not every server supports. `controls`: options for reasoning that is no longer valid.
-`compaction`: conversations that the provider has compacted. `trigger`: an item at the end of a request that asks for a
-compaction. `tools`, `effort`: changing tools or the reasoning level in the middle of a conversation. `summaries`:
-readable summaries of reasoning. `echo`: members of a message with its reasoning, in Chat Completions. `functions`: any
-tools at all. `descriptions`: tool descriptions of any length. `cache_control`: cache breakpoints. `call_ids`: call IDs
-other than nine letters and digits. `user_after_tool`: a user message directly after a tool result. `system`: a message
-with this role. `raw_arguments`: a call's arguments as the model wrote them, even if they are not JSON. All others are
-members of a request, by their names in the API."""
+"""A part of an API that not every server supports. `controls`: options for reasoning
+that is no longer valid. `compaction`: conversations that the provider has compacted.
+`trigger`: an item at the end of a request that asks for a compaction. `tools`,
+`effort`: changing tools or the reasoning level in the middle of a conversation.
+`summaries`: readable summaries of reasoning. `echo`: members of a message with its
+reasoning, in Chat Completions. `functions`: any tools at all. `descriptions`: tool
+descriptions of any length. `cache_control`: cache breakpoints. `call_ids`: call IDs
+other than nine letters and digits. `user_after_tool`: a user message directly after a
+tool result. `system`: a message with this role. `raw_arguments`: a call's arguments as
+the model wrote them, even if they are not JSON. All others are members of a request, by
+their names in the API.
+"""
 
 
 @frozen
 class Surroundings:
     """The parts of a request outside the conversation.
 
-    :ivar sections: the sections of the system prompt; empty in logs of earlier versions.
+    :ivar sections: the sections of the system prompt; empty in logs of earlier
+        versions.
     :ivar tools: in the order of the request; None before the first request.
     :ivar thought_level: see `ModelRequest`.
     """
@@ -79,27 +91,37 @@ class Surroundings:
             if amendment.thought_level is not None:
                 level = amendment.thought_level
         present = tuple(section for section in sections.values() if section.text)
-        return Surroundings(present, None if self.tools is None else tuple(tools.values()), level)
+        return Surroundings(
+            present, None if self.tools is None else tuple(tools.values()), level
+        )
 
 
 _FRAME = re.compile(r"<([\s/]{0,20})((?:mcp_server_)?instructions\b)", re.IGNORECASE)
-_BLOCK = re.compile(r'^<instructions file="([^"\n]*)">\n.*?^</instructions>$', re.DOTALL | re.MULTILINE)
-_FACT = re.compile(r"^(Working directory|Git repository|Platform|Date): .*$", re.MULTILINE)
+_BLOCK = re.compile(
+    r'^<instructions file="([^"\n]*)">\n.*?^</instructions>$', re.DOTALL | re.MULTILINE
+)
+_FACT = re.compile(
+    r"^(Working directory|Git repository|Platform|Date): .*$", re.MULTILINE
+)
 
 _ADDITIONAL = re.compile(r"^Additional directory: .*$", re.MULTILINE)
 
 
 def as_instructions(text: str) -> str:
-    """Return the instructions of a file or a server, escaped for the frame of their section.
+    """Return the instructions of a file or a server, escaped for the frame of their
+    section.
 
-    They cannot close the frame, so they cannot pass for instructions from another source. Invisible characters are
-    named, since people who review a file do not see them.
+    They cannot close the frame, so they cannot pass for instructions from another
+    source. Invisible characters are named, since people who review a file do not see
+    them.
     """
     return _FRAME.sub(r"<\1quoted-\2", revealed(text))
 
 
 def sections_in(instructions: str) -> tuple[Section, ...]:
-    """Split the system prompt of an earlier version's log, which has no sections, into sections."""
+    """Split the system prompt of an earlier version's log, which has no sections, into
+    sections.
+    """
     head = instructions.partition("\n<instructions file=")[0]
     facts = [Section(match[1], match[0]) for match in _FACT.finditer(head)]
     additional = _ADDITIONAL.findall(head)
@@ -116,17 +138,33 @@ def amendments_in(entries: Iterable[Entry]) -> Iterable[Amendment]:
             yield entry.message
 
 
-def changed_sections(told: Iterable[Section], now: Iterable[Section]) -> tuple[Section, ...]:
-    """Return the sections of the system prompt that differ. A removed section has an empty text."""
+def changed_sections(
+    told: Iterable[Section], now: Iterable[Section]
+) -> tuple[Section, ...]:
+    """Return the sections of the system prompt that differ. A removed section has an
+    empty text.
+    """
     before = {section.name: section.text for section in told}
     present = {section.name: section.text for section in now}
-    changed = [Section(name, text) for name, text in present.items() if before.get(name, "") != text]
-    gone = [Section(name, "") for name, text in before.items() if text and name not in present]
+    changed = [
+        Section(name, text)
+        for name, text in present.items()
+        if before.get(name, "") != text
+    ]
+    gone = [
+        Section(name, "")
+        for name, text in before.items()
+        if text and name not in present
+    ]
     return (*changed, *gone)
 
 
-def changed_tools(told: Surroundings, tools: tuple[ToolDefinition, ...], thought_level: str) -> Amendment | None:
-    """Return the amendment that tells the model about these tools and this reasoning level, or None if it knows."""
+def changed_tools(
+    told: Surroundings, tools: tuple[ToolDefinition, ...], thought_level: str
+) -> Amendment | None:
+    """Return the amendment that tells the model about these tools and this reasoning
+    level, or None if it knows.
+    """
     before = {tool.name: tool for tool in told.tools or ()}
     present = {tool.name for tool in tools}
     added = tuple(tool for tool in tools if before.get(tool.name) != tool)
@@ -134,4 +172,6 @@ def changed_tools(told: Surroundings, tools: tuple[ToolDefinition, ...], thought
     level = None if thought_level == told.thought_level else thought_level
     if not added and not removed and level is None:
         return None
-    return Amendment(new_id("msg"), (), added=added, removed=removed, thought_level=level)
+    return Amendment(
+        new_id("msg"), (), added=added, removed=removed, thought_level=level
+    )

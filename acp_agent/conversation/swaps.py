@@ -1,8 +1,8 @@
-"""The events of a compaction: it replaced a part of the context, was undone, failed, or was not used. Also the texts
-that every compaction keeps word for word.
+"""The events of a compaction: it replaced a part of the context, was undone, failed, or
+was not used. Also the texts that every compaction keeps word for word.
 
-A swap and its undo contain everything that a fold beginning at them needs. `Context.apply` defines their effect, and
-`events.py` re-exports them.
+A swap and its undo contain everything that a fold beginning at them needs.
+`Context.apply` defines their effect, and `events.py` re-exports them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,21 @@ from acp_agent.conversation.views import FileVersion, PlanEntry
 from acp_agent.frozen import frozen
 
 CompactionTrigger: TypeAlias = Literal[
-    "manual", "threshold", "idle", "overflow", "resume", "model_switch", "request_size", "hook"
+    "manual",
+    "threshold",
+    "idle",
+    "overflow",
+    "resume",
+    "model_switch",
+    "request_size",
+    "hook",
 ]
-"""Why a compaction began. `threshold`: the context outgrew its share of the window. `idle`: the user paused, and the
-provider's prompt cache was about to expire. `overflow`: a provider refused the request or the context, or ended an
-answer because the window was full. `request_size`: too many images or bytes. In logs of earlier versions, `resume` and
-`model_switch` mean an overflow."""
+"""Why a compaction began. `threshold`: the context outgrew its share of the window.
+`idle`: the user paused, and the provider's prompt cache was about to expire.
+`overflow`: a provider refused the request or the context, or ended an answer because
+the window was full. `request_size`: too many images or bytes. In logs of earlier
+versions, `resume` and `model_switch` mean an overflow.
+"""
 TitleAuthor: TypeAlias = Literal["words", "model", "user"]
 """The source of a session's title: the first words of a prompt, a model, or the user."""
 REPLACE = "replace"
@@ -38,7 +47,9 @@ REPLACE = "replace"
 
 @frozen
 class Pin:
-    """A text that the user pinned. `number` identifies it in the session and is never reused."""
+    """A text that the user pinned. `number` identifies it in the session and is never
+    reused.
+    """
 
     number: int
     text: str
@@ -57,7 +68,8 @@ class Memory:
     """Texts that survive every compaction of a session.
 
     :ivar next_pin: number of the next pin. Numbers of removed pins are not reused.
-    :ivar rules: sentences of the user that version 0.1 kept as rules; newer compactions find them in the log.
+    :ivar rules: sentences of the user that version 0.1 kept as rules; newer compactions
+        find them in the log.
     """
 
     pins: tuple[Pin, ...] = ()
@@ -67,7 +79,9 @@ class Memory:
 
 @frozen
 class Carried:
-    """The values that a swap carries over besides messages, so that a context can be rebuilt from the swap onwards."""
+    """The values that a swap carries over besides messages, so that a context can be
+    rebuilt from the swap onwards.
+    """
 
     cwd: str
     additional_directories: tuple[str, ...]
@@ -96,7 +110,9 @@ class Carried:
 
 @frozen
 class Rewritten:
-    """A message that is replaced with a shorter form at its place. The log keeps the full message."""
+    """A message that is replaced with a shorter form at its place. The log keeps the
+    full message.
+    """
 
     seq: int
     message: Message
@@ -104,7 +120,8 @@ class Rewritten:
 
 @frozen
 class Saving:
-    """What a compaction saves in the next request if the provider's prompt cache has expired, in US dollars.
+    """What a compaction saves in the next request if the provider's prompt cache has
+    expired, in US dollars.
 
     :ivar before: price of the request's prompt with the old context.
     :ivar after: price of the request's prompt with the new context.
@@ -124,11 +141,13 @@ class Receipt:
     :ivar requests: number of model requests.
     :ivar seconds: duration of the compaction.
     :ivar waited: how many of these seconds the user waited.
-    :ivar cached: share of the prompt that the provider read from its cache, from 0 to 1; None if no model was used.
+    :ivar cached: share of the prompt that the provider read from its cache, from 0 to
+        1; None if no model was used.
     :ivar unverified: pieces of the summary that the compacted part does not contain.
     :ivar missing: sections that the recipe requires and the summary lacks.
     :ivar with_reasoning: number of answers kept together with their reasoning.
-    :ivar left_reasoning: number of pieces of reasoning that are no longer sent although their answers were kept.
+    :ivar left_reasoning: number of pieces of reasoning that are no longer sent although
+        their answers were kept.
     :ivar saving: None unless the provider's prompt cache had expired.
     :ivar notes: other information for the user, such as a step that failed.
     """
@@ -152,7 +171,8 @@ class Receipt:
 class Pinned:
     """A message from before the tail that is kept unchanged, with its seq in the log.
 
-    :ivar shortened: whether it was rewritten earlier, so that the log contains a longer version.
+    :ivar shortened: whether it was rewritten earlier, so that the log contains a longer
+        version.
     """
 
     seq: int
@@ -162,25 +182,31 @@ class Pinned:
 
 @frozen
 class ContextSwapped:
-    """A compaction: the messages before `keep_from` leave the context, and `sent` replaces them.
+    """A compaction: the messages before `keep_from` leave the context, and `sent`
+    replaces them.
 
-    If `sent` is empty, no message leaves: an earlier summary stays, and messages were only rewritten.
+    If `sent` is empty, no message leaves: an earlier summary stays, and messages were
+    only rewritten.
 
     :ivar compaction_id: unique, and never reused.
     :ivar summary: the summary as the user reads it.
     :ivar sent: the summary as the model reads it, framed as history.
-    :ivar keep_from: seq of the first event whose message is kept word for word; the swap's own seq if there is none.
-    :ivar pinned: earlier messages that are also kept, between the summary and the tail: the prompt of a turn that is
-        still running.
+    :ivar keep_from: seq of the first event whose message is kept word for word; the
+        swap's own seq if there is none.
+    :ivar pinned: earlier messages that are also kept, between the summary and the tail:
+        the prompt of a turn that is still running.
     :ivar tokens_before: tokens of the context that was replaced.
     :ivar tokens_after: estimate of the new context's tokens.
     :ivar recipe: name of the recipe that ran. `digest` is the digest of its text.
     :ivar strategy: name of the strategy that was used.
-    :ivar rewritten: messages after `keep_from`, or among `pinned`, that are kept in a shorter form.
+    :ivar rewritten: messages after `keep_from`, or among `pinned`, that are kept in a
+        shorter form.
     :ivar files: file versions that the model still sees. All others must be read again.
-    :ivar fold_from: seq at which a fold of the log's tail must begin; 0 for the first kept message.
+    :ivar fold_from: seq at which a fold of the log's tail must begin; 0 for the first
+        kept message.
     :ivar earlier: seqs of the earlier compactions that are still in effect.
-    :ivar behind: an amendment after the kept messages, since nothing may come between `sent` and them.
+    :ivar behind: an amendment after the kept messages, since nothing may come between
+        `sent` and them.
     """
 
     compaction_id: str
@@ -208,7 +234,8 @@ class ContextSwapped:
 
 @frozen
 class ContextRestored:
-    """A compaction was undone: the context is what it was before, plus the messages since then.
+    """A compaction was undone: the context is what it was before, plus the messages
+    since then.
 
     This contains the whole context, so that a fold can begin here.
 

@@ -1,4 +1,6 @@
-"""The updates that a session sends to its client, as plain values. The presenters in `server` encode them."""
+"""The updates that a session sends to its client, as plain values. The presenters in
+`server` encode them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class TurnOver:
 
 @frozen
 class PromptTaken:
-    """A live prompt was added to the conversation. The client that sent it may show it already."""
+    """A live prompt was added to the conversation. The client that sent it may show it
+    already.
+    """
 
     message_id: str
     parts: tuple[UserPart, ...]
@@ -51,8 +55,9 @@ class UserSaid:
 class AgentSaid:
     """More visible text of the message with this id.
 
-    :ivar kind: `answer`: an answer of the model or a command; `note`: an additional note; `veto`: why a hook ended the
-        turn; `failure`: why a command was not carried out.
+    :ivar kind: `answer`: an answer of the model or a command; `note`: an additional
+        note; `veto`: why a hook ended the turn; `failure`: why a command was not
+        carried out.
     """
 
     message_id: str
@@ -82,7 +87,8 @@ class CallAnnounced:
 class CallStarted:
     """The call is allowed and running. `view` is the result of its preparation.
 
-    :ivar asks: whether it has already run, and the user is asked if it may run again with more access.
+    :ivar asks: whether it has already run, and the user is asked if it may run again
+        with more access.
     """
 
     call_id: str
@@ -108,7 +114,9 @@ class CallOutput:
 
 @frozen
 class CallFinished:
-    """The call has ended. A replay sends only this update of a call, so that it is complete."""
+    """The call has ended. A replay sends only this update of a call, so that it is
+    complete.
+    """
 
     call_id: str
     name: str
@@ -128,7 +136,9 @@ class PlanUpdated:
 
 @frozen
 class UsageUpdated:
-    """The tokens used, the size of the window in tokens, and the cost of the session in US dollars."""
+    """The tokens used, the size of the window in tokens, and the cost of the session in
+    US dollars.
+    """
 
     used: int
     size: int

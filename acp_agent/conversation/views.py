@@ -1,4 +1,6 @@
-"""What an editor shows besides text: tool calls, the files that they use, and the plan. Plain values in events."""
+"""What an editor shows besides text: tool calls, the files that they use, and the plan.
+Plain values in events.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from acp_agent.conversation.messages import JsonValue
 from acp_agent.frozen import frozen
 
 ToolKind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
 ]
 PlanStatus: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]
 PlanPriority: TypeAlias = Literal["high", "medium", "low"]
@@ -51,7 +62,8 @@ class FileChange:
     """A file that was deleted, moved or copied.
 
     :ivar path: absolute path; the new path of a moved or copied file.
-    :ivar former: absolute path from which it was moved or copied; None for a deleted file.
+    :ivar former: absolute path from which it was moved or copied; None for a deleted
+        file.
     :ivar kind: kind of the file; None if unknown.
     """
 
@@ -63,7 +75,9 @@ class FileChange:
 
 @frozen
 class FileVersion:
-    """The version of a file that the model has seen, by digest. The digest is None if the file does not exist."""
+    """The version of a file that the model has seen, by digest. The digest is None if
+    the file does not exist.
+    """
 
     path: str
     digest: str | None

@@ -1,7 +1,8 @@
-"""Hooks: callbacks at the events of a session. A hook returns an `Outcome`, and the session carries it out.
+"""Hooks: callbacks at the events of a session. A hook returns an `Outcome`, and the
+session carries it out.
 
-The names below are public, for hooks written in Python (docs/hooks-python.md). Each is imported on first use, since the
-agent imports this package at startup.
+The names below are public, for hooks written in Python (docs/hooks-python.md). Each is
+imported on first use, since the agent imports this package at startup.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
         TurnEnd,
         UserMessageSend,
     )
-    from acp_agent.hooks.outcomes import Compact, Continue, Decision, Outcome, Replace, Summarize, SwapContext
+    from acp_agent.hooks.outcomes import (
+        Compact,
+        Continue,
+        Decision,
+        Outcome,
+        Replace,
+        Summarize,
+        SwapContext,
+    )
     from acp_agent.hooks.python_hooks import ENTRY_POINTS, hook
 
 __all__ = [
@@ -56,4 +65,6 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # otherwise a type checker would accept every name
-    __getattr__ = on_demand(__name__, ("outcomes", "events", "contract", "python_hooks"), __all__)
+    __getattr__ = on_demand(
+        __name__, ("outcomes", "events", "contract", "python_hooks"), __all__
+    )

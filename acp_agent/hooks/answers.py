@@ -1,4 +1,5 @@
-"""Parses the answer of an executable, in our format or Claude Code's, into an `Outcome`.
+"""Parses the answer of an executable, in our format or Claude Code's, into an
+`Outcome`.
 
 Any output results in an outcome or in a `HookError` that names the invalid key.
 """
@@ -10,12 +11,25 @@ import logging
 import signal
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import get_objects, parse_json
 from acp_agent.errors import HookError
-from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
+from acp_agent.hooks.events import (
+    BeforeCompaction,
+    BeforeToolCall,
+    HookEvent,
+    SessionStart,
+    UserMessageSend,
+)
 from acp_agent.hooks.outcomes import (
     NOTHING,
     Action,
@@ -34,7 +48,13 @@ _BLOCKED = 2
 """The exit status with which a hook blocks an action."""
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 1000
-_VERDICTS: dict[str, Verdict] = {"allow": "allow", "approve": "allow", "ask": "ask", "block": "block", "deny": "block"}
+_VERDICTS: dict[str, Verdict] = {
+    "allow": "allow",
+    "approve": "allow",
+    "ask": "ask",
+    "block": "block",
+    "deny": "block",
+}
 
 _log = logging.getLogger(__name__)
 
@@ -53,32 +73,49 @@ def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> O
 
 
 def failure(code: int, stderr: bytes) -> HookError:
-    """Return the error for a program that exited with this status, with the last lines of its stderr.
+    """Return the error for a program that exited with this status, with the last lines
+    of its stderr.
 
     :param code: negative for a signal.
     """
-    how = f"It was ended by {signal.Signals(-code).name}." if code < 0 else f"It ended with status {code}."
+    how = (
+        f"It was ended by {signal.Signals(-code).name}."
+        if code < 0
+        else f"It ended with status {code}."
+    )
     lines = stderr.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_LINES:]
     last = "\n".join(lines)[-_SHOWN_CHARACTERS:]
-    return HookError(f"{how} It said: {last}" if last else f"{how} It said nothing on stderr.")
+    return HookError(
+        f"{how} It said: {last}" if last else f"{how} It said nothing on stderr."
+    )
 
 
 def _read_answer(event: HookEvent, text: str) -> Outcome:
     """Return the outcome of an executable that exited with 0.
 
-    :param text: its output: a JSON object, plain text or nothing. Plain text is added to the context at `session_start`
-        and `user_message_send`. At `before_tool_call` it is an error, since it may be meant as a refusal. Elsewhere it
-        is ignored, unless a line looks like the beginning of an answer.
+    :param text: its output: a JSON object, plain text or nothing. Plain text is added
+        to the context at `session_start` and `user_message_send`. At `before_tool_call`
+        it is an error, since it may be meant as a refusal. Elsewhere it is ignored,
+        unless a line looks like the beginning of an answer.
     :raises HookError: if the answer is invalid; the message names the key.
     """
     text = text.strip().removeprefix("\ufeff")
     if not text.startswith("{"):
         if text and isinstance(event, SessionStart | UserMessageSend):
             return Outcome(context=(text,))
-        if text and (isinstance(event, BeforeToolCall) or any(map(_begins_json, text.splitlines()))):
-            raise HookError('What it printed is no JSON object; print nothing, or one such as {"decision": "block"}.')
+        if text and (
+            isinstance(event, BeforeToolCall)
+            or any(map(_begins_json, text.splitlines()))
+        ):
+            raise HookError(
+                'What it printed is no JSON object; print nothing, or one such as {"decision": "block"}.'
+            )
         if text:
-            _log.info("what a hook printed at %s is no JSON object and was left out: %.200s", event.name, text)
+            _log.info(
+                "what a hook printed at %s is no JSON object and was left out: %.200s",
+                event.name,
+                text,
+            )
         return NOTHING
     try:
         value = parse_json(text)
@@ -88,7 +125,9 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, details["loc"]))
-        raise HookError(f"Its answer is wrong. {place}: {details['msg'].replace('Input should', 'should')}.") from error
+        raise HookError(
+            f"Its answer is wrong. {place}: {details['msg'].replace('Input should', 'should')}."
+        ) from error
     except ValueError as error:
         raise HookError(f"Its answer is no JSON: {error}.") from error
     except RecursionError as error:
@@ -115,14 +154,17 @@ _DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `deci
 class Answer(BaseModel):
     """An answer with the keys of `hookSpecificOutput` merged in and nulls removed.
 
-    Unknown keys are no error, since Claude Code keeps adding some; the user gets a notice of them.
+    Unknown keys are no error, since Claude Code keeps adding some; the user gets a
+    notice of them.
     """
 
     model_config = ConfigDict(strict=True, extra="allow")
 
     blocked: bool = False
     decision: Literal["block", "approve", "allow", "ask"] | None = None
-    permission: Literal["allow", "deny", "ask", "defer"] | None = Field(None, alias="permissionDecision")
+    permission: Literal["allow", "deny", "ask", "defer"] | None = Field(
+        None, alias="permissionDecision"
+    )
     reason: str = ""
     permission_reason: str | None = Field(None, alias="permissionDecisionReason")
     goes_on: bool = Field(True, alias="continue")
@@ -130,7 +172,9 @@ class Answer(BaseModel):
     system_message: str = Field("", alias="systemMessage")
     context: Texts = []
     more_context: Texts = Field([], alias="additionalContext")
-    tool_input: JsonObject | None = Field(None, validation_alias=AliasChoices("updatedInput", "tool_input"))
+    tool_input: JsonObject | None = Field(
+        None, validation_alias=AliasChoices("updatedInput", "tool_input")
+    )
     tool_output: JsonValue = Field(None, validation_alias=_OUTPUT)
     message: str | None = None
     summary: str | None = None
@@ -149,29 +193,44 @@ def _flat(value: JsonValue) -> JsonValue:
     specific = value.get("hookSpecificOutput") or {}
     if not isinstance(specific, dict):
         raise HookError("Its answer is wrong. hookSpecificOutput: should be an object.")
-    both: JsonObject = {**value, **{key: each for key, each in specific.items() if key != "decision"}}
+    both: JsonObject = {
+        **value,
+        **{key: each for key, each in specific.items() if key != "decision"},
+    }
     # A program in a language without null writes an empty string for no choice.
-    return {key: each for key, each in both.items() if each is not None and (each != "" or key not in _CHOICES)}
+    return {
+        key: each
+        for key, each in both.items()
+        if each is not None and (each != "" or key not in _CHOICES)
+    }
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
-    defers = bool(answer.defer) and isinstance(event, BeforeCompaction)  # as in version 0.1.0
+    defers = bool(answer.defer) and isinstance(
+        event, BeforeCompaction
+    )  # as in version 0.1.0
     # Claude Code's `defer` leaves the decision to its caller, which is the mode here.
     decided = answer.permission or answer.decision or ("block" if defers else "")
     verdict = _VERDICTS.get("block" if answer.blocked else decided)
-    reason = answer.reason if answer.permission_reason is None else answer.permission_reason
+    reason = (
+        answer.reason if answer.permission_reason is None else answer.permission_reason
+    )
     arguments = answer.tool_input
     if arguments is not None and isinstance(event, BeforeToolCall):
         arguments = with_our_keys(event.tool, arguments, event.input, event.at.cwd)
         arguments = None if arguments == event.input else arguments
     action, done_with = _action(answer)
-    unused = [key for key in _FOR_ACTIONS if getattr(answer, key) and key not in done_with]
+    unused = [
+        key for key in _FOR_ACTIONS if getattr(answer, key) and key not in done_with
+    ]
     which = f"with action: {answer.action}" if answer.action else "without action"
     unknown = [key[:50] for key in answer.model_extra or () if key not in _SILENT]
     return Outcome(
         decision=Decision(verdict, reason) if verdict else None,
         tool_input=arguments,
-        tool_output=None if answer.tool_output is None else _text_of(answer.tool_output),
+        tool_output=None
+        if answer.tool_output is None
+        else _text_of(answer.tool_output),
         message=answer.message,
         context=(*answer.context, *answer.more_context),
         action=action,
@@ -183,13 +242,16 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
 
 
 def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
-    """Return the action that an answer asks for, and the keys that hold the action's input.
+    """Return the action that an answer asks for, and the keys that hold the action's
+    input.
 
-    `replace_messages` without an action, or with `compact`, replaces the conversation. `messages` without an action let
-    the agent continue with them if all are strings.
+    `replace_messages` without an action, or with `compact`, replaces the conversation.
+    `messages` without an action let the agent continue with them if all are strings.
     """
     if answer.action in (None, "compact") and answer.replace_messages:
-        return Replace(conversation(answer.replace_messages, "replace_messages")), ("replace_messages",)
+        return Replace(conversation(answer.replace_messages, "replace_messages")), (
+            "replace_messages",
+        )
     match answer.action:
         case "summary":
             return Summarize(answer.instructions), ("instructions",)
@@ -203,33 +265,50 @@ def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
             are_texts = all(isinstance(text, str) for text in given)
             if answer.action and not are_texts:
                 raise HookError("messages: should be texts, with `action: continue`.")
-            said = [str(text) for text in given if str(text).strip()] if are_texts else []
+            said = (
+                [str(text) for text in given if str(text).strip()] if are_texts else []
+            )
             if said:
                 return Continue(tuple(said)), ("messages",)
             # Blank texts do not count.
-            done_with = ("follow_up_messages", "messages") if are_texts else ("follow_up_messages",)
-            return Continue(tuple(answer.follow_up_messages)) if answer.follow_up_messages else None, done_with
+            done_with = (
+                ("follow_up_messages", "messages")
+                if are_texts
+                else ("follow_up_messages",)
+            )
+            return Continue(
+                tuple(answer.follow_up_messages)
+            ) if answer.follow_up_messages else None, done_with
 
 
 def _text_of(value: JsonValue) -> str:
-    """Return a tool output from a hook as text for the model. It may have any of the forms that tools return."""
+    """Return a tool output from a hook as text for the model. It may have any of the
+    forms that tools return.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, list):
         return "\n".join(map(_text_of, value))
     if isinstance(value, dict):
-        texts = [value.get(key) for key in ("text", "content", "output", "stdout", "stderr")]
-        if said := "\n".join(_text_of(text) for text in texts if isinstance(text, str | list) and text):
+        texts = [
+            value.get(key) for key in ("text", "content", "output", "stdout", "stderr")
+        ]
+        if said := "\n".join(
+            _text_of(text) for text in texts if isinstance(text, str | list) and text
+        ):
             return said
     return json.dumps(value, ensure_ascii=False)
 
 
-def with_our_keys(tool: str, answer: JsonObject, asked: JsonObject, cwd: str) -> JsonObject:
-    """Return a hook's arguments with our keys only. If it returns both our key and Claude Code's for an argument, the
-    value that it changed is used.
+def with_our_keys(
+    tool: str, answer: JsonObject, asked: JsonObject, cwd: str
+) -> JsonObject:
+    """Return a hook's arguments with our keys only. If it returns both our key and
+    Claude Code's for an argument, the value that it changed is used.
 
     :param asked: the call's own arguments.
-    :raises HookError: if it answers with the keys of a single edit, but the call has several.
+    :raises HookError: if it answers with the keys of a single edit, but the call has
+        several.
     """
     sent = with_claude_keys(tool, asked, cwd)
     ours = dict(answer)
@@ -239,13 +318,21 @@ def with_our_keys(tool: str, answer: JsonObject, asked: JsonObject, cwd: str) ->
             if key not in ours or value != sent.get(theirs):
                 ours[key] = value
     if tool == "edit":
-        given = {key: ours.pop(theirs) for key, theirs in EDIT_KEYS.items() if theirs in ours}
-        edit = {key: value for key, value in given.items() if value != sent.get(EDIT_KEYS[key])}
+        given = {
+            key: ours.pop(theirs) for key, theirs in EDIT_KEYS.items() if theirs in ours
+        }
+        edit = {
+            key: value
+            for key, value in given.items()
+            if value != sent.get(EDIT_KEYS[key])
+        }
         edits = get_objects(ours, "edits") or get_objects(asked, "edits")
         if edit and len(edits) > 1:
             raise HookError(
                 f"Its answer has `old_string` or `new_string` for a call with {len(edits)} edits; answer with `edits`."
             )
         if edits or edit:
-            ours["edits"] = [{**(edits[0] if edits else {}), **edit}] if edit else [*edits]
+            ours["edits"] = (
+                [{**(edits[0] if edits else {}), **edit}] if edit else [*edits]
+            )
     return ours

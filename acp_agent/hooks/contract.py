@@ -60,7 +60,11 @@ class Services(Protocol):
         ...
 
     async def compaction(
-        self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
+        self,
+        messages: Sequence[Message] | None = None,
+        *,
+        prompt: str | None = None,
+        model: str | None = None,
     ) -> Summary:
         """Summarize a conversation as a compaction would, without changing it.
 
@@ -71,7 +75,9 @@ class Services(Protocol):
         """
         ...
 
-    async def ask_model(self, prompt: str, *, system: str = "", model: str | None = None) -> str:
+    async def ask_model(
+        self, prompt: str, *, system: str = "", model: str | None = None
+    ) -> str:
         """Ask a model one question, without tools and without the session's context.
 
         :param model: `provider/model`; None for the session's model.
@@ -111,22 +117,26 @@ class Hook:
 
     def is_disabled(self) -> bool:
         """Return whether its file has been disabled since it was loaded. Reads from disk."""
-        return self.file is not None and self.file.with_name(f"{self.file.name}{DISABLED}").exists()
+        return (
+            self.file is not None
+            and self.file.with_name(f"{self.file.name}{DISABLED}").exists()
+        )
 
 
 @frozen
-class Found:
+class FoundHooks:
     """The hooks found in one place, and an error for each hook that cannot be used."""
 
     hooks: tuple[Hook, ...] = ()
     errors: tuple[HookError, ...] = ()
 
 
-def joined(found: Iterable[Found]) -> Found:
+def joined(found: Iterable[FoundHooks]) -> FoundHooks:
     """Combine the hooks and errors of several places, in order."""
     places = tuple(found)
-    return Found(
-        tuple(hook for each in places for hook in each.hooks), tuple(error for each in places for error in each.errors)
+    return FoundHooks(
+        tuple(hook for each in places for hook in each.hooks),
+        tuple(error for each in places for error in each.errors),
     )
 
 
@@ -146,15 +156,24 @@ def matches(matcher: str, event: HookEvent) -> bool:
     return any(pattern.search(name) is not None for name in names)
 
 
-def unusable(error: HookError, origin: Origin, source: str, file: Path | None = None) -> Found:
+def unusable(
+    error: HookError, origin: Origin, source: str, file: Path | None = None
+) -> FoundHooks:
     """Return a hook that fails at every tool call. It replaces a hook that could not be loaded and may be a guard."""
-    remedy = "" if file is None else f" Repair it, or switch it off with an empty file {file}{DISABLED}."
+    remedy = (
+        ""
+        if file is None
+        else f" Repair it, or switch it off with an empty file {file}{DISABLED}."
+    )
 
     async def fail(event: HookEvent, services: Services) -> Outcome:
         raise HookError(f"{sentence(error)}{remedy}")
 
     name = file.name if file else source
-    return Found((Hook(name, origin, source, frozenset({"before_tool_call"}), fail, file=file),), (error,))
+    return FoundHooks(
+        (Hook(name, origin, source, frozenset({"before_tool_call"}), fail, file=file),),
+        (error,),
+    )
 
 
 def guarded(hook: Hook, unchanged: Callable[[], bool]) -> Hook:

@@ -1,5 +1,6 @@
-"""Finds a session's hooks: commands in the configuration, installed packages, and files in the hooks folders of the
-user and the project."""
+"""Finds a session's hooks: commands in the configuration, installed packages, and files
+in the hooks folders of the user and the project.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ from acp_agent.config import Settings
 from acp_agent.config.sandbox import sandbox_of
 from acp_agent.errors import HookError
 from acp_agent.hooks import python_hooks, rules
-from acp_agent.hooks.contract import DISABLED, ORIGINS, TIME_LIMIT, Found, Origin, joined, unusable
+from acp_agent.hooks.contract import (
+    DISABLED,
+    ORIGINS,
+    TIME_LIMIT,
+    FoundHooks,
+    Origin,
+    joined,
+    unusable,
+)
 from acp_agent.hooks.executables import ask_for_events, command_hook
 from acp_agent.llm.places import key_variables
 from acp_agent.sandbox.sandbox import Sandbox
@@ -26,57 +35,87 @@ _LOADERS = {".py": python_hooks.load, ".yaml": rules.load, ".yml": rules.load}
 
 
 async def discover(
-    settings: Settings, origins: Collection[Origin] = ORIGINS, notices: list[str] | None = None
-) -> Found:
-    """Return all hooks in the order above, those of a folder sorted by name. Files are loaded concurrently, including
-    running programs to ask for their events.
+    settings: Settings,
+    origins: Collection[Origin] = ORIGINS,
+    notices: list[str] | None = None,
+) -> FoundHooks:
+    """Return all hooks in the order above, those of a folder sorted by name. Files are
+    loaded concurrently, including running programs to ask for their events.
 
-    :param origins: the origins to search. A project's hooks are untrusted code, and this call already runs them.
-    :param notices: the sandbox appends notices for the user about files that a project's programs create, as long as
-        they run.
+    :param origins: the origins to search. A project's hooks are untrusted code, and
+        this call already runs them.
+    :param notices: the sandbox appends notices for the user about files that a
+        project's programs create, as long as they run.
     """
     project = str(settings.project.parent) if settings.project else ""
     sandbox = None
     if settings.project:
         roots = (settings.project.parent.resolve(),)
-        sandbox = sandbox_of(settings.sandbox, roots, settings.home, key_variables(settings), notices)
-    homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}
-    found: dict[Path, Found] = {}
+        sandbox = sandbox_of(
+            settings.sandbox, roots, settings.home, key_variables(settings), notices
+        )
+    homes: dict[Origin, Path | None] = {
+        "user": settings.home,
+        "project": settings.project,
+    }
+    found: dict[Path, FoundHooks] = {}
 
     async def look(path: Path, origin: Origin) -> None:
         found[path] = await _of_file(path, origin, project, sandbox)
 
     async with anyio.create_task_group() as tasks:
         for origin, home in homes.items():
-            for path in _enabled(home / FOLDER) if home is not None and origin in origins else ():
-                found[path] = Found()
+            for path in (
+                _enabled(home / FOLDER)
+                if home is not None and origin in origins
+                else ()
+            ):
+                found[path] = FoundHooks()
                 tasks.start_soon(look, path, origin)
-    # A project's configuration is read even if it is not trusted, so its errors are reported with the user's.
-    faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
-    commands = tuple(command_hook(each, project, sandbox) for each in settings.hooks if each.origin in origins)
-    in_order = [Found(commands, faults)]
+    # A project's configuration is read even if it is not trusted, so its errors are
+    # reported with the user's.
+    faults = (
+        tuple(HookError(fault) for fault in settings.hook_faults)
+        if "config" in origins
+        else ()
+    )
+    commands = tuple(
+        command_hook(each, project, sandbox)
+        for each in settings.hooks
+        if each.origin in origins
+    )
+    in_order = [FoundHooks(commands, faults)]
     if "user" in origins:
-        in_order.append(await to_thread.run_sync(python_hooks.installed, abandon_on_cancel=True))
+        in_order.append(
+            await to_thread.run_sync(python_hooks.installed, abandon_on_cancel=True)
+        )
     return joined([*in_order, *found.values()])
 
 
-async def _of_file(path: Path, origin: Origin, project: str, sandbox: Sandbox | None) -> Found:
-    """Load the hooks of one file, depending on its kind. Python files whose name begins with `_` are skipped: other
-    hooks import them."""
+async def _of_file(
+    path: Path, origin: Origin, project: str, sandbox: Sandbox | None
+) -> FoundHooks:
+    """Load the hooks of one file, depending on its kind. Python files whose name begins
+    with `_` are skipped: other hooks import them.
+    """
     load = _LOADERS.get(path.suffix)
     if path.suffix == ".py" and path.name.startswith("_"):
-        return Found()
+        return FoundHooks()
     try:
         with anyio.fail_after(TIME_LIMIT):
             if load is not None:
-                return await to_thread.run_sync(load, path, origin, abandon_on_cancel=True)
+                return await to_thread.run_sync(
+                    load, path, origin, abandon_on_cancel=True
+                )
             if os.access(path, os.X_OK):
                 return await ask_for_events(path, origin, project, sandbox)
     except TimeoutError:
-        error = HookError(f"{path}: did not say within {TIME_LIMIT:g} seconds which events it wants.")
+        error = HookError(
+            f"{path}: did not say within {TIME_LIMIT:g} seconds which events it wants."
+        )
         return unusable(error, origin, str(path), path)
     if not _is_script(path):
-        return Found()
+        return FoundHooks()
     # Copying or downloading a script can lose its executable bit.
     error = HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}")
     return unusable(error, origin, str(path), path)
@@ -93,11 +132,21 @@ def _is_script(path: Path) -> bool:
 
 
 def _enabled(folder: Path) -> list[Path]:
-    """Return the files of a folder that may be hooks, sorted by name, without hidden, Markdown and disabled files."""
+    """Return the files of a folder that may be hooks, sorted by name, without hidden,
+    Markdown and disabled files.
+    """
     try:
         names = {path.name for path in folder.iterdir()}
     except OSError:
         return []
-    enabled = (name for name in sorted(names) if not name.startswith(".") and f"{name}{DISABLED}" not in names)
+    enabled = (
+        name
+        for name in sorted(names)
+        if not name.startswith(".") and f"{name}{DISABLED}" not in names
+    )
     # A dangling link is kept and reported, since it may have been a guard.
-    return [path for path in map(folder.joinpath, enabled) if path.suffix not in _OTHERS and not path.is_dir()]
+    return [
+        path
+        for path in map(folder.joinpath, enabled)
+        if path.suffix not in _OTHERS and not path.is_dir()
+    ]

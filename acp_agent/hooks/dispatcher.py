@@ -1,4 +1,6 @@
-"""`Dispatcher`: runs the hooks for an event in a fixed order and combines their outcomes."""
+"""`Dispatcher`: runs the hooks for an event in a fixed order and combines their
+outcomes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from acp_agent.config.hook_events import OBSERVED, EventName
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Origin, Services
 from acp_agent.hooks.events import HookEvent, TurnEnd, changed
-from acp_agent.hooks.outcomes import NOTHING, POSSIBLE, SWAP, Decision, Outcome, bounded, cut, possible_part
+from acp_agent.hooks.outcomes import (
+    NOTHING,
+    POSSIBLE,
+    SWAP,
+    Decision,
+    Outcome,
+    bounded,
+    cut,
+    possible_part,
+)
 from acp_agent.logfile import log_failure
 
 _log = logging.getLogger(__name__)
@@ -23,11 +34,15 @@ Tell: TypeAlias = Callable[[str], Awaitable[None]]
 HookKey: TypeAlias = tuple[str, str]
 """Source and name of a hook. They stay the same when the hook is reloaded."""
 _OF_PROJECTS: tuple[Origin, ...] = ("project", "recipe")
-"""Origins of hooks that may come from a project. A recipe may be the user's, but a project's recipe can replace it."""
+"""Origins of hooks that may come from a project. A recipe may be the user's, but a
+project's recipe can replace it.
+"""
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-    """Sort hooks into the order in which they run: config, user, project, recipe. The sort is stable."""
+    """Sort hooks into the order in which they run: config, user, project, recipe. The
+    sort is stable.
+    """
     return tuple(sorted(hooks, key=lambda hook: ORIGINS.index(hook.origin)))
 
 
@@ -35,12 +50,15 @@ class Dispatcher:
     """Runs the hooks of one session.
 
     :param hooks: see `in_order`.
-    :param tell: tells the user that a hook failed or asked for something impossible; once for each hook and topic.
-    :param notify: shows a hook's message to the user as soon as the hook has answered, since the next hook may take a
-        while and be cancelled.
+    :param tell: tells the user that a hook failed or asked for something impossible;
+        once for each hook and topic.
+    :param notify: shows a hook's message to the user as soon as the hook has answered,
+        since the next hook may take a while and be cancelled.
     """
 
-    def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell, notify: Tell) -> None:
+    def __init__(
+        self, hooks: Iterable[Hook], services: Services, tell: Tell, notify: Tell
+    ) -> None:
         self.hooks = in_order(hooks)
         self._services = services
         self._tell = tell
@@ -57,16 +75,20 @@ class Dispatcher:
     ) -> Outcome:
         """Run every hook for this event.
 
-        Before an action, hooks run one after another. Each gets the event with the changes of the previous hooks, and a
-        hook that blocks the action or ends the turn is the last to run. After the fact, all hooks run concurrently, and
-        only their messages to the user are used.
+        Before an action, hooks run one after another. Each gets the event with the
+        changes of the previous hooks, and a hook that blocks the action or ends the
+        turn is the last to run. After the fact, all hooks run concurrently, and only
+        their messages to the user are used.
 
         :param recipe: hooks of the running recipe, which run after all others.
         :param recipe_first: hooks of the running recipe that run before all others.
-        :param blamed: hooks whose failure has already kept the agent going, which each may do once; updated in place.
-            None if a failure has the same effect each time.
+        :param blamed: hooks whose failure has already kept the agent going, which each
+            may do once; updated in place. None if a failure has the same effect each
+            time.
         """
-        hooks = [hook for hook in (*recipe_first, *self.hooks, *recipe) if hook.wants(event)]
+        hooks = [
+            hook for hook in (*recipe_first, *self.hooks, *recipe) if hook.wants(event)
+        ]
         if event.name in OBSERVED:
             async with anyio.create_task_group() as tasks:
                 for hook in hooks:
@@ -83,54 +105,88 @@ class Dispatcher:
             event = changed(event, outcome)
         return total
 
-    async def _ask(self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None) -> Outcome:
-        """Run one hook and return the possible part of its outcome; nothing if it has been disabled."""
+    async def _ask(
+        self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None
+    ) -> Outcome:
+        """Run one hook and return the possible part of its outcome; nothing if it has
+        been disabled.
+        """
         try:
             with anyio.fail_after(hook.time_limit):
-                if hook.file is not None and await to_thread.run_sync(hook.is_disabled, abandon_on_cancel=True):
+                if hook.file is not None and await to_thread.run_sync(
+                    hook.is_disabled, abandon_on_cancel=True
+                ):
                     return NOTHING
                 outcome = bounded(await hook.run(event, self._services))
                 kept, left_out = possible_part(outcome, _possible(event))
         except TimeoutError:
             failure = f"It did not answer within {hook.time_limit:g} seconds."
-            _log.warning("the hook %s (%s) did not answer to %s in time", hook.name, hook.source, event.name)
+            _log.warning(
+                "the hook %s (%s) did not answer to %s in time",
+                hook.name,
+                hook.source,
+                event.name,
+            )
         except AgentError as error:
             failure = cut(str(error))
-            _log.warning("the hook %s (%s) failed at %s: %s", hook.name, hook.source, event.name, failure)
+            _log.warning(
+                "the hook %s (%s) failed at %s: %s",
+                hook.name,
+                hook.source,
+                event.name,
+                failure,
+            )
         except Exception as error:  # hooks are third-party code and may raise anything
-            failure = cut(log_failure(_log, f"the hook {hook.name} failed at {event.name}", error))
+            failure = cut(
+                log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
+            )
         else:
             if left_out:
                 await self._tell_left_out(hook, event, left_out)
             for notice in kept.notices:
                 await self._notify(notice)
-            decision = kept.decision and replace(kept.decision, by_project=hook.origin in _OF_PROJECTS)
+            decision = kept.decision and replace(
+                kept.decision, by_project=hook.origin in _OF_PROJECTS
+            )
             return replace(kept, decision=decision, notices=())
         return await self._failed(hook, event.name, failure, blamed)
 
-    async def _failed(self, hook: Hook, name: EventName, failure: str, blamed: set[HookKey] | None) -> Outcome:
-        """Return the outcome of a hook's failure: block, ask about the call that the hook guards, or nothing.
+    async def _failed(
+        self, hook: Hook, name: EventName, failure: str, blamed: set[HookKey] | None
+    ) -> Outcome:
+        """Return the outcome of a hook's failure: block, ask about the call that the
+        hook guards, or nothing.
 
         The first failure of each hook is reported to the user.
         """
-        decision, meant = None, "It counts as not there."
+        decision = None
+        meant = "It counts as not there."
         reason = f"The hook {hook.name} failed. {failure}"
         refuses = hook.on_error == "block" and name in POSSIBLE["decision: block"]
         if refuses and (blamed is None or _key(hook) not in blamed):
-            decision, meant = Decision("block", reason), "Since its `on_error` is `block`, it counts as a refusal."
+            decision = Decision("block", reason)
+            meant = "Since its `on_error` is `block`, it counts as a refusal."
             if blamed is not None:
                 blamed.add(_key(hook))
         elif hook.on_error == "ask" and name == "before_tool_call":
-            decision, meant = Decision("ask", reason), "You are asked about the call."
+            decision = Decision("ask", reason)
+            meant = "You are asked about the call."
         await self._tell_once(hook, "failed", f"failed at {name}. {failure} {meant}")
         return Outcome(decision)
 
-    async def _tell_left_out(self, hook: Hook, event: HookEvent, words: Iterable[str]) -> None:
+    async def _tell_left_out(
+        self, hook: Hook, event: HookEvent, words: Iterable[str]
+    ) -> None:
         able = [word for word in POSSIBLE if word in _possible(event) and word != SWAP]
-        where = f", where only these are possible: {_listed(able)}" if able else ", where nothing can be changed"
+        where = (
+            f", where only these are possible: {_listed(able)}"
+            if able
+            else ", where nothing can be changed"
+        )
         text = f"answered {_listed(words)} at {event.name}{where}. That was left out."
         _log.warning("The hook %s (%s) %s", hook.name, hook.source, text)
-        # A hook cannot tell a summary from other answers, so asking for something else after one is not a mistake.
+        # A hook cannot tell a summary from other answers, so asking for something else
+        # after one is not a mistake.
         if not _is_summary(event):
             await self._tell_once(hook, event.name, text)
 
@@ -140,11 +196,19 @@ class Dispatcher:
             await self._tell(f"The hook {hook.name} ({hook.source}) {text}")
 
 
-def _log_conflicts(name: EventName, total: Outcome, hook: Hook, outcome: Outcome, first: dict[str, Hook]) -> None:
-    """Log each value of a hook's outcome that is ignored because an earlier hook set a different one.
+def _log_conflicts(
+    name: EventName,
+    total: Outcome,
+    hook: Hook,
+    outcome: Outcome,
+    first: dict[str, Hook],
+) -> None:
+    """Log each value of a hook's outcome that is ignored because an earlier hook set a
+    different one.
 
     :param total: the combined outcome of the earlier hooks.
-    :param first: maps attributes of the outcome to the hook whose value is used; updated in place.
+    :param first: maps attributes of the outcome to the hook whose value is used;
+        updated in place.
     """
     earlier = total.wants()
     for wanted, value in outcome.wants().items():
@@ -152,12 +216,17 @@ def _log_conflicts(name: EventName, total: Outcome, hook: Hook, outcome: Outcome
         if wanted in earlier and earlier[wanted] != value:
             named = (hook.name, hook.source, name, taken.name, taken.source)
             _log.warning(
-                "the %s of the hook %s (%s) at %s is not used: %s (%s) wanted another before it", wanted, *named
+                "the %s of the hook %s (%s) at %s is not used: %s (%s) wanted another before it",
+                wanted,
+                *named,
             )
 
 
 def _key(hook: Hook) -> HookKey:
-    return hook.source, hook.name  # all functions of an installed module share one source
+    return (
+        hook.source,
+        hook.name,
+    )  # all functions of an installed module share one source
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -170,7 +239,11 @@ def _possible(event: HookEvent) -> set[str]:
     if not _is_summary(event):
         return words - {SWAP}
     # A summary always replaces the conversation, so other actions are impossible.
-    return {word for word in words if word == SWAP or not word.startswith(("action", "continue"))}
+    return {
+        word
+        for word in words
+        if word == SWAP or not word.startswith(("action", "continue"))
+    }
 
 
 def _is_summary(event: HookEvent) -> bool:

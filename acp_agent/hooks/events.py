@@ -1,4 +1,5 @@
-"""The events at which hooks run: one class each, with the state of the session at that moment.
+"""The events at which hooks run: one class each, with the state of the session at that
+moment.
 
 They are plain values. `payload` encodes an event for an executable.
 """
@@ -12,7 +13,13 @@ from typing import ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from acp_agent.config.hook_events import EventName
-from acp_agent.conversation.messages import JsonObject, JsonValue, Message, ResultPart, Text
+from acp_agent.conversation.messages import (
+    JsonObject,
+    JsonValue,
+    Message,
+    ResultPart,
+    Text,
+)
 from acp_agent.conversation.strict_json import get_text
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.frozen import frozen
@@ -40,7 +47,11 @@ class TokenUsage:
     @property
     def share(self) -> float:
         """Return how full the context window is, as a fraction; 0 if unknown."""
-        return self.current_context_window / self.max_context_window if self.max_context_window else 0.0
+        return (
+            self.current_context_window / self.max_context_window
+            if self.max_context_window
+            else 0.0
+        )
 
 
 @frozen
@@ -48,12 +59,14 @@ class Moment:
     """The state of the session, which every event includes.
 
     :ivar cwd: absolute path of the session's directory.
-    :ivar turn_number: number of the current answer without tool calls in the whole session, from 1.
-    :ivar answer_number: number of the current answer without tool calls in this prompt, from 1. It is above 1 if a hook
-        let the agent continue.
+    :ivar turn_number: number of the current answer without tool calls in the whole
+        session, from 1.
+    :ivar answer_number: number of the current answer without tool calls in this prompt,
+        from 1. It is above 1 if a hook let the agent continue.
     :ivar invoked_by: name of the running recipe; `main` for an ordinary prompt.
     :ivar messages: the context as the model sees it.
-    :ivar transcript: writes the session to a file as JSON lines and returns the file's path.
+    :ivar transcript: writes the session to a file as JSON lines and returns the file's
+        path.
     """
 
     session_id: str
@@ -69,7 +82,9 @@ class Moment:
 
 @frozen
 class SessionStart:
-    """A session was opened, or continues with a compacted context. Texts from hooks precede the next message."""
+    """A session was opened, or continues with a compacted context. Texts from hooks
+    precede the next message.
+    """
 
     name: ClassVar[EventName] = "session_start"
     at: Moment
@@ -78,7 +93,9 @@ class SessionStart:
 
 @frozen
 class UserMessageSend:
-    """A prompt is about to be sent to the model. For a recipe, the prompt is the recipe's text."""
+    """A prompt is about to be sent to the model. For a recipe, the prompt is the
+    recipe's text.
+    """
 
     name: ClassVar[EventName] = "user_message_send"
     at: Moment
@@ -102,11 +119,12 @@ class BeforeToolCall:
 
 @frozen
 class AfterToolCall:
-    """A call that was not refused has run or failed. The model has not seen its result yet.
+    """A call that was not refused has run or failed. The model has not seen its result
+    yet.
 
     :ivar output: the result for the model.
-    :ivar raw_output: the tool's structured output, such as a command's streams and exit status; None if there is none
-        or a hook has replaced the output.
+    :ivar raw_output: the tool's structured output, such as a command's streams and exit
+        status; None if there is none or a hook has replaced the output.
     """
 
     name: ClassVar[EventName] = "after_tool_call"
@@ -130,7 +148,8 @@ class TurnEnd:
     """The model has answered without tool calls.
 
     :ivar response: the visible text of the answer.
-    :ivar is_summary: whether the answer is a summary that is about to replace the conversation.
+    :ivar is_summary: whether the answer is a summary that is about to replace the
+        conversation.
     """
 
     name: ClassVar[EventName] = "turn_end"
@@ -157,7 +176,8 @@ class BeforeCompaction:
     """A compaction is about to start, unless a hook vetoes it.
 
     :ivar context_limit: size of the model's context window in tokens.
-    :ivar instructions: the user's instructions if the compaction was requested manually.
+    :ivar instructions: the user's instructions if the compaction was requested
+        manually.
     """
 
     name: ClassVar[EventName] = "before_compaction"
@@ -205,12 +225,18 @@ HookEvent: TypeAlias = (
 
 
 def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
-    """Return the event for the next hook, with the texts or arguments that this outcome replaces."""
+    """Return the event for the next hook, with the texts or arguments that this outcome
+    replaces.
+    """
     match event:
         case UserMessageSend() if outcome.message is not None:
             return replace(event, prompt=outcome.message)
         case BeforeToolCall() if outcome.tool_input is not None:
-            return replace(event, input=outcome.tool_input, paths=paths_of(outcome.tool_input, event.at.cwd))
+            return replace(
+                event,
+                input=outcome.tool_input,
+                paths=paths_of(outcome.tool_input, event.at.cwd),
+            )
         case AfterToolCall() if outcome.tool_output is not None:
             return replace(event, output=(Text(outcome.tool_output),), raw_output=None)
         case _:
@@ -218,14 +244,17 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
 
 
 def paths_of(input: JsonObject, cwd: str) -> tuple[str, ...]:
-    """Return the absolute path of the file or folder in a call's arguments, if there is one."""
+    """Return the absolute path of the file or folder in a call's arguments, if there is
+    one.
+    """
     path = get_text(input, "path")
     return (absolute_path(path, cwd),) if path.strip() else ()
 
 
 def absolute_path(path: str, cwd: str) -> str:
-    """Return the absolute path for a path argument, as the tools resolve it. It may be absolute, relative to `cwd`,
-    begin with `~`, or be a `file://` URI."""
+    """Return the absolute path for a path argument, as the tools resolve it. It may be
+    absolute, relative to `cwd`, begin with `~`, or be a `file://` URI.
+    """
     if path.startswith("file://"):
         path = unquote(urlsplit(path).path)
     if path == "~" or path.startswith("~/"):

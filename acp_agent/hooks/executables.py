@@ -1,7 +1,7 @@
 """Hooks that are programs: files in a hooks folder, and commands in the configuration.
 
-A program gets the event as JSON on stdin and answers on stdout. This module runs programs with the right directory,
-environment and limits.
+A program gets the event as JSON on stdin and answers on stdout. This module runs
+programs with the right directory, environment and limits.
 """
 
 from __future__ import annotations
@@ -22,12 +22,26 @@ from acp_agent.config import HookCommand
 from acp_agent.config.hook_events import OnError, events_named
 from acp_agent.errors import HookError
 from acp_agent.hooks.answers import failure, read_outcome
-from acp_agent.hooks.contract import TIME_LIMIT, Found, Hook, Origin, Run, Services, unusable
+from acp_agent.hooks.contract import (
+    TIME_LIMIT,
+    FoundHooks,
+    Hook,
+    Origin,
+    Run,
+    Services,
+    unusable,
+)
 from acp_agent.hooks.events import HookEvent
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.hooks.payload import payload
 from acp_agent.processes import Stream, environment_without, run_group
-from acp_agent.programs import LOADER_VARIABLES, find_program, missing_program, shell, without_others
+from acp_agent.programs import (
+    LOADER_VARIABLES,
+    find_program,
+    missing_program,
+    shell,
+    without_others,
+)
 from acp_agent.sandbox.sandbox import Sandbox
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -35,7 +49,9 @@ OUTPUT_LIMIT = 1024 * 1024
 _ON_ERROR = re.compile(rf"\bon_error\s*[:=]\s*({'|'.join(get_args(OnError))})\b")
 
 
-def command_hook(command: HookCommand, project: str, sandbox: Sandbox | None = None) -> Hook:
+def command_hook(
+    command: HookCommand, project: str, sandbox: Sandbox | None = None
+) -> Hook:
     """Return the hook for a command in the configuration.
 
     :param sandbox: the sandbox for a project's hook; None for no sandbox.
@@ -52,7 +68,12 @@ def command_hook(command: HookCommand, project: str, sandbox: Sandbox | None = N
     )
 
 
-def _program_run(command: str | Sequence[str], project: str, origin: Origin, sandbox: Sandbox | None = None) -> Run:
+def _program_run(
+    command: str | Sequence[str],
+    project: str,
+    origin: Origin,
+    sandbox: Sandbox | None = None,
+) -> Run:
     """Return a function that runs a program for a hook and reads its answer.
 
     :param command: a command line for the shell, or a program with its arguments.
@@ -60,42 +81,66 @@ def _program_run(command: str | Sequence[str], project: str, origin: Origin, san
     """
 
     async def run(event: HookEvent, services: Services) -> Outcome:
-        told = json.dumps(await payload(event), ensure_ascii=False).encode("utf-8", "replace")
+        told = json.dumps(await payload(event), ensure_ascii=False).encode(
+            "utf-8", "replace"
+        )
         cwd = Path(event.at.cwd)
-        code, stdout, stderr = await _run(command, cwd, project or event.at.cwd, origin, sandbox, stdin=told)
+        code, stdout, stderr = await _run(
+            command, cwd, project or event.at.cwd, origin, sandbox, stdin=told
+        )
         return read_outcome(event, code, stdout, stderr)
 
     return run
 
 
-async def ask_for_events(path: Path, origin: Origin, project: str, sandbox: Sandbox | None) -> Found:
-    """Run `FILE hook`, which prints the names of the program's events, separated by white space or commas, and may
-    print its `on_error`."""
+async def ask_for_events(
+    path: Path, origin: Origin, project: str, sandbox: Sandbox | None
+) -> FoundHooks:
+    """Run `FILE hook`, which prints the names of the program's events, separated by
+    white space or commas, and may print its `on_error`.
+    """
     try:
         code, stdout, stderr = await _run(
-            (str(path), "hook"), path.parent, project or str(path.parent), origin, sandbox
+            (str(path), "hook"),
+            path.parent,
+            project or str(path.parent),
+            origin,
+            sandbox,
         )
         if code != 0:
             raise failure(code, stderr)
     except HookError as error:
-        return unusable(HookError(f"{path}: `{path.name} hook`: {error}"), origin, str(path), path)
+        return unusable(
+            HookError(f"{path}: `{path.name} hook`: {error}"), origin, str(path), path
+        )
     printed = stdout.decode("utf-8", "replace")
     on_error = _ON_ERROR.search(printed)
     events, unknown = events_named(re.findall(r"[^\s,]+", _ON_ERROR.sub(" ", printed)))
     errors = tuple(HookError(f"{path}: {why}") for why in unknown)
     if not events:
-        return Found(
-            (), errors[:1] or (HookError(f"{path}: `{path.name} hook` names no event; print one on each line."),)
+        return FoundHooks(
+            (),
+            errors[:1]
+            or (
+                HookError(
+                    f"{path}: `{path.name} hook` names no event; print one on each line."
+                ),
+            ),
         )
     run = _program_run((str(path), "run"), project, origin, sandbox)
     meaning = cast("OnError", on_error[1]) if on_error else "ask"
-    return Found((Hook(path.name, origin, str(path), events, run, on_error=meaning, file=path),), errors)
+    return FoundHooks(
+        (Hook(path.name, origin, str(path), events, run, on_error=meaning, file=path),),
+        errors,
+    )
 
 
 def _looked_up(name: str, path: str) -> str:
-    """Find a program on a search path. A name with a slash is already a path and is returned unchanged.
+    """Find a program on a search path. A name with a slash is already a path and is
+    returned unchanged.
 
-    :raises HookError: if it is not found; the message says which folders were not searched.
+    :raises HookError: if it is not found; the message says which folders were not
+        searched.
     """
     if "/" in name:
         return name
@@ -113,7 +158,8 @@ async def _run(
     *,
     stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
-    """Run a program until it exits. None of its processes are left when this returns or raises.
+    """Run a program until it exits. None of its processes are left when this returns or
+    raises.
 
     :returns: its exit code, stdout and stderr.
     :raises HookError: if it could not be started, or printed too much.
@@ -125,36 +171,51 @@ async def _run(
         if len(output[stream]) > OUTPUT_LIMIT:
             too_much.cancel()
 
-    # A command line runs in bash if it is installed, otherwise in sh, as in the shell tool.
+    # A command line runs in bash if it is installed, otherwise in sh, as in the shell
+    # tool.
     words = (shell(), "-c", command) if isinstance(command, str) else command
     usable = None
     if origin == "project":
         env = environment_without(sandbox.hidden() if sandbox is not None else ())
-        # Compiled files in a project's hooks folder would change its digest, and the user would be asked again.
+        # Compiled files in a project's hooks folder would change its digest, and the
+        # user would be asked again.
         env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
         if sandbox is not None:
             usable, _ = await to_thread.run_sync(sandbox.usable)
         if usable:
-            env = {name: value for name, value in env.items() if name not in LOADER_VARIABLES}
+            env = {
+                name: value
+                for name, value in env.items()
+                if name not in LOADER_VARIABLES
+            }
     else:
         # The user's hooks have no sandbox, and run before the project is trusted.
         env = without_others(environment_without(()), holding_home=False)
         words = (_looked_up(words[0], env["PATH"]), *words[1:])
     env |= {"CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
-    wrapped = usable.confine(words, cwd, network=False) if usable else nullcontext(((), words))
+    wrapped = (
+        usable.confine(words, cwd, network=False)
+        if usable
+        else nullcontext(((), words))
+    )
     code: int | None = None
     try:
-        # stdin is a file, not a pipe, so a program that does not read it causes neither a broken pipe nor a deadlock.
+        # stdin is a file, not a pipe, so a program that does not read it causes neither
+        # a broken pipe nor a deadlock.
         async with wrapped as (_, words):
             with tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
                 told.write(stdin)
                 told.seek(0)
-                code = await run_group(words, cwd, timeout=math.inf, on_data=keep, stdin=told, env=env)
+                code = await run_group(
+                    words, cwd, timeout=math.inf, on_data=keep, stdin=told, env=env
+                )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise HookError(f"It could not be started in {cwd}: {reason}.") from error
     for stream, data in output.items():
         if len(data) > OUTPUT_LIMIT:
-            raise HookError(f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended.")
+            raise HookError(
+                f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended."
+            )
     assert code is not None  # there is no time limit here
     return code, bytes(output["stdout"]), bytes(output["stderr"])

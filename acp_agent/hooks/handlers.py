@@ -1,4 +1,5 @@
-"""The built-in handlers that a recipe can name in `hooks`. Each is a model of its parameters with a method `handle`.
+"""The built-in handlers that a recipe can name in `hooks`. Each is a model of its
+parameters with a method `handle`.
 
 They are imported with the first recipe.
 """
@@ -45,29 +46,46 @@ EXPORTS = ".acp-agent/exports"
 MARK = "<!-- An export of the session {} by acp-agent, written anew with each one -->\n"
 """First line of an export. Only files that begin with it are replaced."""
 _MOST_LOGGED = 2_000
-"""Maximum number of characters to log of each text in a call's arguments, so that the log holds no file contents."""
+"""Maximum number of characters to log of each text in a call's arguments, so that the
+log holds no file contents.
+"""
 
 
 def known_handlers() -> dict[str, dict[str, type[Handler]]]:
-    """Return the handlers that a recipe may name for each event, by every name of the event."""
+    """Return the handlers that a recipe may name for each event, by every name of the
+    event.
+    """
     return {
-        word: {handler.name: handler for handler in _HANDLERS if event in handler.events}
+        word: {
+            handler.name: handler for handler in _HANDLERS if event in handler.events
+        }
         for word, event in {**EVENT_NAMES, **ALIASES}.items()
     }
 
 
 def bound_handler(
-    name: str, event: EventName, source: str, *, params: JsonObject, once: bool = False, on_error: OnError = "ask"
+    name: str,
+    event: EventName,
+    source: str,
+    *,
+    params: JsonObject,
+    once: bool = False,
+    on_error: OnError = "ask",
 ) -> Hook:
     """Return the hook for a handler that a recipe has bound to an event.
 
     :param source: the recipe's file and the key in it.
-    :param once: whether to run it only at the first answer of the run, so that a follow-up does not repeat it.
+    :param once: whether to run it only at the first answer of the run, so that a
+        follow-up does not repeat it.
     """
     handler = known_handlers()[event][name].model_validate(params)
 
     async def run(event: HookEvent, services: Services) -> Outcome:
-        return NOTHING if once and event.at.answer_number > 1 else await handler.handle(event, services)
+        return (
+            NOTHING
+            if once and event.at.answer_number > 1
+            else await handler.handle(event, services)
+        )
 
     return Hook(name, "recipe", source, frozenset({event}), run, on_error=on_error)
 
@@ -107,7 +125,12 @@ class SwapContextHandler(Handler):
 
     def swap(self, summary: str = "") -> SwapContext:
         """Return the action that replaces the conversation, with the recipe's options."""
-        return SwapContext(summary, self.preserve_system_prompt, self.max_summary_tokens, self.keep_tail_tokens)
+        return SwapContext(
+            summary,
+            self.preserve_system_prompt,
+            self.max_summary_tokens,
+            self.keep_tail_tokens,
+        )
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Return a swap, unless the answer is blank."""
@@ -133,8 +156,13 @@ class _AppendContextHandler(Handler):
     name = "append_context"
     events = frozenset({"user_message_send", "turn_end"})
 
-    text: Annotated[str | None, Field(min_length=1, description="what the model should read")] = None
-    file: Annotated[InnerPath | None, Field(description="a text file of the project that it should read")] = None
+    text: Annotated[
+        str | None, Field(min_length=1, description="what the model should read")
+    ] = None
+    file: Annotated[
+        InnerPath | None,
+        Field(description="a text file of the project that it should read"),
+    ] = None
 
     @model_validator(mode="after")
     def _says_something(self) -> _AppendContextHandler:
@@ -146,7 +174,9 @@ class _AppendContextHandler(Handler):
         """Return the texts to add."""
         texts = [] if self.text is None else [self.text]
         if self.file is not None:
-            content = await to_thread.run_sync(_project_text, Path(event.at.cwd), self.file)
+            content = await to_thread.run_sync(
+                _project_text, Path(event.at.cwd), self.file
+            )
             texts.append(framed(content.rstrip(), {"path": self.file}))
         return Outcome(context=("\n\n".join(texts),))
 
@@ -158,19 +188,30 @@ _NEW_ANSWER = "Your answer does not have the form that is demanded: {}. Answer a
 
 
 class _FormHandler(Handler):
-    json_schema: Annotated[JsonSchema | None, Field(alias="schema", description="a JSON Schema")] = None
-    file: Annotated[InnerPath | None, Field(description="a file of the project with a JSON Schema")] = None
+    json_schema: Annotated[
+        JsonSchema | None, Field(alias="schema", description="a JSON Schema")
+    ] = None
+    file: Annotated[
+        InnerPath | None, Field(description="a file of the project with a JSON Schema")
+    ] = None
 
     @model_validator(mode="after")
     def _one_schema(self) -> _FormHandler:
         if self.json_schema is not None and self.file is not None:
             raise ValueError("should have one of `schema` and `file`")
-        if self.json_schema is None and self.file is None and getattr(self, "pattern", None) is None:
-            raise ValueError("should have a `schema` or a `file`, or for a tool's result a `pattern`")
+        if (
+            self.json_schema is None
+            and self.file is None
+            and getattr(self, "pattern", None) is None
+        ):
+            raise ValueError(
+                "should have a `schema` or a `file`, or for a tool's result a `pattern`"
+            )
         return self
 
     def fault(self, text: str, folder: Path) -> str | None:
-        """Return what is wrong with a text that should be JSON of this schema, or None if it is valid. Reads from disk.
+        """Return what is wrong with a text that should be JSON of this schema, or None
+        if it is valid. Reads from disk.
 
         :raises HookError: if the schema's file cannot be used.
         """
@@ -181,12 +222,16 @@ class _FormHandler(Handler):
             except (ValueError, RecursionError) as error:
                 raise HookError(f"{folder / self.file} is no JSON: {error}.") from error
             if fault := schema_fault(schema):
-                raise HookError(f"{folder / self.file} is no usable JSON Schema: {fault}.")
+                raise HookError(
+                    f"{folder / self.file} is no usable JSON Schema: {fault}."
+                )
         return None if schema is None else form_fault(text, schema)
 
 
 class _ValidateOutputHandler(_FormHandler):
-    """Requires the answer to be JSON of a schema; else the model gets the errors, and continues."""
+    """Requires the answer to be JSON of a schema; else the model gets the errors, and
+    continues.
+    """
 
     name = "validate_output"
     events = frozenset({"turn_end"})
@@ -195,8 +240,11 @@ class _ValidateOutputHandler(_FormHandler):
         """Block an answer that does not match the schema."""
         if not isinstance(event, TurnEnd):
             return NOTHING
-        fault = await to_thread.run_sync(self.fault, event.response, Path(event.at.cwd), abandon_on_cancel=True)
-        # The user reads why a summary was refused, and the model is not asked for another one.
+        fault = await to_thread.run_sync(
+            self.fault, event.response, Path(event.at.cwd), abandon_on_cancel=True
+        )
+        # The user reads why a summary was refused, and the model is not asked for
+        # another one.
         form = _OTHER_FORM if event.is_summary else _NEW_ANSWER
         return NOTHING if fault is None else Outcome.block(form.format(fault))
 
@@ -207,14 +255,24 @@ class _ValidateToolOutputHandler(_FormHandler):
     name = "validate_tool_output"
     events = frozenset({"after_tool_call"})
 
-    tool: Annotated[str | None, Field(min_length=1, description="which tool's results; left out: every tool's")] = None
+    tool: Annotated[
+        str | None,
+        Field(min_length=1, description="which tool's results; left out: every tool's"),
+    ] = None
     pattern: Annotated[
-        Pattern | None, Field(description="a regular expression of RE2 that must be found in the result")
+        Pattern | None,
+        Field(
+            description="a regular expression of RE2 that must be found in the result"
+        ),
     ] = None
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Block a result that does not match. Failed calls are not checked."""
-        if not isinstance(event, AfterToolCall) or event.is_error or self.tool not in (None, event.tool):
+        if (
+            not isinstance(event, AfterToolCall)
+            or event.is_error
+            or self.tool not in (None, event.tool)
+        ):
             return NOTHING
         faults = await to_thread.run_sync(self._faults, event, abandon_on_cancel=True)
         if not faults:
@@ -223,7 +281,10 @@ class _ValidateToolOutputHandler(_FormHandler):
 
     def _faults(self, event: AfterToolCall) -> list[str]:
         faults = [self.fault(event.text, Path(event.at.cwd))]
-        if self.pattern is not None and compile_pattern(self.pattern, multiline=True).search(event.text) is None:
+        if (
+            self.pattern is not None
+            and compile_pattern(self.pattern, multiline=True).search(event.text) is None
+        ):
             faults.insert(0, f"nothing in it matches the pattern {self.pattern}")
         return [fault for fault in faults if fault is not None]
 
@@ -237,8 +298,12 @@ class _ExportMarkdownHandler(Handler):
     name = "export_markdown"
     events = frozenset({"turn_end", "agent_stop"})
 
-    path: Annotated[MarkdownPath | None, Field(description="the file, in the project")] = None
-    overwrite: Annotated[bool, Field(description="also over a file that is no export of this session")] = False
+    path: Annotated[
+        MarkdownPath | None, Field(description="the file, in the project")
+    ] = None
+    overwrite: Annotated[
+        bool, Field(description="also over a file that is no export of this session")
+    ] = False
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Write the file.
@@ -246,13 +311,17 @@ class _ExportMarkdownHandler(Handler):
         :raises HookError: if another file has this name, or the file cannot be written.
         """
         session = event.at.session_id
-        name = self.path or f"{EXPORTS}/{session}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
+        name = (
+            self.path
+            or f"{EXPORTS}/{session}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
+        )
         events = [logged async for logged in services.store.events(session)]
 
         mark = MARK.format(session)
 
         def write() -> None:
-            text, replaces = mark + log_markdown(events), "" if self.overwrite else mark
+            text = mark + log_markdown(events)
+            replaces = "" if self.overwrite else mark
             _write(Path(event.at.cwd), name, text, mode="w", replaces=replaces)
 
         await to_thread.run_sync(write)
@@ -265,7 +334,9 @@ class _LogToolUsageHandler(Handler):
     name = "log_tool_usage"
     events = frozenset({"before_tool_call", "after_tool_call"})
 
-    path: Annotated[LinesPath, Field(description="the file, in the agent's home")] = "logs/tool-usage.jsonl"
+    path: Annotated[LinesPath, Field(description="the file, in the agent's home")] = (
+        "logs/tool-usage.jsonl"
+    )
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Write the line.
@@ -287,14 +358,17 @@ class _LogToolUsageHandler(Handler):
         if isinstance(event, AfterToolCall):
             line |= {"is_error": event.is_error, "output_characters": len(event.text)}
         text = json.dumps(line, ensure_ascii=False) + "\n"
-        await to_thread.run_sync(partial(_write, services.home, self.path, text, mode="a"))
+        await to_thread.run_sync(
+            partial(_write, services.home, self.path, text, mode="a")
+        )
         return NOTHING
 
 
 def _project_text(folder: Path, name: str) -> str:
     """Return the text of a file in the session's directory. Reads from disk.
 
-    :param name: its path, relative to the directory. Links that lead out of the directory are not followed.
+    :param name: its path, relative to the directory. Links that lead out of the
+        directory are not followed.
     :raises HookError: if the file does not exist or cannot be read.
     """
     path = folder / name
@@ -307,11 +381,14 @@ def _project_text(folder: Path, name: str) -> str:
     return text
 
 
-def _write(folder: Path, name: str, text: str, *, mode: Literal["w", "a"], replaces: str = "") -> None:
+def _write(
+    folder: Path, name: str, text: str, *, mode: Literal["w", "a"], replaces: str = ""
+) -> None:
     """Write a file that only the user can access. Writes to disk.
 
     :param replaces: an existing file may be replaced only if it begins with this.
-    :raises HookError: if the file would be outside the folder or replace another file, or cannot be written.
+    :raises HookError: if the file would be outside the folder or replace another file,
+        or cannot be written.
     """
     path = folder / name
     try:
@@ -326,8 +403,13 @@ def _write(folder: Path, name: str, text: str, *, mode: Literal["w", "a"], repla
             )
         with open(path, f"{mode}b", opener=_private) as file:
             file.write(text.encode(errors="replace"))
-    except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
-        raise HookError(f"{path} cannot be written ({getattr(error, 'strerror', None) or error}).") from error
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        raise HookError(
+            f"{path} cannot be written ({getattr(error, 'strerror', None) or error})."
+        ) from error
 
 
 def _private(path: str, flags: int) -> int:
@@ -335,10 +417,19 @@ def _private(path: str, flags: int) -> int:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _MOST_LOGGED else f"{text[:_MOST_LOGGED]}… ({len(text):,} characters)"
+    return (
+        text
+        if len(text) <= _MOST_LOGGED
+        else f"{text[:_MOST_LOGGED]}… ({len(text):,} characters)"
+    )
 
 
 _HANDLERS: tuple[type[Handler], ...] = (
     *(SwapContextHandler, _CompactHandler, _AppendContextHandler),
-    *(_ExportMarkdownHandler, _ValidateOutputHandler, _ValidateToolOutputHandler, _LogToolUsageHandler),
+    *(
+        _ExportMarkdownHandler,
+        _ValidateOutputHandler,
+        _ValidateToolOutputHandler,
+        _LogToolUsageHandler,
+    ),
 )

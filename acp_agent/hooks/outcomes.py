@@ -1,6 +1,7 @@
 """The outcomes of hooks, and how they are combined.
 
-These are plain values, and the session carries them out. None means no answer, which differs from an empty answer.
+These are plain values, and the session carries them out. None means no answer, which
+differs from an empty answer.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ LIMIT = 65_536
 class Decision:
     """Says whether the pending action may proceed.
 
-    :ivar verdict: `allow` skips the permission request that the mode requires, `ask` requires one, `block` refuses.
-    :ivar reason: a reason for the user, and for the model if it must continue in a different way.
-    :ivar by_project: whether it comes from the project instead of the user. `allow` then covers only actions that are
-        confined to the session's directories or the sandbox. The dispatcher always overwrites this.
+    :ivar verdict: `allow` skips the permission request that the mode requires, `ask`
+        requires one, `block` refuses.
+    :ivar reason: a reason for the user, and for the model if it must continue in a
+        different way.
+    :ivar by_project: whether it comes from the project instead of the user. `allow`
+        then covers only actions that are confined to the session's directories or the
+        sandbox. The dispatcher always overwrites this.
     """
 
     verdict: Verdict
@@ -39,12 +43,15 @@ class Decision:
 
 @frozen
 class SwapContext:
-    """Atomically replace the conversation so far with this text. It comes from the handlers of a recipe that compacts,
-    or from hooks that reword its answer. Only the recipe sets the options.
+    """Atomically replace the conversation so far with this text. It comes from the
+    handlers of a recipe that compacts, or from hooks that reword its answer. Only the
+    recipe sets the options.
 
-    :ivar preserve_system_prompt: whether to keep the system prompt instead of reading it again.
+    :ivar preserve_system_prompt: whether to keep the system prompt instead of reading
+        it again.
     :ivar max_summary_tokens: maximum length of the text in tokens; None for no limit.
-    :ivar keep_tail_tokens: how many tokens of the newest messages to keep word for word; None for the recipe's default.
+    :ivar keep_tail_tokens: how many tokens of the newest messages to keep word for
+        word; None for the recipe's default.
     """
 
     name: ClassVar[str] = "swap_context"
@@ -97,8 +104,10 @@ class Outcome:
     :ivar tool_output: text that replaces the call's result.
     :ivar message: text that replaces the user's message.
     :ivar context: texts to add for the model.
-    :ivar action: an action to carry out; the event determines which actions are possible.
-    :ivar summary: text to use instead of a model's summary; a blank text counts as none.
+    :ivar action: an action to carry out; the event determines which actions are
+        possible.
+    :ivar summary: text to use instead of a model's summary; a blank text counts as
+        none.
     :ivar stop: the reason to end the turn immediately; None to continue.
     :ivar notices: messages to the user.
     :ivar unknown: keys of a program's answer that have no meaning.
@@ -127,7 +136,9 @@ class Outcome:
 
     @classmethod
     def block(cls, reason: str) -> Outcome:
-        """Refuse the pending action. At the end of a turn, this makes the agent continue."""
+        """Refuse the pending action. At the end of a turn, this makes the agent
+        continue.
+        """
         return cls(Decision("block", reason))
 
     @property
@@ -141,17 +152,25 @@ class Outcome:
         return self.decision.reason if self.decision is not None else ""
 
     def then(self, later: Outcome) -> Outcome:
-        """Combine this outcome with that of a later hook. This is associative, and `NOTHING` is the identity.
+        """Combine this outcome with that of a later hook. This is associative, and
+        `NOTHING` is the identity.
 
-        The more restrictive decision wins; between equal decisions, the user's wins over the project's, then the first.
-        The later replacement of a text or of arguments wins, since that hook saw the earlier one. The first action,
-        summary and stop win. All added texts are kept.
+        The more restrictive decision wins; between equal decisions, the user's wins
+        over the project's, then the first. The later replacement of a text or of
+        arguments wins, since that hook saw the earlier one. The first action, summary
+        and stop win. All added texts are kept.
         """
-        decisions = [each for each in (self.decision, later.decision) if each is not None]
+        decisions = [
+            each for each in (self.decision, later.decision) if each is not None
+        ]
         return Outcome(
             decision=max(decisions, key=_weight, default=None),
-            tool_input=self.tool_input if later.tool_input is None else later.tool_input,
-            tool_output=self.tool_output if later.tool_output is None else later.tool_output,
+            tool_input=self.tool_input
+            if later.tool_input is None
+            else later.tool_input,
+            tool_output=self.tool_output
+            if later.tool_output is None
+            else later.tool_output,
             message=self.message if later.message is None else later.message,
             context=(*self.context, *later.context),
             action=later.action if self.action is None else self.action,
@@ -162,7 +181,9 @@ class Outcome:
         )
 
     def wants(self) -> dict[str, Action | str]:
-        """Return the values that only the first hook to set them can determine, by attribute name."""
+        """Return the values that only the first hook to set them can determine, by
+        attribute name.
+        """
         once = {"action": self.action, "summary": self.summary}
         return {name: value for name, value in once.items() if value is not None}
 
@@ -180,7 +201,12 @@ NOTHING = Outcome()
 
 _CALL: tuple[EventName, ...] = ("before_tool_call",)
 _ENDS: tuple[EventName, ...] = ("turn_end", "agent_stop")
-_TURN: tuple[EventName, ...] = ("user_message_send", "before_tool_call", "after_tool_call", *_ENDS)
+_TURN: tuple[EventName, ...] = (
+    "user_message_send",
+    "before_tool_call",
+    "after_tool_call",
+    *_ENDS,
+)
 _COMPACTION: tuple[EventName, ...] = ("before_compaction",)
 _TOLD: tuple[EventName, ...] = ("session_start", *_TURN, *_COMPACTION)
 
@@ -201,29 +227,43 @@ POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
     SWAP: ("turn_end",),
     "summary": _COMPACTION,
 }
-"""Maps each key of a program's answer to the events at which it is possible. `decision: allow` is missing, since it is
-possible everywhere. `swap_context` is possible only if the answer is a summary."""
+"""Maps each key of a program's answer to the events at which it is possible. `decision:
+allow` is missing, since it is possible everywhere. `swap_context` is possible only if
+the answer is a summary.
+"""
 _WORDS = {"stop": "continue: false", "notices": "systemMessage"}
 """Attributes of `Outcome` that have a different name in `POSSIBLE`."""
 
 
-def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome, list[str]]:
-    """Return the possible part of an outcome, and names for the rest: keys of `POSSIBLE`, and unknown keys.
+def possible_part(
+    outcome: Outcome, possible: Collection[str]
+) -> tuple[Outcome, list[str]]:
+    """Return the possible part of an outcome, and names for the rest: keys of
+    `POSSIBLE`, and unknown keys.
 
     :param possible: the keys of `POSSIBLE` that are possible now.
     :raises HookError: if it asks for something that is not possible at any event.
     """
-    unknown, outcome = outcome.unknown, replace(outcome, unknown=())
+    unknown = outcome.unknown
+    outcome = replace(outcome, unknown=())
     words = {each.name: _WORDS.get(each.name, each.name) for each in fields(outcome)}
-    words["decision"] = f"decision: {outcome.decision.verdict}" if outcome.decision else ""
+    words["decision"] = (
+        f"decision: {outcome.decision.verdict}" if outcome.decision else ""
+    )
     words["action"] = f"action: {outcome.action.name}" if outcome.action else ""
     rest: dict[str, str] = {}
     for name, word in words.items():
-        if getattr(outcome, name) not in (None, ()) and word not in ("decision: allow", *possible):
+        if getattr(outcome, name) not in (None, ()) and word not in (
+            "decision: allow",
+            *possible,
+        ):
             if word not in POSSIBLE:
                 raise HookError(f"Its outcome wants `{word}`, which there is not.")
             rest[name] = word
-    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), [*rest.values(), *unknown]
+    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), [
+        *rest.values(),
+        *unknown,
+    ]
 
 
 # --- how long texts may be ---
@@ -237,8 +277,9 @@ def cut(text: str) -> str:
 
 
 def bounded(outcome: Outcome) -> Outcome:
-    """Return an outcome without blank texts, and with texts cut to `LIMIT` if they are added for the model or the user.
-    Texts that replace another text are not cut."""
+    """Return an outcome without blank texts, and with texts cut to `LIMIT` if they are
+    added for the model or the user. Texts that replace another text are not cut.
+    """
     action = outcome.action
     match action:
         case Continue():
@@ -252,20 +293,27 @@ def bounded(outcome: Outcome) -> Outcome:
             pass
     return replace(
         outcome,
-        decision=outcome.decision and replace(outcome.decision, reason=cut(outcome.decision.reason)),
+        decision=outcome.decision
+        and replace(outcome.decision, reason=cut(outcome.decision.reason)),
         context=_bounded_texts(outcome.context),
         action=action,
-        summary=cut(outcome.summary) if outcome.summary and outcome.summary.strip() else None,
+        summary=cut(outcome.summary)
+        if outcome.summary and outcome.summary.strip()
+        else None,
         stop=None if outcome.stop is None else cut(outcome.stop),
         notices=_bounded_texts(outcome.notices),
     )
 
 
 def listed(value: object) -> object:
-    """Return a list with the text if the value is a string; return anything else unchanged."""
+    """Return a list with the text if the value is a string; return anything else
+    unchanged.
+    """
     return [value] if isinstance(value, str) else value
 
 
 def _bounded_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    texts = (texts,) if isinstance(texts, str) else texts  # a Python hook may have passed a string
+    texts = (
+        (texts,) if isinstance(texts, str) else texts
+    )  # a Python hook may have passed a string
     return tuple(cut(text) for text in texts if text.strip())

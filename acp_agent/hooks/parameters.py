@@ -1,8 +1,8 @@
-"""The parameters of built-in handlers: the base class `Handler`, and the types of values: paths, patterns and JSON
-Schemas.
+"""The parameters of built-in handlers: the base class `Handler`, and the types of
+values: paths, patterns and JSON Schemas.
 
-Schemas are never fetched: a schema with external references is refused. Its patterns are matched with RE2. The schema
-library is imported when the first schema is used.
+Schemas are never fetched: a schema with external references is refused. Its patterns
+are matched with RE2. The schema library is imported when the first schema is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
 from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -29,7 +36,9 @@ MAX_TOKENS = 1_000_000
 
 
 class Handler(BaseModel):
-    """A handler with its parameters, as a recipe writes them. A recipe's are checked when it is read."""
+    """A handler with its parameters, as a recipe writes them. A recipe's are checked
+    when it is read.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -46,7 +55,12 @@ class Handler(BaseModel):
 
 def _inside(value: str) -> str:
     path = PurePosixPath(value)
-    if not value.strip() or path.is_absolute() or ".." in path.parts or path.name in ("", "."):
+    if (
+        not value.strip()
+        or path.is_absolute()
+        or ".." in path.parts
+        or path.name in ("", ".")
+    ):
         raise ValueError("should be the path of a file below the folder, without `..`")
     return value
 
@@ -68,7 +82,9 @@ MarkdownPath = Annotated[str, Field(pattern=r"\.md$"), AfterValidator(_inside)]
 """A recipe may not write to other kinds of files, such as hooks and settings."""
 LinesPath = Annotated[str, Field(pattern=r"\.jsonl$"), AfterValidator(_inside)]
 JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_schema)]
-Pattern = Annotated[str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})]
+Pattern = Annotated[
+    str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})
+]
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
@@ -81,8 +97,9 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def form_fault(text: str, schema: JsonObject) -> str | None:
-    """Return the first few faults, with their places, of a text that should be JSON of a schema, or None if it is
-    valid. The JSON is the whole text or its last code fence that is `json` or has no language.
+    """Return the first few faults, with their places, of a text that should be JSON of
+    a schema, or None if it is valid. The JSON is the whole text or its last code fence
+    that is `json` or has no language.
 
     :param schema: a schema that `schema_fault` has accepted.
     """
@@ -92,16 +109,26 @@ def form_fault(text: str, schema: JsonObject) -> str | None:
         from markdown_it import MarkdownIt  # takes 20 ms
 
         tokens = MarkdownIt("zero").enable("fence").parse(text)
-        fences = [each.content for each in tokens if each.type == "fence" and each.info.strip().lower() in ("", "json")]
+        fences = [
+            each.content
+            for each in tokens
+            if each.type == "fence" and each.info.strip().lower() in ("", "json")
+        ]
         if not fences:
             return f"it is no JSON ({error}), and has no fence with JSON either"
         try:
             value = parse_json(fences[-1])
         except ValueError as inner:
             return f"what stands in its last fence is no JSON ({inner})"
-    found: Iterator[ValidationError] = _validator_class(schema)(schema).iter_errors(value)
-    errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
-    named = [f"{error.json_path}: {_short(error.message)}" for error in errors[:_MOST_FAULTS]]
+    found: Iterator[ValidationError] = _validator_class(schema)(schema).iter_errors(
+        value
+    )
+    errors = sorted(
+        found, key=lambda error: [str(part) for part in error.absolute_path]
+    )
+    named = [
+        f"{error.json_path}: {_short(error.message)}" for error in errors[:_MOST_FAULTS]
+    ]
     if len(errors) > _MOST_FAULTS:
         named.append(f"and {len(errors) - _MOST_FAULTS} more")
     return "; ".join(named) or None
@@ -115,16 +142,25 @@ def schema_fault(schema: object) -> str | None:
         return "it should be an object"
     checked = cast(JsonObject, schema)
     parts = list(_parts(checked))
-    for reference in (part[key] for part in parts for key in _REFERENCES if key in part):
+    for reference in (
+        part[key] for part in parts for key in _REFERENCES if key in part
+    ):
         if isinstance(reference, str) and not reference.startswith("#"):
             return f"`$ref: {reference}` leads out of it; only what begins with # may be referred to"
-    if any("patternProperties" in part for part in parts) and any("unevaluatedProperties" in part for part in parts):
+    if any("patternProperties" in part for part in parts) and any(
+        "unevaluatedProperties" in part for part in parts
+    ):
         return "`unevaluatedProperties` and `patternProperties` cannot stand in one schema; use `additionalProperties`"
     try:
         # Formats are not checked, since `regex` would use Python's syntax.
-        _validator_class(checked).check_schema(checked, format_checker=FormatChecker(()))
+        _validator_class(checked).check_schema(
+            checked, format_checker=FormatChecker(())
+        )
         for part in parts:
-            for pattern in (*get_object(part, "patternProperties"), get_text(part, "pattern")):
+            for pattern in (
+                *get_object(part, "patternProperties"),
+                get_text(part, "pattern"),
+            ):
                 compile_pattern(pattern)
     except PatternError as error:
         return str(error)
@@ -135,7 +171,9 @@ def schema_fault(schema: object) -> str | None:
 
 
 def _validator_class(schema: JsonObject) -> Any:
-    """Return jsonschema's validator class for the schema's version, with patterns matched by RE2 instead of `re`."""
+    """Return jsonschema's validator class for the schema's version, with patterns
+    matched by RE2 instead of `re`.
+    """
     from jsonschema import validators
 
     library = cast("Any", validators)
@@ -144,18 +182,28 @@ def _validator_class(schema: JsonObject) -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
     }
-    return library.extend(library.validator_for(schema, default=validators.Draft202012Validator), keywords)
+    return library.extend(
+        library.validator_for(schema, default=validators.Draft202012Validator), keywords
+    )
 
 
 def _parts(schema: JsonValue) -> Iterator[JsonObject]:
     """Yield all objects in a schema, including the schema itself."""
     if isinstance(schema, dict):
         yield schema
-    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+    for inner in (
+        schema.values()
+        if isinstance(schema, dict)
+        else schema
+        if isinstance(schema, list)
+        else ()
+    ):
         yield from _parts(inner)
 
 
-def _pattern(validator: Any, pattern: str, value: JsonValue, schema: JsonObject) -> Iterator[ValidationError]:
+def _pattern(
+    validator: Any, pattern: str, value: JsonValue, schema: JsonObject
+) -> Iterator[ValidationError]:
     from jsonschema import ValidationError
 
     if isinstance(value, str) and compile_pattern(pattern).search(value) is None:
@@ -163,13 +211,18 @@ def _pattern(validator: Any, pattern: str, value: JsonValue, schema: JsonObject)
 
 
 def _pattern_properties(
-    validator: Any, properties: Mapping[str, JsonValue], value: JsonValue, schema: JsonObject
+    validator: Any,
+    properties: Mapping[str, JsonValue],
+    value: JsonValue,
+    schema: JsonObject,
 ) -> Iterator[ValidationError]:
     if isinstance(value, dict):
         for pattern, inner in properties.items():
             compiled = compile_pattern(pattern)
             for name in (name for name in value if compiled.search(name) is not None):
-                yield from validator.descend(value[name], inner, path=name, schema_path=pattern)
+                yield from validator.descend(
+                    value[name], inner, path=name, schema_path=pattern
+                )
 
 
 def _additional_properties(
@@ -179,14 +232,22 @@ def _additional_properties(
 
     if not isinstance(value, dict):
         return
-    patterns = [compile_pattern(pattern) for pattern in get_object(schema, "patternProperties")]
+    patterns = [
+        compile_pattern(pattern) for pattern in get_object(schema, "patternProperties")
+    ]
     known = get_object(schema, "properties")
-    others = [name for name in value if name not in known and all(each.search(name) is None for each in patterns)]
+    others = [
+        name
+        for name in value
+        if name not in known and all(each.search(name) is None for each in patterns)
+    ]
     if isinstance(allowed, dict):
         for name in others:
             yield from validator.descend(value[name], allowed, path=name)
     elif not allowed and others:
-        yield ValidationError(f"Additional properties are not allowed: {', '.join(map(repr, others))}")
+        yield ValidationError(
+            f"Additional properties are not allowed: {', '.join(map(repr, others))}"
+        )
 
 
 def _short(text: str) -> str:

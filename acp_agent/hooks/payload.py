@@ -1,7 +1,9 @@
-"""Encodes events for executables as JSON, with our keys and with those that hooks for Claude Code expect. Messages have
-the form of Anthropic's Messages API, both in events and in the answers of hooks.
+"""Encodes events for executables as JSON, with our keys and with those that hooks for
+Claude Code expect. Messages have the form of Anthropic's Messages API, both in events
+and in the answers of hooks.
 
-The tables of Claude Code's names follow its hooks reference (https://code.claude.com/docs/en/hooks).
+The tables of Claude Code's names follow its hooks reference
+(https://code.claude.com/docs/en/hooks).
 """
 
 from __future__ import annotations
@@ -50,20 +52,40 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     "grep": {"ignore_case": "-i", "context": "-C"},
     "plan": {"entries": "todos"},
 }
-"""Claude Code's argument keys, by our tool and our key. The arguments of `edit` also differ in structure."""
-EDIT_KEYS = {"old_text": "old_string", "new_text": "new_string", "replace_all": "replace_all"}
+"""Claude Code's argument keys, by our tool and our key. The arguments of `edit` also
+differ in structure.
+"""
+EDIT_KEYS = {
+    "old_text": "old_string",
+    "new_text": "new_string",
+    "replace_all": "replace_all",
+}
 
 _EVENTS = {ours: theirs for theirs, ours in ALIASES.items()}
-_MODES = {"plan": "plan", "ask": "default", "accept-edits": "acceptEdits", "full-access": "bypassPermissions"}
-_SOURCES = {"new": "startup", "load": "resume", "resume": "resume", "compact": "compact"}
-_ENDS = {"close": ("other",), "delete": ("other",), "exit": ("prompt_input_exit", "other")}
+_MODES = {
+    "plan": "plan",
+    "ask": "default",
+    "accept-edits": "acceptEdits",
+    "full-access": "bypassPermissions",
+}
+_SOURCES = {
+    "new": "startup",
+    "load": "resume",
+    "resume": "resume",
+    "compact": "compact",
+}
+_ENDS = {
+    "close": ("other",),
+    "delete": ("other",),
+    "exit": ("prompt_input_exit", "other"),
+}
 
 
 async def payload(event: HookEvent) -> JsonObject:
     """Return the event as JSON, after writing the transcript that it names.
 
-    `tool_name` is Claude Code's name of the tool and `tool` is ours. `source` and the `reason` of a session's end have
-    our values.
+    `tool_name` is Claude Code's name of the tool and `tool` is ours. `source` and the
+    `reason` of a session's end have our values.
     """
     at = event.at
     messages: list[JsonValue] = [as_json(message) for message in at.messages]
@@ -98,12 +120,20 @@ def _details(event: HookEvent) -> JsonObject:
                 "tool_input": with_claude_keys(event.tool, event.input, event.at.cwd),
             }
             if isinstance(event, AfterToolCall):
-                call |= {"tool_output": event.text, "is_error": event.is_error, "tool_response": _response(event)}
+                call |= {
+                    "tool_output": event.text,
+                    "is_error": event.is_error,
+                    "tool_response": _response(event),
+                }
             return call
         case TurnEnd(response=response):
             return {"response": response}
         case AgentStop(response=response, stop_hook_active=active):
-            return {"response": response, "last_assistant_message": response, "stop_hook_active": active}
+            return {
+                "response": response,
+                "last_assistant_message": response,
+                "stop_hook_active": active,
+            }
         case BeforeCompaction() | AfterCompaction():
             compaction: JsonObject = {
                 "compaction_reason": event.reason,
@@ -120,15 +150,24 @@ def _details(event: HookEvent) -> JsonObject:
 
 
 def _response(event: AfterToolCall) -> JsonObject:
-    """Return the result in the form of Claude Code's tools, as far as there are equivalents."""
+    """Return the result in the form of Claude Code's tools, as far as there are
+    equivalents.
+    """
     response: JsonObject = {"success": not event.is_error, "content": event.text}
     if event.tool == "shell":
         # The command's own output. A terminal merges both streams.
         raw = event.raw_output if isinstance(event.raw_output, dict) else {}
         stdout = raw.get("stdout", raw.get("output", event.text))
-        response |= {"stdout": stdout, "stderr": raw.get("stderr", ""), "interrupted": False}
+        response |= {
+            "stdout": stdout,
+            "stderr": raw.get("stderr", ""),
+            "interrupted": False,
+        }
         if "exitCode" in raw:
-            response |= {"exit_code": raw["exitCode"], "interrupted": raw["exitCode"] is None}
+            response |= {
+                "exit_code": raw["exitCode"],
+                "interrupted": raw["exitCode"] is None,
+            }
     path = event.input.get("path")
     if event.tool in ("read", "write", "edit") and isinstance(path, str):
         response["filePath"] = absolute_path(path, event.at.cwd)
@@ -144,7 +183,9 @@ def names_to_match(event: HookEvent) -> frozenset[str]:
     match event:
         case BeforeToolCall() | AfterToolCall():
             multiple = ("MultiEdit",) if event.tool == "edit" else ()
-            return frozenset({event.tool, CLAUDE_TOOLS.get(event.tool, event.tool), *multiple})
+            return frozenset(
+                {event.tool, CLAUDE_TOOLS.get(event.tool, event.tool), *multiple}
+            )
         case SessionStart():
             return frozenset({event.source, _SOURCES[event.source]})
         case BeforeCompaction() | AfterCompaction():
@@ -156,16 +197,21 @@ def names_to_match(event: HookEvent) -> frozenset[str]:
 
 
 def with_claude_keys(tool: str, arguments: JsonObject, cwd: str) -> JsonObject:
-    """Return a call's arguments with Claude Code's keys added to ours; paths under its keys are absolute.
+    """Return a call's arguments with Claude Code's keys added to ours; paths under its
+    keys are absolute.
 
-    The old and the new texts of several edits in one call are joined with line ends, so that a hook that searches them
-    sees all of them.
+    The old and the new texts of several edits in one call are joined with line ends, so
+    that a hook that searches them sees all of them.
     """
     both = dict(arguments)
     for ours, theirs in KEYS.get(tool, {}).items():
         if ours in arguments:
             value = arguments[ours]
-            both[theirs] = absolute_path(value, cwd) if theirs == "file_path" and isinstance(value, str) else value
+            both[theirs] = (
+                absolute_path(value, cwd)
+                if theirs == "file_path" and isinstance(value, str)
+                else value
+            )
     if tool == "edit" and (edits := get_objects(arguments, "edits")):
         both["old_string"] = "\n".join(str(edit.get("old_text", "")) for edit in edits)
         both["new_string"] = "\n".join(str(edit.get("new_text", "")) for edit in edits)
@@ -178,28 +224,46 @@ _Part: TypeAlias = Text | Image | ToolCall | ToolResult
 _STORED = "sha256:"
 """Prefix of the name under which an image's bytes are stored."""
 _STORED_NAME = re.compile(rf"{_STORED}[0-9a-f]{{64}}")
-_KINDS: dict[str, tuple[type, ...]] = {"user": (Text, Image, ToolResult), "assistant": (Text, ToolCall)}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "user": (Text, Image, ToolResult),
+    "assistant": (Text, ToolCall),
+}
 
 
 def as_json(message: Message) -> JsonObject:
-    """Return a message as `{"role", "content"}`. A tool result has the role `user`, and a single text is a string."""
+    """Return a message as `{"role", "content"}`. A tool result has the role `user`, and
+    a single text is a string.
+    """
     blocks = blocks_of(message)
     only = blocks[0] if len(blocks) == 1 else {}
     content: JsonValue = only["text"] if only.get("type") == "text" else [*blocks]
-    return {"role": "assistant" if isinstance(message, AssistantMessage) else "user", "content": content}
+    return {
+        "role": "assistant" if isinstance(message, AssistantMessage) else "user",
+        "content": content,
+    }
 
 
 def blocks_of(message: Message) -> list[JsonObject]:
-    """Return a message's content as blocks. Attachments from the editor are included in the form that models see."""
+    """Return a message's content as blocks. Attachments from the editor are included in
+    the form that models see.
+    """
     match message:
         case UserMessage():
-            return [_block(part) for part in user_parts(message.parts, images=True, stored=True)]
+            return [
+                _block(part)
+                for part in user_parts(message.parts, images=True, stored=True)
+            ]
         case AssistantMessage():
             return [_block(part) for part in message.parts]
         case ToolResult():
-            content: list[JsonValue] = [_block(part) for part in user_parts(message.parts, images=True, stored=True)]
+            content: list[JsonValue] = [
+                _block(part)
+                for part in user_parts(message.parts, images=True, stored=True)
+            ]
             result: JsonObject = {"type": "tool_result", "tool_use_id": message.call_id}
-            result["content"] = message.text if len(content) == 1 and message.text else content
+            result["content"] = (
+                message.text if len(content) == 1 and message.text else content
+            )
             return [{**result, "is_error": message.is_error}]
 
 
@@ -210,18 +274,27 @@ def _block(part: Text | Image | Thinking | ToolCall) -> JsonObject:
         case Thinking():
             return {"type": "thinking", "thinking": part.text}
         case ToolCall():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}
+            return {
+                "type": "tool_use",
+                "id": part.id,
+                "name": part.name,
+                "input": arguments_of(part),
+            }
         case Image():
             if isinstance(part.data, str):
                 where: JsonObject = {"type": "base64", "data": part.data}
             else:
-                where = {"type": "file", "file_id": f"{_STORED}{part.data.sha256}", "size": part.data.size}
+                where = {
+                    "type": "file",
+                    "file_id": f"{_STORED}{part.data.sha256}",
+                    "size": part.data.size,
+                }
             return {"type": "image", "source": {**where, "media_type": part.mime_type}}
 
 
 def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
-    """Parse the messages with which a hook replaces a conversation. Thinking is dropped, since no provider accepts
-    another's.
+    """Parse the messages with which a hook replaces a conversation. Thinking is
+    dropped, since no provider accepts another's.
 
     :param key: the key of the messages in the hook's answer.
     :raises HookError: if a model would not accept them; the message says where and why.
@@ -242,9 +315,13 @@ def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
                 waiting.remove(part.call_id)
                 messages.append(part)
             else:
-                raise HookError(f"{place}: no call before it waits for the result of {part.call_id!r}.")
+                raise HookError(
+                    f"{place}: no call before it waits for the result of {part.call_id!r}."
+                )
         if waiting and others:
-            raise HookError(f"{place}: the call {waiting[0]!r} before it has no result.")
+            raise HookError(
+                f"{place}: the call {waiting[0]!r} before it has no result."
+            )
         calls = [part.id for part in others if isinstance(part, ToolCall)]
         if len(known.union(calls)) < len(known) + len(calls):
             raise HookError(f"{place}: there is a call of this id already.")
@@ -252,7 +329,13 @@ def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
         waiting += calls
         if role == "assistant":
             spoken = tuple(part for part in others if not isinstance(part, Image))
-            messages.append(AssistantMessage(new_id("msg"), spoken, stop_reason="tool_use" if calls else "end_turn"))
+            messages.append(
+                AssistantMessage(
+                    new_id("msg"),
+                    spoken,
+                    stop_reason="tool_use" if calls else "end_turn",
+                )
+            )
         elif others:
             said = tuple(part for part in others if not isinstance(part, ToolCall))
             messages.append(UserMessage(new_id("msg"), said))
@@ -265,13 +348,24 @@ def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
 
 def _role_and_parts(value: JsonValue, place: str) -> tuple[str, list[_Part]]:
     match value:
-        case {"role": "user" | "assistant" as role, "content": str() | list() as content}:
-            parts = [part for part in _parts(content, place) if not (isinstance(part, Text) and not part.text.strip())]
+        case {
+            "role": "user" | "assistant" as role,
+            "content": str() | list() as content,
+        }:
+            parts = [
+                part
+                for part in _parts(content, place)
+                if not (isinstance(part, Text) and not part.text.strip())
+            ]
         case _:
-            raise HookError(f"{place}: should have a role, user or assistant, and a content of text or blocks.")
+            raise HookError(
+                f"{place}: should have a role, user or assistant, and a content of text or blocks."
+            )
     for part in parts:
         if not isinstance(part, _KINDS[str(role)]):
-            raise HookError(f"{place}: a message of the {role} has no {type(part).__name__}.")
+            raise HookError(
+                f"{place}: a message of the {role} has no {type(part).__name__}."
+            )
     if not parts:
         raise HookError(f"{place}: it says nothing.")
     return str(role), parts
@@ -280,7 +374,9 @@ def _role_and_parts(value: JsonValue, place: str) -> tuple[str, list[_Part]]:
 def _parts(content: str | list[JsonValue], place: str) -> list[_Part]:
     if isinstance(content, str):
         return [Text(content)]
-    parts = [_part(block, f"{place}.content.{index}") for index, block in enumerate(content)]
+    parts = [
+        _part(block, f"{place}.content.{index}") for index, block in enumerate(content)
+    ]
     return [part for part in parts if part is not None]
 
 
@@ -290,18 +386,40 @@ def _part(block: JsonValue, place: str) -> _Part | None:
             return Text(text)
         case {"type": "thinking" | "redacted_thinking"}:
             return None
-        case {"type": "tool_use", "id": str(id), "name": str(name), "input": dict(arguments)} if id and name:
+        case {
+            "type": "tool_use",
+            "id": str(id),
+            "name": str(name),
+            "input": dict(arguments),
+        } if id and name:
             return ToolCall(id, name, arguments)
-        case {"type": "tool_result", "tool_use_id": str(id), "content": str() | list() as content}:
+        case {
+            "type": "tool_result",
+            "tool_use_id": str(id),
+            "content": str() | list() as content,
+        }:
             parts = _parts(content, place)
             result = tuple(part for part in parts if isinstance(part, Text | Image))
             if result and len(result) == len(parts):
                 return ToolResult(id, result, block.get("is_error") is True)
-        case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+        case {
+            "type": "image",
+            "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
+        }:
             return Image(data, kind)
-        case {"type": "image", "source": {"type": "file", "file_id": str(id), "media_type": str(kind), "size": int(n)}}:
+        case {
+            "type": "image",
+            "source": {
+                "type": "file",
+                "file_id": str(id),
+                "media_type": str(kind),
+                "size": int(n),
+            },
+        }:
             if _STORED_NAME.fullmatch(id) and n >= 0:
                 return Image(Stored(id.removeprefix(_STORED), n), kind)
         case _:
             pass
-    raise HookError(f"{place}: is no whole block of text, image, thinking, tool_use or tool_result.")
+    raise HookError(
+        f"{place}: is no whole block of text, image, thinking, tool_use or tool_result."
+    )

@@ -1,4 +1,6 @@
-"""Hooks written in Python: the decorator `hook`, and loading of files and installed packages that use it."""
+"""Hooks written in Python: the decorator `hook`, and loading of files and installed
+packages that use it.
+"""
 
 from __future__ import annotations
 
@@ -19,44 +21,69 @@ from anyio import to_thread
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.config.hook_events import OnError, events_named
 from acp_agent.errors import HookError, located
-from acp_agent.hooks.contract import TIME_LIMIT, Found, Hook, Origin, Services, joined, unusable
+from acp_agent.hooks.contract import (
+    TIME_LIMIT,
+    FoundHooks,
+    Hook,
+    Origin,
+    Services,
+    joined,
+    unusable,
+)
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 from acp_agent.patterns import PatternError, compile_pattern
 
 ENTRY_POINTS = "acp_agent.hooks"
-"""The entry point group. Each entry point is a function marked with `hook`, or a module with such functions."""
+"""The entry point group. Each entry point is a function marked with `hook`, or a module
+with such functions.
+"""
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
 F = TypeVar("F", bound=Function)
 
-_KINDS = {"tool_input": dict, "tool_output": str, "message": str, "summary": str, "stop": str}
+_KINDS = {
+    "tool_input": dict,
+    "tool_output": str,
+    "message": str,
+    "summary": str,
+    "stop": str,
+}
 _MARK = "__acp_agent_hooks__"
 
 
 def hook(
-    *events: str, matcher: str = "", time_limit: float = TIME_LIMIT, on_error: OnError = "ask"
+    *events: str,
+    matcher: str = "",
+    time_limit: float = TIME_LIMIT,
+    on_error: OnError = "ask",
 ) -> Callable[[F], F]:
-    """Make a function a hook. It is called with the event and the `Services`, and returns an `Outcome` or None.
+    """Make a function a hook. It is called with the event and the `Services`, and
+    returns an `Outcome` or None.
 
-    An `async` function is awaited and cancelled at its time limit. Other functions run in a worker thread, which cannot
-    be killed: at the time limit it is abandoned and its result is ignored. The decorator does not change the function,
-    so tests can call it directly.
+    An `async` function is awaited and cancelled at its time limit. Other functions run
+    in a worker thread, which cannot be killed: at the time limit it is abandoned and
+    its result is ignored. The decorator does not change the function, so tests can call
+    it directly.
 
     :param events: names of events, ours or Claude Code's.
     :param matcher: see `acp_agent.hooks.contract.matches`.
     :param time_limit: in seconds.
-    :param on_error: what happens if the hook fails. `ask`: the user is asked about the call; `allow`: nothing; `block`:
-        the action is refused.
+    :param on_error: what happens if the hook fails. `ask`: the user is asked about the
+        call; `allow`: nothing; `block`: the action is refused.
     :raises HookError: if an argument is invalid.
     """
     names, unknown = events_named(events)
     if unknown:
         raise HookError(f"In @hook, {unknown[0]}.")
     if not names:
-        raise HookError("@hook names no event. Write for example @hook('before_tool_call').")
+        raise HookError(
+            "@hook names no event. Write for example @hook('before_tool_call')."
+        )
     if on_error not in get_args(OnError):
-        raise HookError(f"`on_error` should be 'ask', 'allow' or 'block', not {on_error!r}.")
+        raise HookError(
+            f"`on_error` should be 'ask', 'allow' or 'block', not {on_error!r}."
+        )
     try:
         compile_pattern("" if matcher == "*" else matcher)
     except PatternError as error:
@@ -64,7 +91,16 @@ def hook(
 
     def marked(function: F) -> F:
         name = str(getattr(function, "__name__", "hook"))
-        made = Hook(name, "user", "", names, partial(_call, function), matcher, time_limit, on_error)
+        made = Hook(
+            name,
+            "user",
+            "",
+            names,
+            partial(_call, function),
+            matcher,
+            time_limit,
+            on_error,
+        )
         setattr(function, _MARK, (*_hooks_of(function), made))
         return function
 
@@ -72,49 +108,67 @@ def hook(
 
 
 def _hooks_of(value: object) -> tuple[Hook, ...]:
-    """Return the hooks that `hook` has attached to a function; nothing for any other value."""
-    return cast("tuple[Hook, ...]", getattr(value, _MARK, ()) if inspect.isroutine(value) else ())
+    """Return the hooks that `hook` has attached to a function; nothing for any other
+    value.
+    """
+    return cast(
+        "tuple[Hook, ...]",
+        getattr(value, _MARK, ()) if inspect.isroutine(value) else (),
+    )
 
 
 async def _call(function: Function, event: HookEvent, services: Services) -> Outcome:
     """Call the function of a hook.
 
-    :raises HookError: if it returned something other than a valid outcome, or tried to exit the process.
+    :raises HookError: if it returned something other than a valid outcome, or tried to
+        exit the process.
     """
     if isinstance(event, BeforeToolCall | AfterToolCall):
-        event = replace(event, input=deepcopy(event.input))  # changing the arguments in place has no effect
+        event = replace(
+            event, input=deepcopy(event.input)
+        )  # changing the arguments in place has no effect
     answer: object
     try:
         if inspect.iscoroutinefunction(function):
             answer = await function(event, services)
         else:
-            answer = await to_thread.run_sync(function, event, services, abandon_on_cancel=True)
+            answer = await to_thread.run_sync(
+                function, event, services, abandon_on_cancel=True
+            )
             if inspect.isawaitable(answer):
                 answer = await answer
     except SystemExit as error:
-        raise HookError("It called sys.exit(), which a hook cannot do. Have it return instead.") from error
+        raise HookError(
+            "It called sys.exit(), which a hook cannot do. Have it return instead."
+        ) from error
     if answer is None:
         return NOTHING
     if not isinstance(answer, Outcome):
-        raise HookError(f"It returned a {type(answer).__name__}; a hook returns an Outcome, or None.")
+        raise HookError(
+            f"It returned a {type(answer).__name__}; a hook returns an Outcome, or None."
+        )
     for name, kind in _KINDS.items():
         if not isinstance(value := getattr(answer, name), kind | None):
-            raise HookError(f"`{name}` of its Outcome is a {type(value).__name__}; it should be a {kind.__name__}.")
+            raise HookError(
+                f"`{name}` of its Outcome is a {type(value).__name__}; it should be a {kind.__name__}."
+            )
     try:
         json.dumps(answer.tool_input, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise HookError(f"`tool_input` of its Outcome cannot be written as JSON: {error}.") from error
+        raise HookError(
+            f"`tool_input` of its Outcome cannot be written as JSON: {error}."
+        ) from error
     return answer
 
 
 # --- loading ---
 
 
-def load(path: Path, origin: Origin) -> Found:
+def load(path: Path, origin: Origin) -> FoundHooks:
     """Run a Python file and return the hooks that it defines, in order.
 
-    The file is executed without writing bytecode to disk. Each call executes it again, so every session has its own
-    module globals.
+    The file is executed without writing bytecode to disk. Each call executes it again,
+    so every session has its own module globals.
 
     :param path: absolute.
     """
@@ -126,7 +180,9 @@ def load(path: Path, origin: Origin) -> Found:
         if text is None:
             raise DocumentError("does not exist")
         code = compile(text, str(path), "exec", dont_inherit=True)
-        sys.modules[name] = module  # dataclasses and annotations look up their module there
+        sys.modules[name] = (
+            module  # dataclasses and annotations look up their module there
+        )
         exec(code, vars(module))
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
@@ -142,44 +198,78 @@ def load(path: Path, origin: Origin) -> Found:
 
 
 @cache
-def installed() -> Found:
-    """Return the hooks of installed packages, which count as the user's own, and an error for each entry point without
-    hooks. The process looks for them only once."""
+def installed() -> FoundHooks:
+    """Return the hooks of installed packages, which count as the user's own, and an
+    error for each entry point without hooks. The process looks for them only once.
+    """
     from importlib.metadata import entry_points
 
-    found: list[Found] = []
+    found: list[FoundHooks] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         source = f"{point.dist.name if point.dist is not None else 'a package'} ({point.value})"
         try:
             value = cast("object", point.load())
         except (Exception, SystemExit) as error:
-            found.append(unusable(HookError(f"{source}: {_reason(error)}"), "user", source))
+            found.append(
+                unusable(HookError(f"{source}: {_reason(error)}"), "user", source)
+            )
             continue
         values = vars(value).values() if isinstance(value, ModuleType) else (value,)
-        found.append(_marked(values, "user", source, "is neither a function marked with @hook nor a module with any."))
+        found.append(
+            _marked(
+                values,
+                "user",
+                source,
+                "is neither a function marked with @hook nor a module with any.",
+            )
+        )
     return joined(found)
 
 
-def _marked(values: Iterable[object], origin: Origin, source: str, hint: str, file: Path | None = None) -> Found:
+def _marked(
+    values: Iterable[object],
+    origin: Origin,
+    source: str,
+    hint: str,
+    file: Path | None = None,
+) -> FoundHooks:
     """Return the hooks among some values. A function with two names counts once.
 
     :param hint: the error message if there are none.
     """
     functions = {id(value): value for value in values if _hooks_of(value)}.values()
     made = (each for function in functions for each in _hooks_of(function))
-    hooks = tuple(replace(each, origin=origin, source=source, file=file) for each in made)
-    return Found(hooks) if hooks else Found((), (HookError(f"{source}: {hint}"),))
+    hooks = tuple(
+        replace(each, origin=origin, source=source, file=file) for each in made
+    )
+    return (
+        FoundHooks(hooks)
+        if hooks
+        else FoundHooks((), (HookError(f"{source}: {hint}"),))
+    )
 
 
 def _reason(error: BaseException, path: str = "") -> str:
-    """Return why a file or a package could not be loaded, with the innermost line of the file in the traceback."""
+    """Return why a file or a package could not be loaded, with the innermost line of
+    the file in the traceback.
+    """
     if isinstance(error, DocumentError):
         return located(error.message, source=path, line=error.line)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    line, text = lines[-1] if lines else None, str(error)
-    why = text if isinstance(error, HookError) else f"could not be loaded: {type(error).__name__}"
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == path
+    ]
+    line = lines[-1] if lines else None
+    text = str(error)
+    why = (
+        text
+        if isinstance(error, HookError)
+        else f"could not be loaded: {type(error).__name__}"
+    )
     if isinstance(error, SyntaxError) and error.filename == path:
-        line, why = error.lineno, f"is no valid Python: {error.msg}"
+        line = error.lineno
+        why = f"is no valid Python: {error.msg}"
     elif text and not isinstance(error, HookError):
         why = f"{why}: {text}"
     return located(why, source=path, line=line) if path else why

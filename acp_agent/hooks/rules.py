@@ -11,17 +11,37 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from acp_agent.config.document import Document, DocumentError, parse_mappings, read_text, validate
+from acp_agent.config.document import (
+    Document,
+    DocumentError,
+    parse_mappings,
+    read_text,
+    validate,
+)
 from acp_agent.config.forms import share_of
-from acp_agent.config.hook_events import OBSERVED, OF_CALLS, EventName, OnError, events_named
+from acp_agent.config.hook_events import (
+    OBSERVED,
+    OF_CALLS,
+    EventName,
+    OnError,
+    events_named,
+)
 from acp_agent.config.settings import Mode
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import HookError, located
-from acp_agent.hooks.contract import Found, Hook, Origin, Services
+from acp_agent.hooks.contract import FoundHooks, Hook, Origin, Services
 from acp_agent.hooks.events import (
     AfterToolCall,
     BeforeToolCall,
@@ -64,7 +84,9 @@ _KNOWN_AT: dict[str, EventName] = {
 }
 """Conditions that are known at only one event."""
 _CALLED: frozenset[EventName] = frozenset({"after_tool_call"})
-_COMMAND = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^;&|\n()'"\\])+""", re.DOTALL)
+_COMMAND = re.compile(
+    r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^;&|\n()'"\\])+""", re.DOTALL
+)
 """Matches one of the commands of a line, which the shell separates outside quotes."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -80,7 +102,11 @@ def _share(value: object) -> float:
 
 
 def _seconds(value: object) -> object:
-    said = re.fullmatch(r"(\d{1,9}(?:\.\d+)?) ?([smhd])", value) if isinstance(value, str) else None
+    said = (
+        re.fullmatch(r"(\d{1,9}(?:\.\d+)?) ?([smhd])", value)
+        if isinstance(value, str)
+        else None
+    )
     if said is None:
         raise ValueError("should be a time, such as 30s, 10m, 2h or 1d")
     return float(said[1]) * _UNITS[said[2]]
@@ -93,7 +119,9 @@ def _action(value: object) -> object:
 class _OrOne:
     """Adds the single value that `listed` also accepts to the JSON Schema of a list."""
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         several = handler(schema)
         return {"anyOf": [several["items"], several]}
 
@@ -125,12 +153,26 @@ class _Section(BaseModel):
 class When(_Section):
     """`when`: conditions which must all hold; one that is absent always does."""
 
-    usage: Usage = Field(default=None, description="when the context takes up this share of the model's window")
-    tool: Listed[Word] | None = Field(default=None, description='for a call of this tool: `shell`, `"mcp_*"`')
-    path: Listed[Wildcard] | None = Field(default=None, description="for a call about this file or folder")
-    command: Listed[Word] | None = Field(default=None, description="for a shell call that runs this: `git commit*`")
-    mode: Listed[Mode] | None = Field(default=None, description="in this permission mode")
-    since: Since = Field(default=None, description="when the rule has not fired for so long, or has not fired at all")
+    usage: Usage = Field(
+        default=None,
+        description="when the context takes up this share of the model's window",
+    )
+    tool: Listed[Word] | None = Field(
+        default=None, description='for a call of this tool: `shell`, `"mcp_*"`'
+    )
+    path: Listed[Wildcard] | None = Field(
+        default=None, description="for a call about this file or folder"
+    )
+    command: Listed[Word] | None = Field(
+        default=None, description="for a shell call that runs this: `git commit*`"
+    )
+    mode: Listed[Mode] | None = Field(
+        default=None, description="in this permission mode"
+    )
+    since: Since = Field(
+        default=None,
+        description="when the rule has not fired for so long, or has not fired at all",
+    )
     prompt: Listed[Annotated[Word, AfterValidator(str.lower)]] | None = Field(
         default=None,
         description='at `user_message_send`, for such a message: `"*deploy*"`; capitals do not count',
@@ -138,7 +180,9 @@ class When(_Section):
     source: Listed[Literal["new", "load", "resume", "compact"]] | None = Field(
         default=None, description="at `session_start`: how the session begins"
     )
-    reason: Listed[CompactionTrigger] | None = Field(default=None, description="at `before_compaction`: why it is due")
+    reason: Listed[CompactionTrigger] | None = Field(
+        default=None, description="at `before_compaction`: why it is due"
+    )
 
     @property
     def about_calls(self) -> bool:
@@ -157,8 +201,17 @@ class When(_Section):
             and (not self.mode or event.at.mode in self.mode)
             and (not self.source or getattr(event, "source", "") in self.source)
             and (not self.reason or getattr(event, "reason", "") in self.reason)
-            and (not self.prompt or (isinstance(event, UserMessageSend) and _fits(event.prompt.lower(), self.prompt)))
-            and (not self.about_calls or (self.fit(event) if isinstance(event, Call) else called))
+            and (
+                not self.prompt
+                or (
+                    isinstance(event, UserMessageSend)
+                    and _fits(event.prompt.lower(), self.prompt)
+                )
+            )
+            and (
+                not self.about_calls
+                or (self.fit(event) if isinstance(event, Call) else called)
+            )
         )
 
     def fit(self, call: Call) -> bool:
@@ -167,7 +220,13 @@ class When(_Section):
         return (
             (not self.tool or _fits(call.tool, self.tool))
             and (not self.path or _paths_fit(call, self.path))
-            and (not self.command or any(_fits(part, self.command) for part in (line, *_COMMAND.findall(line))))
+            and (
+                not self.command
+                or any(
+                    _fits(part, self.command)
+                    for part in (line, *_COMMAND.findall(line))
+                )
+            )
         )
 
 
@@ -176,11 +235,19 @@ def _fits(text: str, globs: Sequence[str]) -> bool:
 
 
 def _paths_fit(call: Call, wildcards: Sequence[str]) -> bool:
-    """Return whether a path of a call matches, relative to the session's folder, as written or with links resolved."""
-    pattern, cwd = compile_wildcards(wildcards), call.at.cwd
+    """Return whether a path of a call matches, relative to the session's folder, as
+    written or with links resolved.
+    """
+    pattern = compile_wildcards(wildcards)
+    cwd = call.at.cwd
     written = [(path, cwd) for path in call.paths]
-    real = [(os.path.realpath(path), os.path.realpath(folder)) for path, folder in written]
-    names = ("" if path == folder else path.removeprefix(folder.rstrip("/") + "/") for path, folder in written + real)
+    real = [
+        (os.path.realpath(path), os.path.realpath(folder)) for path, folder in written
+    ]
+    names = (
+        "" if path == folder else path.removeprefix(folder.rstrip("/") + "/")
+        for path, folder in written + real
+    )
     return any(pattern.search(name.lstrip("/")) for name in names)
 
 
@@ -193,38 +260,58 @@ class Then(_Section):
         "before the next request. `summary`: a summary is written and shown; the conversation stays as it is. "
         "`continue`: the agent goes on, with `messages`",
     )
-    messages: Listed[Word] | None = Field(default=None, description="what it goes on with, as if you had said it")
+    messages: Listed[Word] | None = Field(
+        default=None, description="what it goes on with, as if you had said it"
+    )
     block: Word | None = Field(
         default=None,
         description="it does not happen, for this reason; at the end of a turn the agent goes on, told the reason; "
         "behind a call the reason stands with the result",
     )
-    allow: str | None = Field(default=None, description="the call runs, and you are not asked")
-    ask: str | None = Field(default=None, description="you are asked, also where the mode would not")
-    context: Word | None = Field(default=None, description="the model reads this as well")
+    allow: str | None = Field(
+        default=None, description="the call runs, and you are not asked"
+    )
+    ask: str | None = Field(
+        default=None, description="you are asked, also where the mode would not"
+    )
+    context: Word | None = Field(
+        default=None, description="the model reads this as well"
+    )
     notice: Word | None = Field(default=None, description="you are told this")
-    stop: Word | None = Field(default=None, description="the turn ends, for this reason")
+    stop: Word | None = Field(
+        default=None, description="the turn ends, for this reason"
+    )
 
 
-Done = Annotated[Then, BeforeValidator(_action, json_schema_input_type=Literal["compact", "summary"] | Then)]
+Done = Annotated[
+    Then,
+    BeforeValidator(
+        _action, json_schema_input_type=Literal["compact", "summary"] | Then
+    ),
+]
 
 
 class Rule(_Section):
     """A whole rule."""
 
-    on: Listed[str] = Field(description="an event or a list of them; Claude Code's names too (`Stop`, `PreToolUse`)")
+    on: Listed[str] = Field(
+        description="an event or a list of them; Claude Code's names too (`Stop`, `PreToolUse`)"
+    )
     when: When = Field(
         default=When(),
         description="[conditions](#conditions), which must all hold; without any the rule fires at each of its events",
     )
     then: Done = Field(description="[what should happen](#what-should-happen)")
-    on_error: OnError = Field(default="ask", description="what it means when the rule [fails](hooks.md#failures)")
+    on_error: OnError = Field(
+        default="ask",
+        description="what it means when the rule [fails](hooks.md#failures)",
+    )
 
 
 # --- from a file to hooks ---
 
 
-def load(path: Path, origin: Origin) -> Found:
+def load(path: Path, origin: Origin) -> FoundHooks:
     """Read a file with a rule or a list of rules.
 
     :returns: the rules, and an error with file, line and key for each invalid rule.
@@ -233,7 +320,11 @@ def load(path: Path, origin: Origin) -> Found:
     errors: list[HookError] = []
 
     def wrong(error: DocumentError) -> None:
-        errors.append(HookError(located(error.message, source=str(path), line=error.line, key=error.key)))
+        errors.append(
+            HookError(
+                located(error.message, source=str(path), line=error.line, key=error.key)
+            )
+        )
 
     documents: list[Document] = []
     try:
@@ -247,56 +338,89 @@ def load(path: Path, origin: Origin) -> Found:
         name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
         try:
             rule = validate(Rule, document)
-            bound = _BoundRule(_events(rule, document), rule.when, _outcome(rule.then, document))
+            bound = _BoundRule(
+                _events(rule, document), rule.when, _outcome(rule.then, document)
+            )
         except DocumentError as error:
             wrong(error)
         else:
             source = f"{path}:{document.lines[()]}"
-            hooks.append(Hook(name, origin, source, bound.events, bound.run, on_error=rule.on_error, file=path))
-    return Found(tuple(hooks), tuple(errors))
+            hooks.append(
+                Hook(
+                    name,
+                    origin,
+                    source,
+                    bound.events,
+                    bound.run,
+                    on_error=rule.on_error,
+                    file=path,
+                )
+            )
+    return FoundHooks(tuple(hooks), tuple(errors))
 
 
 def _events(rule: Rule, document: Document) -> frozenset[EventName]:
     """Return the events of a rule.
 
-    :raises DocumentError: if an event does not exist, or a condition or action of the rule is not possible there.
+    :raises DocumentError: if an event does not exist, or a condition or action of the
+        rule is not possible there.
     """
     events, unknown = events_named(rule.on)
     if unknown:
         raise document.wrong(unknown[0], "on")
     for name in events & OBSERVED:
-        raise document.wrong(f"at {name} it is done, and nothing that a rule could do is possible", "on")
+        raise document.wrong(
+            f"at {name} it is done, and nothing that a rule could do is possible", "on"
+        )
     limits: list[tuple[str, tuple[EventName, ...], tuple[str, ...]]] = [
         ("is known only at", (_KNOWN_AT[key],), ("when", key))
         for key in sorted(rule.when.model_fields_set & _KNOWN_AT.keys())
     ]
     for key, value in rule.then:
         if value is not None and key != "messages":
-            word, place = (str(value), ("then",)) if key == "action" else (key, ("then", key))
+            word, place = (
+                (str(value), ("then",)) if key == "action" else (key, ("then", key))
+            )
             limits.append((f"{word} is possible only at", RULE_POSSIBLE[word], place))
     for words, possible, place in limits:
         for event in sorted({*events} - {*possible}):
-            raise document.wrong(f"{words} {', '.join(possible)}; this rule is asked at {event}", *place)
+            raise document.wrong(
+                f"{words} {', '.join(possible)}; this rule is asked at {event}", *place
+            )
     return events
 
 
 def _outcome(then: Then, document: Document) -> Outcome:
-    verdicts: dict[Verdict, str | None] = {"block": then.block, "allow": then.allow, "ask": then.ask}
-    decisions = [Decision(verdict, reason) for verdict, reason in verdicts.items() if reason is not None]
+    verdicts: dict[Verdict, str | None] = {
+        "block": then.block,
+        "allow": then.allow,
+        "ask": then.ask,
+    }
+    decisions = [
+        Decision(verdict, reason)
+        for verdict, reason in verdicts.items()
+        if reason is not None
+    ]
     if len(decisions) > 1:
-        raise document.wrong("has more than one of block, allow and ask; keep one", "then")
+        raise document.wrong(
+            "has more than one of block, allow and ask; keep one", "then"
+        )
     if (then.action == "continue") != (then.messages is not None):
         raise document.wrong("action: continue and messages need each other", "then")
     actions: dict[str | None, Action] = {"compact": Compact(), "summary": Summarize()}
     outcome = Outcome(
         decision=decisions[0] if decisions else None,
         context=() if then.context is None else (then.context,),
-        action=Continue(tuple(then.messages)) if then.messages else actions.get(then.action),
+        action=Continue(tuple(then.messages))
+        if then.messages
+        else actions.get(then.action),
         stop=then.stop,
         notices=() if then.notice is None else (then.notice,),
     )
     if outcome == NOTHING:
-        raise document.wrong(f"says nothing to do; possible are {', '.join(RULE_POSSIBLE)}", "then")
+        raise document.wrong(
+            f"says nothing to do; possible are {', '.join(RULE_POSSIBLE)}", "then"
+        )
     return outcome
 
 
@@ -317,16 +441,31 @@ class _BoundRule:
 
     @property
     def events(self) -> frozenset[EventName]:
-        """Return the events at which the rule may fire, plus `after_tool_call` if it has to track calls."""
-        return self.on | _CALLED if self.when.about_calls and not self.on <= OF_CALLS else self.on
+        """Return the events at which the rule may fire, plus `after_tool_call` if it
+        has to track calls.
+        """
+        return (
+            self.on | _CALLED
+            if self.when.about_calls and not self.on <= OF_CALLS
+            else self.on
+        )
 
     async def run(self, event: HookEvent, services: Services) -> Outcome:
-        """Return the rule's outcome if it fires. Otherwise remember whether a matching call succeeded."""
+        """Return the rule's outcome if it fires. Otherwise remember whether a matching
+        call succeeded.
+        """
         now = self.clock()
         idle = None if self.fired_at is None else now - self.fired_at
-        if event.name in self.on and self.when.hold(event, called=self.called, idle=idle):
-            self.fired_at, self.called = now, False
+        if event.name in self.on and self.when.hold(
+            event, called=self.called, idle=idle
+        ):
+            self.fired_at = now
+            self.called = False
             return self.outcome
-        if isinstance(event, AfterToolCall) and not event.is_error and self.when.about_calls:
+        if (
+            isinstance(event, AfterToolCall)
+            and not event.is_error
+            and self.when.about_calls
+        ):
             self.called = self.called or self.when.fit(event)
         return NOTHING

@@ -1,4 +1,6 @@
-"""JSON-RPC 2.0 over newline-delimited streams, independent of the Agent Client Protocol.
+"""JSON-RPC 2.0 over newline-delimited streams, independent of the Agent Client
+Protocol.
 
-Nothing is re-exported here: `descriptors` must stay importable without anyio and jsonrpcserver.
+Nothing is re-exported here: `descriptors` must stay importable without anyio and
+jsonrpcserver.
 """

@@ -1,6 +1,7 @@
 """JSON-RPC 2.0 messages: parsing and checking a line, encoding a line, and the errors.
 
-Source: https://www.jsonrpc.org/specification; `$/cancel_request` and -32800 as in the Agent Client Protocol and LSP.
+Source: https://www.jsonrpc.org/specification; `$/cancel_request` and -32800 as in the
+Agent Client Protocol and LSP.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import TypeAlias
 from acp_agent.frozen import frozen
 from acp_agent.json_bounds import MAX_VALUES, has_too_many_values
 
-JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
+JsonValue: TypeAlias = (
+    "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
+)
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 RequestId: TypeAlias = "int | str | None"
 
@@ -32,7 +35,8 @@ _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile(
     r"\\u[dD](?:[89abAB]\w\w(?!\\u[dD][c-fC-F]\w\w)|[c-fC-F]\w\w(?<!\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w))"
 )
-# Valid in a JSON string, but some line readers (Node's readline, Python's splitlines) break lines there.
+# Valid in a JSON string, but some line readers (Node's readline, Python's splitlines)
+# break lines there.
 _LINE_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -59,7 +63,9 @@ class InvalidMessageError(RpcError):
     :ivar request_id: the ID to answer with, if one could be read.
     """
 
-    def __init__(self, message: str, request_id: RequestId = None, *, code: int = INVALID_REQUEST) -> None:
+    def __init__(
+        self, message: str, request_id: RequestId = None, *, code: int = INVALID_REQUEST
+    ) -> None:
         super().__init__(code, message)
         self.request_id = request_id
 
@@ -95,16 +101,21 @@ def parse(line: bytes) -> Request | Response:
 
     Lone surrogates (`"\\ud800"`) become U+FFFD, so that everything that was read can be written again.
 
-    :raises InvalidMessageError: if the line is not UTF-8, not JSON (NaN and Infinity are invalid), or not a message.
+    :raises InvalidMessageError: if the line is not UTF-8, not JSON (NaN and Infinity
+        are invalid), or not a message.
     """
     value = _decode(line)
     if isinstance(value, list):
-        raise InvalidMessageError("Batches are not supported: send each message in a line of its own.")
+        raise InvalidMessageError(
+            "Batches are not supported: send each message in a line of its own."
+        )
     if not isinstance(value, dict):
         raise InvalidMessageError("A message must be a JSON object.")
     if "method" not in value and ("result" in value or "error" in value):
         return _response(value)
-    request_id, method, params = value.get("id"), value.get("method"), value.get("params")
+    request_id = value.get("id")
+    method = value.get("method")
+    params = value.get("params")
     if isinstance(request_id, bool) or not isinstance(request_id, int | str | None):
         raise InvalidMessageError('"id" must be a string, an integer or null.')
     if value.get("jsonrpc") != "2.0":
@@ -117,7 +128,9 @@ def parse(line: bytes) -> Request | Response:
 
 
 def id_at_start(line: bytes) -> RequestId:
-    """Return the ID of a request from the start of its line, or None if it does not precede the params."""
+    """Return the ID of a request from the start of its line, or None if it does not
+    precede the params.
+    """
     before, params, _ = line.partition(b'"params"')
     try:
         message = parse(before.rstrip(b", ") + b"}")
@@ -135,8 +148,9 @@ def error_object(error: RpcError) -> JsonObject:
 def encode(**members: JsonValue) -> bytes:
     """Encode a message with these members as compact UTF-8 JSON on exactly one line, including `\\n`.
 
-    Values that JSON cannot represent are replaced: lone surrogates by U+FFFD (the halves of a pair that meet in joined
-    text become the character), NaN and infinities by null.
+    Values that JSON cannot represent are replaced: lone surrogates by U+FFFD (the
+    halves of a pair that meet in joined text become the character), NaN and infinities
+    by null.
 
     :raises TypeError: for a value that has no JSON type.
     :raises RecursionError: for a value nested too deeply.
@@ -152,17 +166,28 @@ def encode(**members: JsonValue) -> bytes:
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode() + b"\n"
+        return (
+            text.encode("utf-16-le", "surrogatepass")
+            .decode("utf-16-le", "replace")
+            .encode()
+            + b"\n"
+        )
 
 
 def encode_notification(method: str, params: JsonObject) -> bytes:
-    """Encode a notification like `encode`, but several times as fast: loading a session sends thousands of them."""
+    """Encode a notification like `encode`, but several times as fast: loading a session
+    sends thousands of them.
+    """
     _, to_json = _pydantic_json()
     try:
-        line = to_json({"jsonrpc": "2.0", "method": method, "params": params}, inf_nan_mode="null")
+        line = to_json(
+            {"jsonrpc": "2.0", "method": method, "params": params}, inf_nan_mode="null"
+        )
     except ValueError:
         return encode(method=method, params=params)
-    if not line.isascii() and any(character.encode() in line for character in _LINE_BREAKS):
+    if not line.isascii() and any(
+        character.encode() in line for character in _LINE_BREAKS
+    ):
         return encode(method=method, params=params)
     return line + b"\n"
 
@@ -179,16 +204,19 @@ def _decode(line: bytes) -> JsonValue:
         text = f"The message has more than {MAX_VALUES:,} values, which are the most. It was not read; send less."
         raise InvalidMessageError(text, id_at_start(line))
     if len(line) >= _LARGE:
-        # Several times as fast, and without a copy. Input that this refuses is parsed below, which repairs it or says
-        # what is wrong.
+        # Several times as fast, and without a copy. Input that this refuses is parsed
+        # below, which repairs it or says what is wrong.
         from_json, _ = _pydantic_json()
         with suppress(ValueError):
             return from_json(line, allow_inf_nan=False)
     try:
         text = line.removeprefix(_BOM).decode("utf-8")
         if ("\\ud" in text or "\\uD" in text) and "\0" not in text:
-            # Without escaped backslashes, every backslash begins an escape. NUL never occurs in JSON.
-            text = _LONE_SURROGATE.sub(r"\\ufffd", text.replace("\\\\", "\0\0")).replace("\0\0", "\\\\")
+            # Without escaped backslashes, every backslash begins an escape. NUL never
+            # occurs in JSON.
+            text = _LONE_SURROGATE.sub(
+                r"\\ufffd", text.replace("\\\\", "\0\0")
+            ).replace("\0\0", "\\\\")
         return _decoder.decode(text)
     except UnicodeDecodeError as error:
         problem = f"The line is not UTF-8 (byte {error.start})."
@@ -196,7 +224,9 @@ def _decode(line: bytes) -> JsonValue:
         problem = "The line is not readable as JSON: it is nested too deeply."
     except json.JSONDecodeError as error:
         problem = f"The line is not JSON: {error.msg} (character {error.pos})."
-    except ValueError:  # a constant such as NaN, or an integer with more digits than Python converts
+    except (
+        ValueError
+    ):  # a constant such as NaN, or an integer with more digits than Python converts
         problem = "The line is not JSON: it holds a number that JSON does not have."
     raise InvalidMessageError(problem, code=PARSE_ERROR)
 
@@ -206,10 +236,16 @@ def _response(value: JsonObject) -> Response:
         case None:
             return Response(value.get("id"), value.get("result"), None)
         case {"code": int(code), **more}:
-            message = str(more.get("message") or "The response is an error without a message.")
+            message = str(
+                more.get("message") or "The response is an error without a message."
+            )
             error = RpcError(code, message, more.get("data"))
         case other:
-            error = RpcError(INTERNAL_ERROR, "The response is an error without a code and a message.", other)
+            error = RpcError(
+                INTERNAL_ERROR,
+                "The response is an error without a code and a message.",
+                other,
+            )
     return Response(value.get("id"), None, error)
 
 

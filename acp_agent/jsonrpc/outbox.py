@@ -15,7 +15,9 @@ from acp_agent.jsonrpc.messages import JsonObject, encode_notification
 from acp_agent.jsonrpc.transport import Transport
 
 Merge: TypeAlias = Callable[[JsonObject, JsonObject], "JsonObject | None"]
-"""Merges the params of two adjacent notifications of the same method, or returns None. The result must be bounded."""
+"""Merges the params of two adjacent notifications of the same method, or returns None.
+The result must be bounded.
+"""
 
 MAX_QUEUED_MESSAGES = 256
 MAX_QUEUED_BYTES = 4 * 1024 * 1024
@@ -27,28 +29,36 @@ _FINAL_WRITE_SECONDS = 0.05
 class Outbox:
     """Queues lines for the writer.
 
-    Senders wait in order of arrival while the queue is full, so that a client that does not read slows them down
-    instead of filling the memory. Once the queue is finished, messages are dropped and senders do not wait.
+    Senders wait in order of arrival while the queue is full, so that a client that does
+    not read slows them down instead of filling the memory. Once the queue is finished,
+    messages are dropped and senders do not wait.
     """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._lines: deque[bytes] = deque()
         self._bytes = 0
-        self._last: tuple[str, JsonObject] | None = None  # of the last line, if the next may be merged into it
+        self._last: tuple[str, JsonObject] | None = (
+            None  # of the last line, if the next may be merged into it
+        )
         self._draining = False
         self._finished = False
         self._room_lock = anyio.Lock()  # fair: its holder has been waiting the longest
         self._room = anyio.Event()
         self._work = anyio.Event()
-        self._writing = anyio.CancelScope(shield=True)  # never write only part of a line
+        self._writing = anyio.CancelScope(
+            shield=True
+        )  # never write only part of a line
 
-    async def notify(self, method: str, params: JsonObject, *, merge: Merge | None = None) -> None:
+    async def notify(
+        self, method: str, params: JsonObject, *, merge: Merge | None = None
+    ) -> None:
         """Send a notification: wait for room in the queue, not for the write.
 
-        :param merge: may merge these params into those of the last notification in the queue, if both have the same
-            method and were sent with a `merge`. Its result must have a bounded size (some KiB), since it is queued
-            without waiting for room.
+        :param merge: may merge these params into those of the last notification in the
+            queue, if both have the same method and were sent with a `merge`. Its result
+            must have a bounded size (some KiB), since it is queued without waiting for
+            room.
         :raises TypeError: if `params` contain a value that has no JSON type.
         """
         if merge is not None and self._joined(method, params, merge):
@@ -61,13 +71,16 @@ class Outbox:
             self._work.set()
 
     async def send(self, line: bytes) -> None:
-        """Send a line: wait for room in the queue. A call can be cancelled only while it waits."""
+        """Send a line: wait for room in the queue. A call can be cancelled only while
+        it waits.
+        """
         if await self._wait_for_room():
             self.force(line)
 
     def force(self, line: bytes) -> None:
-        """Send a line even if the queue is full. Use this for small lines that must not wait: in the read loop, and in
-        a task that is being cancelled."""
+        """Send a line even if the queue is full. Use this for small lines that must not
+        wait: in the read loop, and in a task that is being cancelled.
+        """
         if not self._finished:
             self._lines.append(line)
             self._bytes += len(line)
@@ -98,7 +111,9 @@ class Outbox:
         self._room.set()
 
     def finish(self) -> None:
-        """Accept no more lines. `run` ends once the queue is written or `_FINAL_WRITE_SECONDS` have passed."""
+        """Accept no more lines. `run` ends once the queue is written or
+        `_FINAL_WRITE_SECONDS` have passed.
+        """
         self._finished = True
         self._writing.deadline = anyio.current_time() + _FINAL_WRITE_SECONDS
         self.drain()
@@ -106,7 +121,9 @@ class Outbox:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._lines) >= MAX_QUEUED_MESSAGES or self._bytes >= MAX_QUEUED_BYTES
+        return (
+            len(self._lines) >= MAX_QUEUED_MESSAGES or self._bytes >= MAX_QUEUED_BYTES
+        )
 
     async def _wait_for_room(self) -> bool:
         """Wait for room, after earlier senders. Return whether a line may be queued."""
@@ -118,15 +135,23 @@ class Outbox:
         return not self._finished and not self._is_full
 
     def _joined(self, method: str, params: JsonObject, merge: Merge) -> bool:
-        """Merge params into the last notification of the queue, and return whether `merge` allowed it."""
-        if not self._lines or self._last is None or self._last[0] != method or self._room_lock.locked():
+        """Merge params into the last notification of the queue, and return whether
+        `merge` allowed it.
+        """
+        if (
+            not self._lines
+            or self._last is None
+            or self._last[0] != method
+            or self._room_lock.locked()
+        ):
             return False
         joined = merge(self._last[1], params)
         if joined is None:
             return False
         line = encode_notification(method, joined)
         self._bytes += len(line) - len(self._lines[-1])
-        self._lines[-1], self._last = line, (method, joined)
+        self._lines[-1] = line
+        self._last = (method, joined)
         return True
 
     def _take(self) -> bytes:

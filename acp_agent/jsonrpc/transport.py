@@ -1,11 +1,13 @@
 """Lines over a stream: the `Transport` protocol, and lines over file descriptors.
 
-This module never sets O_NONBLOCK. The flag belongs to the open file description, which the parent, a surrounding shell
-or a terminal may share, so it would outlive this process. Instead, sockets are written with MSG_DONTWAIT. Pipes are
-written when poll reports room, with at most PIPE_BUF bytes at a time, which POSIX guarantees not to block. Everything
-else (regular files, terminals) is written in a worker thread. Pipes, sockets and terminals are read when they are
-readable, and other files in a worker thread. A thread that hangs in read(2) would keep the process alive until the
-editor closes the pipe.
+This module never sets O_NONBLOCK. The flag belongs to the open file description, which
+the parent, a surrounding shell or a terminal may share, so it would outlive this
+process. Instead, sockets are written with MSG_DONTWAIT. Pipes are written when poll
+reports room, with at most PIPE_BUF bytes at a time, which POSIX guarantees not to
+block. Everything else (regular files, terminals) is written in a worker thread. Pipes,
+sockets and terminals are read when they are readable, and other files in a worker
+thread. A thread that hangs in read(2) would keep the process alive until the editor
+closes the pipe.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ import anyio.to_thread
 from acp_agent.jsonrpc.messages import InvalidMessageError, id_at_start
 
 MAX_LINE_BYTES = 48 * 1024 * 1024
-"""Maximum length of a line. This is more than the 45 MB of base64 images that a request to a model may contain.
-Decoding a longer line would delay other sessions."""
+"""Maximum length of a line. This is more than the 45 MB of base64 images that a request
+to a model may contain. Decoding a longer line would delay other sessions.
+"""
 _CHUNK_BYTES = 64 * 1024
 _START_PARTS = 2
-"""How many parts of an overlong line are kept to find its ID. The first part may end anywhere."""
+"""How many parts of an overlong line are kept to find its ID. The first part may end
+anywhere.
+"""
 
 
 class Transport(Protocol):
@@ -36,12 +41,14 @@ class Transport(Protocol):
     async def read_line(self) -> bytes | None:
         """Return the next line without its `\\n`, or None at the end of the stream.
 
-        :raises InvalidMessageError: instead of returning a line above the limit. Reading can continue.
+        :raises InvalidMessageError: instead of returning a line above the limit.
+            Reading can continue.
         """
         ...
 
     async def write(self, data: bytes) -> None:
-        """Write all of `data`, which is one or more whole lines. A cancelled call may have written part of it.
+        """Write all of `data`, which is one or more whole lines. A cancelled call may
+        have written part of it.
 
         :raises OSError, anyio.BrokenResourceError: if the other end no longer reads.
         :raises anyio.ClosedResourceError: after `aclose`.
@@ -106,7 +113,14 @@ class StdioTransport:
     :param max_line: maximum length of a line in bytes.
     """
 
-    def __init__(self, read_fd: int, write_fd: int, *, initial: bytes = b"", max_line: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self,
+        read_fd: int,
+        write_fd: int,
+        *,
+        initial: bytes = b"",
+        max_line: int = MAX_LINE_BYTES,
+    ) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._buffer = _LineBuffer(max_line)
@@ -114,8 +128,11 @@ class StdioTransport:
         self._ended = False
         self._closed = False
         mode = os.fstat(read_fd).st_mode
-        # kqueue accepts a regular file but never reports its end, so asking the poller is not enough.
-        self._polls_input = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(read_fd)
+        # kqueue accepts a regular file but never reports its end, so asking the poller
+        # is not enough.
+        self._polls_input = (
+            stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(read_fd)
+        )
         mode = os.fstat(write_fd).st_mode
         self._socket = socket.socket(fileno=write_fd) if stat.S_ISSOCK(mode) else None
         self._room = select.poll() if stat.S_ISFIFO(mode) else None
@@ -131,10 +148,17 @@ class StdioTransport:
                     await anyio.wait_readable(self._read_fd)
                     chunk = os.read(self._read_fd, _CHUNK_BYTES)
                 else:
-                    chunk = await anyio.to_thread.run_sync(os.read, self._read_fd, _CHUNK_BYTES, abandon_on_cancel=True)
-            except BlockingIOError:  # a spurious wake-up after another process set O_NONBLOCK
+                    chunk = await anyio.to_thread.run_sync(
+                        os.read, self._read_fd, _CHUNK_BYTES, abandon_on_cancel=True
+                    )
+            except (
+                BlockingIOError
+            ):  # a spurious wake-up after another process set O_NONBLOCK
                 continue
-            except (OSError, anyio.ClosedResourceError):  # a reset socket, a terminal that hung up, our own aclose
+            except (
+                OSError,
+                anyio.ClosedResourceError,
+            ):  # a reset socket, a terminal that hung up, our own aclose
                 chunk = b""
             self._buffer.feed(chunk)
             if not chunk:

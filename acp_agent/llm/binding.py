@@ -1,12 +1,15 @@
 """Digests that bind reasoning to the conversation in which it was created.
 
-Current models seal a piece of reasoning to everything before it: the system prompt, the tools, all messages, and the
-previous piece of reasoning. A provider refuses or drops a piece that appears in another place. So while a request is
-encoded, a `Prefix` keeps track of it. Each new piece of reasoning is stored with the digests of its prefix (`Bound`),
-and is sent only if a later request has the same digests. A digest covers what providers compare: the parts of messages
-in order and with their roles, but not `cache_control`, white space at the edges of texts, or blank texts.
+Current models seal a piece of reasoning to everything before it: the system prompt, the
+tools, all messages, and the previous piece of reasoning. A provider refuses or drops a
+piece that appears in another place. So while a request is encoded, a `Prefix` keeps
+track of it. Each new piece of reasoning is stored with the digests of its prefix
+(`Bound`), and is sent only if a later request has the same digests. A digest covers
+what providers compare: the parts of messages in order and with their roles, but not
+`cache_control`, white space at the edges of texts, or blank texts.
 
-Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep the prefix unchanged".
+Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep the
+prefix unchanged".
 """
 
 from __future__ import annotations
@@ -16,7 +19,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
-from acp_agent.conversation.messages import Bound, JsonObject, JsonValue, Thinking, name_of
+from acp_agent.conversation.messages import (
+    Bound,
+    JsonObject,
+    JsonValue,
+    Thinking,
+    name_of,
+)
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import Cause
 from acp_agent.llm.rules import ReasoningRules
@@ -31,7 +40,8 @@ class Prefix:
     :ivar head: digest of the system prompt and the tools.
     :ivar before: digest of all parts so far.
     :ivar said: digest of all parts so far, except the system and developer messages.
-    :ivar newest: the newest piece of reasoning that is sent for each family of models, in the order of the request.
+    :ivar newest: the newest piece of reasoning that is sent for each family of models,
+        in the order of the request.
     """
 
     head: str
@@ -53,12 +63,16 @@ class Prefix:
     def after_reasoning(self, family: str, part: Thinking) -> Prefix:
         """Return the prefix with one more piece of reasoning by a model of this family."""
         others = tuple(each for each in self.newest if each[0] != family)
-        return Prefix(self.head, self.before, self.said, (*others, (family, name_of(part))))
+        return Prefix(
+            self.head, self.before, self.said, (*others, (family, name_of(part)))
+        )
 
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
-        """Return the prefix after the block of a conversation that the provider has compacted.
+        """Return the prefix after the block of a conversation that the provider has
+        compacted.
 
-        The messages that are kept after the block continue from the end of the compaction request.
+        The messages that are kept after the block continue from the end of the
+        compaction request.
 
         :param at: the binding of the compaction; None if it keeps no reasoning.
         """
@@ -70,7 +84,9 @@ class Prefix:
         """Return the binding of the reasoning that the model creates next."""
         return Bound(self.head, self.before, self.said, self._previous(rules))
 
-    def mismatch(self, part: Thinking, rules: ReasoningRules, reader: ReasoningRules) -> Cause | None:
+    def mismatch(
+        self, part: Thinking, rules: ReasoningRules, reader: ReasoningRules
+    ) -> Cause | None:
         """Return why a piece of reasoning is not valid here; None if it is.
 
         :param rules: the rules for the model that created it.
@@ -79,7 +95,8 @@ class Prefix:
         if part.bound is None:
             return None
         if "none" in (rules.checks, reader.checks):
-            # Older models do not seal or check reasoning, so only the messages have to be the same.
+            # Older models do not seal or check reasoning, so only the messages have to
+            # be the same.
             return None if part.bound.said == self.said else "conversation"
         if part.bound.head != self.head:
             return "surroundings"
@@ -91,12 +108,15 @@ class Prefix:
 
     def _previous(self, rules: ReasoningRules) -> str:
         """Return the newest piece of reasoning that a model with these rules can read."""
-        readable = (piece for family, piece in reversed(self.newest) if rules.can_read(family))
+        readable = (
+            piece for family, piece in reversed(self.newest) if rules.can_read(family)
+        )
         return next(readable, "")
 
 
 def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
-    """Return the digest of a system prompt and tools; the order of the tools does not count.
+    """Return the digest of a system prompt and tools; the order of the tools does not
+    count.
 
     :param others: what else comes before the messages.
     """
@@ -111,7 +131,11 @@ def _chained(before: str, piece: str) -> str:
 def _digest(role: str, part: JsonValue) -> str:
     # With sorted keys, `json.dumps` would create a new encoder for each call.
     text = f"{role} {_canonical(part)}"
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES).hexdigest()
+    return blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=_BYTES
+    ).hexdigest()
 
 
-_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_canonical = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":")
+).encode

@@ -1,13 +1,16 @@
-"""Looks up how long providers keep a prompt in their cache. The data is in `caches.csv`, by host, model and option.
+"""Looks up how long providers keep a prompt in their cache. The data is in
+`caches.csv`, by host, model and option.
 
-The cache lifetime of a server or model that is not in the table is unknown. Examples are Gemini, whose implicit cache
-has no stated lifetime, DeepSeek, whose disk cache lives for hours or days, and local servers.
+The cache lifetime of a server or model that is not in the table is unknown. Examples
+are Gemini, whose implicit cache has no stated lifetime, DeepSeek, whose disk cache
+lives for hours or days, and local servers.
 
-Sources, as of November 2026: platform.claude.com on prompt caching (five minutes or one hour after the last use), and
-the pages of Vertex, Foundry, Bedrock and OpenRouter on Claude, which agree; developers.openai.com on prompt caching
-(before GPT-5.6, in memory for five to ten minutes without use, or up to 24 hours; from GPT-5.6 on, at least 30 minutes)
-and the corresponding page of Azure. OpenAI's default before GPT-5.5 depends on the organisation, so it is not in the
-table.
+Sources, as of November 2026: platform.claude.com on prompt caching (five minutes or one
+hour after the last use), and the pages of Vertex, Foundry, Bedrock and OpenRouter on
+Claude, which agree; developers.openai.com on prompt caching (before GPT-5.6, in memory
+for five to ten minutes without use, or up to 24 hours; from GPT-5.6 on, at least 30
+minutes) and the corresponding page of Azure. OpenAI's default before GPT-5.5 depends on
+the organisation, so it is not in the table.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from acp_agent.llm.places import Endpoint, known_host
 
 @frozen
 class CacheLife:
-    """How long a provider keeps a prompt in its cache, in seconds since the last request that used it.
+    """How long a provider keeps a prompt in its cache, in seconds since the last
+    request that used it.
 
     :ivar kept: for this time, the prompt is certainly in the cache.
-    :ivar gone: after this time, the prompt counts as gone. In between, its state is unknown.
+    :ivar gone: after this time, the prompt counts as gone. In between, its state is
+        unknown.
     """
 
     kept: int
@@ -36,8 +41,8 @@ class CacheLife:
 class _Row:
     """A row of the table.
 
-    :ivar models: a prefix of model ids, or a GPT version followed by `+`, which stands for that version and all later
-        ones.
+    :ivar models: a prefix of model ids, or a GPT version followed by `+`, which stands
+        for that version and all later ones.
     :ivar option: see `cache_life`.
     """
 
@@ -52,7 +57,8 @@ class _Row:
         """
         if not self.models.endswith("+"):
             return name.startswith(self.models)
-        least, version = gpt_version(self.models[:-1]), gpt_version(name)
+        least = gpt_version(self.models[:-1])
+        version = gpt_version(name)
         return least is not None and version is not None and version >= least
 
 
@@ -60,8 +66,8 @@ def cache_life(endpoint: Endpoint, model: str, option: str = "") -> CacheLife | 
     """Return how long a server keeps a model's prompts; None if that is unknown.
 
     :param model: the provider's id of the model.
-    :param option: the lifetime that requests ask for, in the API's terms, such as `1h`; empty for the provider's
-        default.
+    :param option: the lifetime that requests ask for, in the API's terms, such as `1h`;
+        empty for the provider's default.
     """
     name = plain_name(model)
     rows = _table().get(known_host(endpoint, _table()), ())
@@ -76,8 +82,15 @@ def _table() -> dict[str, tuple[_Row, ...]]:
     import csv
 
     table: dict[str, tuple[_Row, ...]] = {}
-    with Path(__file__).with_name("caches.csv").open(encoding="utf-8", newline="") as file:
+    with (
+        Path(__file__)
+        .with_name("caches.csv")
+        .open(encoding="utf-8", newline="") as file
+    ):
         for row in csv.DictReader(file):
             life = CacheLife(int(row["kept"]), int(row["gone"]))
-            table[row["host"]] = (*table.get(row["host"], ()), _Row(row["models"], row["option"], life))
+            table[row["host"]] = (
+                *table.get(row["host"], ()),
+                _Row(row["models"], row["option"], life),
+            )
     return table

@@ -1,7 +1,8 @@
 """`ModelClient`: a provider that is called over the network.
 
-In `stream`, the adapter encodes a request, and the connection sends it and folds the events of the answer. A failed
-call is retried, without the part that the API refused if there is one, or raised as an error for the user.
+In `stream`, the adapter encodes a request, and the connection sends it and folds the
+events of the answer. A failed call is retried, without the part that the API refused if
+there is one, or raised as an error for the user.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from acp_agent.errors import (
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
-from acp_agent.llm.adapters.connection import Connection
-from acp_agent.llm.adapters.encoding import Call
+from acp_agent.llm.adapters.connection import ProviderConnection
+from acp_agent.llm.adapters.encoding import ModelCall
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.errors import CallFailed, classify, error_of
@@ -58,13 +59,27 @@ _log = logging.getLogger(__name__)
 
 _QUERY_SECONDS = 10.0
 _LOCAL_SECONDS = 0.3
-_LOCAL_WINDOWS: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
-"""Local servers that choose the window when they load a model, and the name of the window in their answers."""
+_LOCAL_WINDOWS: dict[str, str] = {
+    "ollama": "context_length",
+    "lmstudio": "loaded_context_length",
+}
+"""Local servers that choose the window when they load a model, and the name of the
+window in their answers.
+"""
 _LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
-"""The paths where Ollama and LM Studio report their windows, under whatever provider name they are configured, and the
-name of the window in their answers."""
-_WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_window", "max_context_length")
-"""The names of the window at Anthropic, vLLM, OpenRouter and Together, Groq, and Mistral."""
+"""The paths where Ollama and LM Studio report their windows, under whatever provider
+name they are configured, and the name of the window in their answers.
+"""
+_WINDOWS = (
+    "max_input_tokens",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+)
+"""The names of the window at Anthropic, vLLM, OpenRouter and Together, Groq, and
+Mistral.
+"""
 _FIRST_DELAY = 0.5
 """Seconds before the second attempt."""
 _MAX_NAMED = 5
@@ -94,20 +109,29 @@ class ModelClient:
         self._profile_of = profile_of
         self._first_delay = first_delay
         self._learned = learned or LearnedFacts()
-        self._connection = Connection(endpoint, adapter.sdk)
+        self._connection = ProviderConnection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
         self._local_path = ""  # the key of `_LOCAL_PATHS` that a server with another name has answered; empty if none
 
-    async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
+    async def stream(
+        self, request: ModelRequest, prompt: str | None = None
+    ) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
-        adapter, profile = self._adapter, self._profile_of(request.model)
-        learned = LearnedModel(f"{self.name}/{request.model}", self._endpoint, self._learned)
+        adapter = self._adapter
+        profile = self._profile_of(request.model)
+        learned = LearnedModel(
+            f"{self.name}/{request.model}", self._endpoint, self._learned
+        )
         whole = request
         request, remembered = without_refused(whole, learned)
         news: list[Remembered] = [remembered] if remembered != Remembered() else []
         limit = request.takes.get("descriptions", "")
-        request = with_short_descriptions(request, int(limit) if limit.isdecimal() else None)
-        tries = Tries(self._endpoint, adapter, profile, request.model, prompt, self._first_delay)
+        request = with_short_descriptions(
+            request, int(limit) if limit.isdecimal() else None
+        )
+        tries = Tries(
+            self._endpoint, adapter, profile, request.model, prompt, self._first_delay
+        )
         while True:
             call = adapter.call(request, profile, request.refused, prompt)
             fold = adapter.fold(call)
@@ -115,7 +139,10 @@ class ModelClient:
             try:
                 async with aclosing(self._connection.read(call, fold)) as deltas:
                     async for delta in deltas:
-                        for event in (*news, *await _kept(tries.succeeded(), whole, learned)):
+                        for event in (
+                            *news,
+                            *await _kept(tries.succeeded(), whole, learned),
+                        ):
                             yield event
                         news.clear()
                         partial = True
@@ -127,28 +154,45 @@ class ModelClient:
                 if failure.kind == "ignored":  # the answer still costs money
                     for event in await _kept(tries.succeeded(), whole, learned):
                         yield event
-                    retry = AskedAgain(profile.priced(failure.usage or cached_usage(asked)))
+                    retry = AskedAgain(
+                        profile.priced(failure.usage or cached_usage(asked))
+                    )
                 yield retry
                 if isinstance(retry, Retrying):
                     await anyio.sleep(retry.delay)
         answer = fold.answer()
-        for event in (*news, *await _kept(tries.succeeded(is_empty=not answer.parts), whole, learned)):
+        for event in (
+            *news,
+            *await _kept(tries.succeeded(is_empty=not answer.parts), whole, learned),
+        ):
             yield event
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
-            # The model never saw the dropped reasoning, so the answer is bound to a request without it.
-            request = replace(request, messages=without_reasoning(request.messages, dropped.pieces))
+            # The model never saw the dropped reasoning, so the answer is bound to a
+            # request without it.
+            request = replace(
+                request, messages=without_reasoning(request.messages, dropped.pieces)
+            )
             call = adapter.call(request, profile, request.refused, prompt)
         answer = self._bound(answer, request, call)
         if self._chooses_window:  # the server may have loaded the model for this call
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
-        # Every request has tokens, so a count of zero or less means that the provider did not count them.
-        usage = profile.priced(answer.usage) if answer.usage.prompt_tokens else estimated_usage(request, answer)
+        # Every request has tokens, so a count of zero or less means that the provider
+        # did not count them.
+        usage = (
+            profile.priced(answer.usage)
+            if answer.usage.prompt_tokens
+            else estimated_usage(request, answer)
+        )
         yield replace(answer, usage=usage)
 
-    def _bound(self, answer: Answered, request: ModelRequest, call: Call) -> Answered:
-        """Return an answer whose reasoning or compacted conversation is bound to the request that it answers."""
+    def _bound(
+        self, answer: Answered, request: ModelRequest, call: ModelCall
+    ) -> Answered:
+        """Return an answer whose reasoning or compacted conversation is bound to the
+        request that it answers.
+        """
         if call.end is None:
             return answer
         rules = self._adapter.rules(request.model, request.refused)
@@ -156,16 +200,26 @@ class ModelClient:
         compacted = answer.compacted
         if compacted is not None and rules.compaction == "kept":
             compacted = replace(compacted, at=call.end.prefix.bound(rules))
-        return replace(answer, parts=parts, compacted=compacted, withheld=call.end.withheld)
+        return replace(
+            answer, parts=parts, compacted=compacted, withheld=call.end.withheld
+        )
 
-    def _unforeseen(self, fold: Fold, request: ModelRequest, profile: ModelProfile) -> ReasoningRefused | None:
-        """Return the reasoning that the provider dropped although it should have been valid, or None."""
+    def _unforeseen(
+        self, fold: Fold, request: ModelRequest, profile: ModelProfile
+    ) -> ReasoningRefused | None:
+        """Return the reasoning that the provider dropped although it should have been
+        valid, or None.
+        """
         if not fold.dropped:
             return None
         dropped = {each.place for each in fold.dropped}
         places = self._adapter.places(request, profile, request.refused)
-        said = ", ".join(f"{each.reason} at {each.place}" for each in fold.dropped[:_MAX_NAMED])
-        _log.warning("%s left out %d pieces of reasoning: %s", self.name, len(dropped), said)
+        said = ", ".join(
+            f"{each.reason} at {each.place}" for each in fold.dropped[:_MAX_NAMED]
+        )
+        _log.warning(
+            "%s left out %d pieces of reasoning: %s", self.name, len(dropped), said
+        )
         found = [each for each in places if each.place in dropped]
         return reasoning_refused(found, said) if found else None
 
@@ -180,11 +234,13 @@ class ModelClient:
 
     def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
         """See `Provider.reasoning_sent`."""
-        places = self._adapter.places(request, self._profile_of(request.model), request.refused)
+        places = self._adapter.places(
+            request, self._profile_of(request.model), request.refused
+        )
         return frozenset(each.message_id for each in places)
 
     async def prepare(self) -> None:
-        """See `Connection.prepare`."""
+        """See `ProviderConnection.prepare`."""
         await self._connection.prepare()
 
     def context_window(self, model: str) -> int | None:
@@ -199,17 +255,27 @@ class ModelClient:
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`.
 
-        A local server is asked each time, and the last window is kept after the model is unloaded. Other servers are
-        asked until they answer, even if the answer does not contain a window.
+        A local server is asked each time, and the last window is kept after the model
+        is unloaded. Other servers are asked until they answer, even if the answer does
+        not contain a window.
         """
         if self._local_path:
-            await self._ask_window(model, f"{self._root}{self._local_path}", (_LOCAL_PATHS[self._local_path],))
+            await self._ask_window(
+                model,
+                f"{self._root}{self._local_path}",
+                (_LOCAL_PATHS[self._local_path],),
+            )
             return
         path = self._adapter.window_path(model)
         if path is not None and (model not in self._windows or self._chooses_window):
             names = (_LOCAL_WINDOWS[self.name],) if self._chooses_window else _WINDOWS
             await self._ask_window(model, path, names)
-        if lost and not self._chooses_window and self._windows.get(model) is None and self._endpoint.is_local:
+        if (
+            lost
+            and not self._chooses_window
+            and self._windows.get(model) is None
+            and self._endpoint.is_local
+        ):
             for path, name in _LOCAL_PATHS.items():
                 await self._ask_window(model, f"{self._root}{path}", (name,))
                 if self._windows.get(model) is not None:
@@ -237,10 +303,13 @@ class ModelClient:
         self._windows[model] = window or self._windows.get(model)
 
     async def takes_key(self) -> bool:
-        """Send a free request that needs a key, and return whether the provider accepts the key.
+        """Send a free request that needs a key, and return whether the provider accepts
+        the key.
 
-        :returns: False if the server has no such request, so that the key could not be tried.
-        :raises ModelAuthError: if the key is refused, or contains characters that no header can carry.
+        :returns: False if the server has no such request, so that the key could not be
+            tried.
+        :raises ModelAuthError: if the key is refused, or contains characters that no
+            header can carry.
         :raises ModelError: if the request failed for another reason.
         :raises ConfigError: if an environment variable for the network is invalid.
         """
@@ -249,7 +318,9 @@ class ModelClient:
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
-            if failure.status != 429 or classify(failure) != "transient":  # only a known key has a rate limit
+            if (
+                failure.status != 429 or classify(failure) != "transient"
+            ):  # only a known key has a rate limit
                 raise error_of(failure, self._endpoint) from failure
         return True
 
@@ -258,7 +329,9 @@ class ModelClient:
         await self._connection.aclose()
 
 
-async def _kept(events: list[Learned], whole: ModelRequest, learned: LearnedModel) -> list[Learned]:
+async def _kept(
+    events: list[Learned], whole: ModelRequest, learned: LearnedModel
+) -> list[Learned]:
     """Remember what was learned from a call, and return it.
 
     :param whole: the original request, before anything was left out.
@@ -290,7 +363,9 @@ class _NativeClient(ModelClient):
             raise
         except ModelRequestError as error:
             raise CompactionRefusedError(str(error)) from error
-        assert answered is not None  # the last event of every stream that does not raise
+        assert (
+            answered is not None
+        )  # the last event of every stream that does not raise
         if answered.compacted is not None:
             return answered.compacted, answered.usage
         if answered.stop_reason == "context_overflow":
@@ -310,7 +385,8 @@ def make_client(
     first_delay: float = _FIRST_DELAY,
     learned: LearnedFacts | None = None,
 ) -> ModelClient:
-    """Return the client for a provider on the network; see `ModelClient` for the parameters.
+    """Return the client for a provider on the network; see `ModelClient` for the
+    parameters.
 
     :raises ConfigError: if the configuration lacks a required value.
     """
@@ -318,12 +394,25 @@ def make_client(
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
     kinds = {"anthropic": AnthropicAdapter, "openai-responses": ResponsesAdapter}
     adapter = kinds.get(endpoint.kind, ChatAdapter)(endpoint)
-    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, first_delay, learned)
+    return (_NativeClient if adapter.native_key else ModelClient)(
+        endpoint, adapter, profile_of, first_delay, learned
+    )
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:
-    """Return the tokens of a model's window from a list of models or from the description of one model."""
+    """Return the tokens of a model's window from a list of models or from the
+    description of one model.
+    """
     ids = {model, f"{model}:latest"}  # Ollama's id for a name without a tag
     models = [*get_objects(answer, "data"), *get_objects(answer, "models")]
-    entry = next((each for each in models if ids & {get_text(each, "id"), get_text(each, "name")}), answer)
-    return next((tokens for name in names if (tokens := get_int(entry, name)) > 0), None)
+    entry = next(
+        (
+            each
+            for each in models
+            if ids & {get_text(each, "id"), get_text(each, "name")}
+        ),
+        answer,
+    )
+    return next(
+        (tokens for name in names if (tokens := get_int(entry, name)) > 0), None
+    )

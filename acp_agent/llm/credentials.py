@@ -1,6 +1,7 @@
 """`ModelAccess`: the stored keys and the editor's routes.
 
-The whole process shares one instance. A route lives as long as the process and is never stored.
+The whole process shares one instance. A route lives as long as the process and is never
+stored.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class ModelAccess:
         self._fetches = 0
 
     def version(self) -> Hashable:
-        """Return a value that changes when a route changes, or when any process stores or removes a key.
+        """Return a value that changes when a route changes, or when any process stores
+        or removes a key.
 
         Stats the file of keys.
         """
@@ -80,14 +82,24 @@ class ModelAccess:
         return None if stored is None else stored.key or self._fetched.get(provider)
 
     def at_hand(self) -> tuple[str, ...]:
-        """Return the keys that this process knows, including those in routes' headers. Does no input or output."""
+        """Return the keys that this process knows, including those in routes' headers.
+        Does no input or output.
+        """
         stored = (each.key for each in self._known[1].values())
-        headers = (item for route in self._routes.values() if route for item in route.headers.items())
-        routed = (value.split(" ")[-1] for name, value in headers if is_secret_name(name))
+        headers = (
+            item
+            for route in self._routes.values()
+            if route
+            for item in route.headers.items()
+        )
+        routed = (
+            value.split(" ")[-1] for name, value in headers if is_secret_name(name)
+        )
         return tuple(filter(None, (*stored, *self._fetched.values(), *routed)))
 
     async def fetch(self, provider: str) -> None:
-        """Read a key from the keyring, if it is there. Asks the keyring once and waits for at most `patience` seconds.
+        """Read a key from the keyring, if it is there. Asks the keyring once and waits
+        for at most `patience` seconds.
 
         :raises ConfigError: see `has_key`.
         """
@@ -95,17 +107,25 @@ class ModelAccess:
         if stored is None or stored.key is not None or provider in self._fetched:
             return
         with anyio.move_on_after(self._patience):
-            key = await to_thread.run_sync(self._keys.from_keyring, provider, abandon_on_cancel=True)
+            key = await to_thread.run_sync(
+                self._keys.from_keyring, provider, abandon_on_cancel=True
+            )
             if key is not None:
                 self._fetched[provider] = key
                 self._fetches += 1
             return
-        _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
+        _log.warning(
+            "the keyring did not give the key of %s within %.0f s",
+            provider,
+            self._patience,
+        )
 
     async def forget_keys(self) -> tuple[str, ...]:
-        """Remove all stored keys, for every process, and return the names of their providers.
+        """Remove all stored keys, for every process, and return the names of their
+        providers.
 
-        :raises ConfigError: see `KeyStore.remove`; or if the keyring does not answer, though it may still remove them.
+        :raises ConfigError: see `KeyStore.remove`; or if the keyring does not answer,
+            though it may still remove them.
         """
         self._fetched.clear()
         self._fetches += 1
@@ -126,7 +146,8 @@ class ModelAccess:
         return provider in self._routes and self._routes[provider] is None
 
     def set_route(self, provider: str, route: Route | None) -> None:
-        """Send a provider's requests to a route from now on, including those of open sessions.
+        """Send a provider's requests to a route from now on, including those of open
+        sessions.
 
         :param route: the route; None turns the provider off.
         """

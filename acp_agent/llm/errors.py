@@ -1,8 +1,10 @@
-"""Failures of model calls: reads a provider's error, classifies it, and turns it into an error for the user.
+"""Failures of model calls: reads a provider's error, classifies it, and turns it into
+an error for the user.
 
-`CallFailed` is one failed attempt; `read_error` and `stream_error` read the provider's response. `classify` returns its
-category. The client retries some categories, and `error_of` turns any failure into the user's error. The phrases are
-from the documentation of the servers in docs/models.md, and from users' reports.
+`CallFailed` is one failed attempt; `read_error` and `stream_error` read the provider's
+response. `classify` returns its category. The client retries some categories, and
+`error_of` turns any failure into the user's error. The phrases are from the
+documentation of the servers in docs/models.md, and from users' reports.
 """
 
 from __future__ import annotations
@@ -31,19 +33,31 @@ from acp_agent.llm.places import BUILT_IN, GIVEN_KEY, Endpoint
 from acp_agent.secrets.text import mask
 
 _EndpointFailure: TypeAlias = Literal["no-stream", "connect", "untrusted", "silent"]
-FailureKind: TypeAlias = Literal["status", "stream", "dropped", "ignored"] | _EndpointFailure
-"""`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a success status, but
-another kind of body. `dropped`: the connection or the stream ended too early. `ignored`: an answer, but not of the
-requested kind; its code says why it is incomplete, if it is. `connect`: no connection was made. `untrusted`: the
-server's certificate was refused. `silent`: nothing arrived within the read time-out."""
+FailureKind: TypeAlias = (
+    Literal["status", "stream", "dropped", "ignored"] | _EndpointFailure
+)
+"""`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a success
+status, but another kind of body. `dropped`: the connection or the stream ended too
+early. `ignored`: an answer, but not of the requested kind; its code says why it is
+incomplete, if it is. `connect`: no connection was made. `untrusted`: the server's
+certificate was refused. `silent`: nothing arrived within the read time-out.
+"""
 
 Came: TypeAlias = Literal["nothing", "status", "events"]
-"""How much of an answer had arrived: nothing, only a success status (possibly with token counts), or events."""
+"""How much of an answer had arrived: nothing, only a success status (possibly with
+token counts), or events.
+"""
 
-Category: TypeAlias = Literal["auth", "quota-per-minute", "transient", "rejected"] | OverflowLimit | _EndpointFailure
-"""`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the request alone exceeds the
-account's tokens per minute. `transient`: the same request may succeed later. `rejected`: it will not. If the
-endpoint cannot be reached or does not work, the kind of failure is the category."""
+Category: TypeAlias = (
+    Literal["auth", "quota-per-minute", "transient", "rejected"]
+    | OverflowLimit
+    | _EndpointFailure
+)
+"""`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the
+request alone exceeds the account's tokens per minute. `transient`: the same request may
+succeed later. `rejected`: it will not. If the endpoint cannot be reached or does not
+work, the kind of failure is the category.
+"""
 
 
 @dataclass(eq=False)
@@ -51,14 +65,18 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes the
     """One attempt failed.
 
     :ivar message: the error text from the provider or the network.
-    :ivar status: the HTTP status, or the status that an error event stands for; None if there is none.
+    :ivar status: the HTTP status, or the status that an error event stands for; None if
+        there is none.
     :ivar code: the provider's error code.
     :ivar headers: the headers of the response.
-    :ivar named: members of the request that the error names, such as `max_tokens` or `tools.0.name`.
+    :ivar named: members of the request that the error names, such as `max_tokens` or
+        `tools.0.name`.
     :ivar came: how much of the answer had arrived.
     :ivar path: the path of the request; empty if unknown.
-    :ivar body: the beginning of the error's body, which may name a place in the request that the message does not name.
-    :ivar usage: the usage of an answer of the wrong kind; None if the server did not count it.
+    :ivar body: the beginning of the error's body, which may name a place in the request
+        that the message does not name.
+    :ivar usage: the usage of an answer of the wrong kind; None if the server did not
+        count it.
     """
 
     kind: FailureKind
@@ -76,16 +94,30 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes the
 MAX_BODY = 20_000
 _MESSAGE_KEYS = ("message", "msg", "detail", "error_description", "error")
 _NESTED_KEYS = ("error", "detail", "message", "errors")
-_REQUEST_CODES = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
-"""Parts of an error event's code that mean a status of 400; an event with any other code is transient."""
+_REQUEST_CODES = (
+    "invalid",
+    "policy",
+    "mismatch",
+    "auth",
+    "permission",
+    "not_found",
+    "image",
+    "billing",
+    "quota",
+)
+"""Parts of an error event's code that mean a status of 400; an event with any other
+code is transient.
+"""
 
 
 def read_error(body: str) -> tuple[str, str]:
-    """Return the message and code in the body of an error response. Its shape depends on the server.
+    """Return the message and code in the body of an error response. Its shape depends
+    on the server.
 
-    OpenAI and Anthropic send `{"error": {...}}`, Gemini a list of these, LM Studio, Ollama and xAI `{"error": "..."}`,
-    FastAPI `{"detail": ...}`, vLLM `{"message": ...}`, and OpenRouter `metadata.raw` with another server's error. If
-    the shape is unknown, the body itself is the message.
+    OpenAI and Anthropic send `{"error": {...}}`, Gemini a list of these, LM Studio,
+    Ollama and xAI `{"error": "..."}`, FastAPI `{"detail": ...}`, vLLM `{"message":
+    ...}`, and OpenRouter `metadata.raw` with another server's error. If the shape is
+    unknown, the body itself is the message.
     """
     text = body.strip()[:MAX_BODY]
     try:
@@ -100,15 +132,35 @@ def _message_and_code(value: JsonValue) -> tuple[str, str]:
         case str():
             return value.strip(), ""
         case list():
-            return next((found for item in value if (found := _message_and_code(item))[0]), ("", ""))
+            return next(
+                (found for item in value if (found := _message_and_code(item))[0]),
+                ("", ""),
+            )
         case dict():
-            reasons = (get_text(detail, "reason") for detail in get_objects(value, "details"))  # Google's ErrorInfo
-            codes = (get_text(value, "code"), *reasons, get_text(value, "type"), get_text(value, "status"))
+            reasons = (
+                get_text(detail, "reason") for detail in get_objects(value, "details")
+            )  # Google's ErrorInfo
+            codes = (
+                get_text(value, "code"),
+                *reasons,
+                get_text(value, "type"),
+                get_text(value, "status"),
+            )
             code = next(filter(None, codes), "")
             for inner in map(value.get, _NESTED_KEYS):
-                if isinstance(inner, dict | list) and (found := _message_and_code(inner))[0]:
+                if (
+                    isinstance(inner, dict | list)
+                    and (found := _message_and_code(inner))[0]
+                ):
                     return found[0], found[1] or code
-            message = next((text for key in _MESSAGE_KEYS if (text := get_text(value, key).strip())), "")
+            message = next(
+                (
+                    text
+                    for key in _MESSAGE_KEYS
+                    if (text := get_text(value, key).strip())
+                ),
+                "",
+            )
             raw = read_error(get_text(get_object(value, "metadata"), "raw"))[0]
             return ": ".join(filter(None, (message, raw))), code
         case _:
@@ -145,16 +197,28 @@ def names_in_error(body: str) -> tuple[str, ...]:
 
 
 def stream_error(event: JsonObject) -> CallFailed:
-    """Return the failure in an error event of a stream: `{"error": {...}}`, or the error's fields themselves."""
+    """Return the failure in an error event of a stream: `{"error": {...}}`, or the
+    error's fields themselves.
+    """
     error = get_object(event, "error") or event
     code = str(error.get("code") or "") or get_text(error, "type")
-    status = int(code) if code.isdecimal() else 400 if any(word in code for word in _REQUEST_CODES) else None
+    status = (
+        int(code)
+        if code.isdecimal()
+        else 400
+        if any(word in code for word in _REQUEST_CODES)
+        else None
+    )
     message = get_text(error, "message") or get_text(event, "error") or code
     return CallFailed("stream", message, status=status, code=code)
 
 
 _OVERFLOW_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
+    {
+        "context_length_exceeded",
+        "exceed_context_size_error",
+        "model_max_prompt_tokens_exceeded",
+    }
 )
 _OVERFLOW_STATUSES = (400, 413, 422, 500, None)
 _OVERFLOW_PHRASES: dict[OverflowLimit, tuple[str, ...]] = {
@@ -184,23 +248,59 @@ _OVERFLOW_PHRASES: dict[OverflowLimit, tuple[str, ...]] = {
         "max_seq_len",
         "reduce the length of",
     ),
-    "images": ("too many images", "too much media", "many-image request", "image(s)", "images, exceed"),
-    "bytes": ("request exceeds the maximum", "payload size exceeds", "body too large", "entity too large"),
+    "images": (
+        "too many images",
+        "too much media",
+        "many-image request",
+        "image(s)",
+        "images, exceed",
+    ),
+    "bytes": (
+        "request exceeds the maximum",
+        "payload size exceeds",
+        "body too large",
+        "entity too large",
+    ),
 }
-_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
+_KEY_CODES = frozenset(
+    {"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"}
+)
 _KEY_PHRASES = (
-    *("api key not valid", "api key expired", "incorrect api key", "invalid api key", "missing api key"),
+    *(
+        "api key not valid",
+        "api key expired",
+        "incorrect api key",
+        "invalid api key",
+        "missing api key",
+    ),
     *("no api key provided", "missing or invalid authorization header"),
 )
 _BILLING_CODES = ("insufficient_quota", "billing_error")
 _TOKENS_PER_MINUTE = "tokens per min"  # OpenAI, Groq
 _FINAL_PHRASES = (
-    *("jinja exception", "chat template", "requires --jinja", "not support tools"),  # llama.cpp's server, status 500
+    *(
+        "jinja exception",
+        "chat template",
+        "requires --jinja",
+        "not support tools",
+    ),  # llama.cpp's server, status 500
     "unexpected endpoint or method",  # LM Studio, status 200
 )
 _NO_SUCH_PATH = (
-    *("not found", "invalid url", "unexpected endpoint", "unknown request url", "unrecognized request url"),
-    *("cannot post", "no route", "no matching", "method not allowed", "no static resource"),
+    *(
+        "not found",
+        "invalid url",
+        "unexpected endpoint",
+        "unknown request url",
+        "unrecognized request url",
+    ),
+    *(
+        "cannot post",
+        "no route",
+        "no matching",
+        "method not allowed",
+        "no static resource",
+    ),
 )
 _MAX_BARE = 200
 """Maximum characters of an error that says only that the path does not exist."""
@@ -217,8 +317,11 @@ def classify(failure: CallFailed) -> Category:
             return "rejected"
         case "status" | "stream":
             pass
-    status, code, message = failure.status, failure.code, failure.message.lower()
-    # This is neither an overflow of the window, since the output limit counts too, nor a temporary rate limit.
+    status = failure.status
+    code = failure.code
+    message = failure.message.lower()
+    # This is neither an overflow of the window, since the output limit counts too, nor
+    # a temporary rate limit.
     exceeds_minute = "request too large" in message and _TOKENS_PER_MINUTE in message
     if code in _OVERFLOW_CODES:
         return "tokens"
@@ -228,13 +331,18 @@ def classify(failure: CallFailed) -> Category:
                 return limit
         if status == 413 or code == "request_too_large":
             return "bytes"
-    # Gemini and xAI refuse a key with status 400. Only the beginning is compared: the rest may quote the prompt.
-    if status in (401, 403) or (status == 400 and (code in _KEY_CODES or message.startswith(_KEY_PHRASES))):
+    # Gemini and xAI refuse a key with status 400. Only the beginning is compared: the
+    # rest may quote the prompt.
+    if status in (401, 403) or (
+        status == 400 and (code in _KEY_CODES or message.startswith(_KEY_PHRASES))
+    ):
         return "auth"
     if exceeds_minute:
         return "quota-per-minute"
     passes = status is None or status in (408, 409, 429) or status >= 500
-    is_final = code in _BILLING_CODES or any(phrase in message for phrase in _FINAL_PHRASES)
+    is_final = code in _BILLING_CODES or any(
+        phrase in message for phrase in _FINAL_PHRASES
+    )
     return "transient" if passes and not is_final else "rejected"
 
 
@@ -260,12 +368,41 @@ _SENTENCES: dict[_EndpointFailure, str] = {
     ),
 }
 _IMAGE_WORDS = (
-    *("image", "multimodal", "multi-modal", "vision", "picture", "content type", "photo", "pixel", "clip model"),
-    *("webp", "png", "jpeg", "gif", "mmproj", "content must be a string", "expected a string", "media"),
-    *("text-only", "text only", "only text", "modality", "modalities", "attachment", "visual"),
+    *(
+        "image",
+        "multimodal",
+        "multi-modal",
+        "vision",
+        "picture",
+        "content type",
+        "photo",
+        "pixel",
+        "clip model",
+    ),
+    *(
+        "webp",
+        "png",
+        "jpeg",
+        "gif",
+        "mmproj",
+        "content must be a string",
+        "expected a string",
+        "media",
+    ),
+    *(
+        "text-only",
+        "text only",
+        "only text",
+        "modality",
+        "modalities",
+        "attachment",
+        "visual",
+    ),
 )
 _CONTENT_STATUSES = (400, 413, 415, 422, 500, 501)
-"""Statuses that refuse a request because of its content, not because of its sender or its path."""
+"""Statuses that refuse a request because of its content, not because of its sender or
+its path.
+"""
 _NOT_FOUND = 404
 _IMAGE_STATUSES = (400, _NOT_FOUND, 415, 422)
 """404: of a router that has no server that takes images for the model (OpenRouter)."""
@@ -274,16 +411,21 @@ SERVER_STATUSES = (500, 501)
 
 
 def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
-    """Return whether a request with an image may have been refused because of the image.
+    """Return whether a request with an image may have been refused because of the
+    image.
 
-    Some servers name the image and others do not mention it, so every refusal that names no other cause counts.
+    Some servers name the image and others do not mention it, so every refusal that
+    names no other cause counts.
 
-    :param is_repeated: whether the same request has already failed with the same status.
+    :param is_repeated: whether the same request has already failed with the same
+        status.
     """
     words = f"{failure.code} {failure.message}".lower()
     is_named = any(word in words for word in _IMAGE_WORDS)
     if failure.status in SERVER_STATUSES:
-        return classify(failure) in ("transient", "rejected") and (is_named or is_repeated)
+        return classify(failure) in ("transient", "rejected") and (
+            is_named or is_repeated
+        )
     if failure.status not in _IMAGE_STATUSES or classify(failure) != "rejected":
         return False
     return is_named or failure.status != _NOT_FOUND
@@ -299,7 +441,9 @@ _NO_IMAGES = (
 
 
 def takes_no_images(failure: CallFailed) -> bool:
-    """Return whether an error says that the model accepts no images at all, not only that it refuses this one."""
+    """Return whether an error says that the model accepts no images at all, not only
+    that it refuses this one.
+    """
     return re.search(_NO_IMAGES, failure.message, re.IGNORECASE) is not None
 
 
@@ -315,7 +459,8 @@ def error_of(
 
     :param model: the provider's id of the model that was asked; "" where none was.
     :param partial: whether part of the answer was already yielded.
-    :param retry_after: seconds that the provider asks us to wait, if that is longer than we wait.
+    :param retry_after: seconds that the provider asks us to wait, if that is longer
+        than we wait.
     """
     provider = f"{endpoint.name} ({endpoint.host})"
     status = f" (status {failure.status})" if failure.status else ""
@@ -324,16 +469,28 @@ def error_of(
     detail = f" It said: {message}" if message else ""
     match classify(failure):
         case "rejected" if _is_wrong_path(failure):
-            return ModelRequestError(f"{provider} {_wrong_path(failure, endpoint)}{detail}")
+            return ModelRequestError(
+                f"{provider} {_wrong_path(failure, endpoint)}{detail}"
+            )
         case "auth":
-            revoked = ", since it was revoked or has expired" if _REVOKED.search(failure.message) else ""
+            revoked = (
+                ", since it was revoked or has expired"
+                if _REVOKED.search(failure.message)
+                else ""
+            )
             text = f"{provider} refused the key{status}{revoked}: check {endpoint.key_hint}.{detail}"
-            return ModelAuthError(text + _key_advice(endpoint, revoked), partial=partial)
+            return ModelAuthError(
+                text + _key_advice(endpoint, revoked), partial=partial
+            )
         case "tokens" | "images" | "bytes" as limit:
-            patterns = (_MAXIMUM_PATTERNS, _PROMPT_PATTERNS) if limit == "tokens" else ((), ())
+            patterns = (
+                (_MAXIMUM_PATTERNS, _PROMPT_PATTERNS) if limit == "tokens" else ((), ())
+            )
             maximum, prompt = (_token_count(each, failure.message) for each in patterns)
             text = f"The conversation {_LIMITS[limit]}, says {provider}.{detail}"
-            return ContextOverflowError(text, partial=partial, limit=limit, maximum=maximum, prompt=prompt)
+            return ContextOverflowError(
+                text, partial=partial, limit=limit, maximum=maximum, prompt=prompt
+            )
         case _ if partial:
             return ModelStreamError(
                 f"The answer broke off, because {reason(failure)} ({provider})."
@@ -351,7 +508,9 @@ def error_of(
             if retry_after is not None:
                 text = f"does not answer now, because {reason(failure)}; it asks to wait {retry_after:.0f} seconds."
                 text += " Prompt again after that"
-            return ModelUnavailableError(f"{provider} {text}, or choose another model.{detail}")
+            return ModelUnavailableError(
+                f"{provider} {text}, or choose another model.{detail}"
+            )
         case "no-stream" as kind:
             return ModelRequestError(f"{provider}{_SENTENCES[kind]}{detail}")
         case "connect" | "untrusted" | "silent" as kind:
@@ -363,54 +522,90 @@ def error_of(
                 f" config.yaml to less than that, or choose another model.{detail}"
             )
         case "rejected":
-            is_content = failure.status in _CONTENT_STATUSES and failure.code not in _BILLING_CODES
+            is_content = (
+                failure.status in _CONTENT_STATUSES
+                and failure.code not in _BILLING_CODES
+            )
             error = RequestRefusedError if is_content else ModelRequestError
-            return error(f"{provider} refused the request{status}.{detail}{_model_advice(failure, endpoint, model)}")
+            return error(
+                f"{provider} refused the request{status}.{detail}{_model_advice(failure, endpoint, model)}"
+            )
 
 
-_REVOKED = re.compile(r"\b(?:revoked|disabled|deactivated|deleted|expired|no longer (?:valid|active))\b", re.IGNORECASE)
+_REVOKED = re.compile(
+    r"\b(?:revoked|disabled|deactivated|deleted|expired|no longer (?:valid|active))\b",
+    re.IGNORECASE,
+)
 """Words with which providers say that a key was good once."""
 
 
 def _key_advice(endpoint: Endpoint, revoked: str) -> str:
-    """Return what to do about a key that was refused; "" if none was sent, or if it is being tried."""
+    """Return what to do about a key that was refused; "" if none was sent, or if it is
+    being tried.
+    """
     if not (endpoint.key or endpoint.token) or endpoint.key_hint == GIVEN_KEY:
         return ""
-    why = "" if revoked else " A key that was revoked or is mistyped is refused like this."
+    why = (
+        ""
+        if revoked
+        else " A key that was revoked or is mistyped is refused like this."
+    )
     return f"{why} `acp-agent login {endpoint.name}` tries a key and stores it."
 
 
 def _model_advice(failure: CallFailed, endpoint: Endpoint, model: str) -> str:
-    """Return which model may be meant, if the provider says that it does not have the one that was asked."""
+    """Return which model may be meant, if the provider says that it does not have the
+    one that was asked.
+    """
     says_so = "model" in failure.message.lower() or "model" in (failure.code or "")
     if not (model and says_so and failure.status == _NOT_FOUND):
         return ""
     name = endpoint.name
-    near = get_close_matches(model, BUILT_IN[name].offered if name in BUILT_IN else (), n=1)
-    advice = f"did you mean `{name}/{near[0]}`?" if near else "`acp-agent models` lists the models that are known."
+    near = get_close_matches(
+        model, BUILT_IN[name].offered if name in BUILT_IN else (), n=1
+    )
+    advice = (
+        f"did you mean `{name}/{near[0]}`?"
+        if near
+        else "`acp-agent models` lists the models that are known."
+    )
     return f" Check the name {name}/{model}: {advice}"
 
 
 def _is_wrong_path(failure: CallFailed) -> bool:
-    """Return whether an error says that the request's path does not exist. Such an error does not mention a model."""
+    """Return whether an error says that the request's path does not exist. Such an
+    error does not mention a model.
+    """
     said = failure.message.strip().lower()
     if "unexpected endpoint or method" in said:
         return True
     if failure.status not in (404, 405):
         return False
-    is_bare = len(said) <= _MAX_BARE and "model" not in said and any(words in said for words in _NO_SUCH_PATH)
+    is_bare = (
+        len(said) <= _MAX_BARE
+        and "model" not in said
+        and any(words in said for words in _NO_SUCH_PATH)
+    )
     return not said or said.startswith("<") or is_bare
 
 
 def _wrong_path(failure: CallFailed, endpoint: Endpoint) -> str:
-    """Return the path that was tried and the most likely fix, as the rest of a sentence about the provider."""
+    """Return the path that was tried and the most likely fix, as the rest of a sentence
+    about the provider.
+    """
     base = urlsplit(endpoint.base_url or "").path.rstrip("/")
     tried = mask(base + failure.path.partition("?")[0], endpoint.secrets)
-    said = f"has nothing at {tried} (status {failure.status or 200})." if failure.path else "does not have this path."
+    said = (
+        f"has nothing at {tried} (status {failure.status or 200})."
+        if failure.path
+        else "does not have this path."
+    )
     has_version = base.rpartition("/")[2] in ("v1", "v1beta", "openai")
     if endpoint.kind == "anthropic":
         mend = (
-            "Leave out `/v1` at its end." if has_version else "Check whether the server has Anthropic's Messages API."
+            "Leave out `/v1` at its end."
+            if has_version
+            else "Check whether the server has Anthropic's Messages API."
         )
     elif base.endswith(("/chat/completions", "/responses")):
         mend = "Leave out what comes after `/v1`."
@@ -431,7 +626,8 @@ _WINDOW = (
 _COUNTED = r"\b(?:contains|has|resulted in|too long:|token count(?: of| is)?|request|prompt|input(?: length)?)"
 _MAXIMUM_PATTERNS = (
     rf"> {_NUMBER}",  # as in "210000 tokens > 200000 maximum"
-    # As in "context size (4096 tokens)", "exceeds the maximum number of tokens allowed (1048576)", "limit of 8192".
+    # As in "context size (4096 tokens)", "exceeds the maximum number of tokens allowed
+    # (1048576)", "limit of 8192".
     rf"(?:{_WINDOW}|\btokens allowed \(?|\bsupports up to |\blimit(?: is| of|:) ){_NUMBER}",
     rf"{_NUMBER} maximum context length",  # Mistral
     rf"(?:input length should be \[\d+, |\bmust be <= |\bmax_seq_len(?: of|:)? ){_NUMBER}",
@@ -440,20 +636,26 @@ _PROMPT_PATTERNS = (
     rf"{_NUMBER} \+ [\d,]+ > ",  # as in "190000 + 20000 > 200000"
     # As in "4066 in your prompt" and "100000 of text input".
     rf"{_NUMBER} (?:tokens )?(?:in|of|from) (?:the |your )?(?:text )?(?:messages|prompt|input)\b",
-    # As in "your prompt contains at least 9000 input tokens" and "the request (9210 tokens)".
+    # As in "your prompt contains at least 9000 input tokens" and "the request (9210
+    # tokens)".
     rf"{_COUNTED} (?:at least )?\(?(?:length )?{_NUMBER}",
     rf"(?:\bkeep the first |\brequested tokens \(|\bgiven: ){_NUMBER}",  # LM Studio; llama-cpp-python; TGI
 )
 
 
 def _token_count(patterns: tuple[str, ...], message: str) -> int | None:
-    """Return the number of tokens that the first matching pattern finds in an overflow error."""
-    # The patterns are compiled at the first refusal. Compiling them at import would make the adapter's import, which
-    # the first prompt waits for, take half as long again.
+    """Return the number of tokens that the first matching pattern finds in an overflow
+    error.
+    """
+    # The patterns are compiled at the first refusal. Compiling them at import would
+    # make the adapter's import, which the first prompt waits for, take half as long
+    # again.
     for pattern in patterns:
         if match := re.search(pattern, message, re.IGNORECASE):
             number, unit = match.groups()
-            return int(number.replace(",", "")) * {"k": 1_000, "m": 1_000_000}.get((unit or "").lower(), 1)
+            return int(number.replace(",", "")) * {"k": 1_000, "m": 1_000_000}.get(
+                (unit or "").lower(), 1
+            )
     return None
 
 
@@ -474,17 +676,24 @@ def reason(failure: CallFailed) -> str:
         return "the rate limit is reached"
     if failure.status in (503, 529) or "overloaded" in failure.code:
         return "it is overloaded"
-    return f"it answered with status {failure.status}" if failure.status else "it reported an error"
+    return (
+        f"it answered with status {failure.status}"
+        if failure.status
+        else "it reported an error"
+    )
 
 
 def log_line(failure: CallFailed, secrets: tuple[str, ...]) -> str:
     """Return the failure as one line for the log.
 
-    A provider's message is left out, since it may quote the prompt. A network error's message is logged.
+    A provider's message is left out, since it may quote the prompt. A network error's
+    message is logged.
 
     :param secrets: texts to mask.
     """
-    identifier = failure.headers.get("request-id") or failure.headers.get("x-request-id")
+    identifier = failure.headers.get("request-id") or failure.headers.get(
+        "x-request-id"
+    )
     words = [
         failure.kind if failure.status is None else f"{failure.kind} {failure.status}",
         f"code {failure.code[:128]}" if failure.code else "",

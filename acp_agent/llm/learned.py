@@ -1,13 +1,16 @@
-"""`LearnedFacts`: what the agent has learned about models from refusals. All sessions share it, even after a restart.
+"""`LearnedFacts`: what the agent has learned about models from refusals. All sessions
+share it, even after a restart.
 
-A session's log records what was refused in that session. This module keeps the facts that hold for every conversation
-with a model: the parameters and forms that its server does not accept, its tools and images, and the size of its
-context window. They are stored in one file in the agent's home.
+A session's log records what was refused in that session. This module keeps the facts
+that hold for every conversation with a model: the parameters and forms that its server
+does not accept, its tools and images, and the size of its context window. They are
+stored in one file in the agent's home.
 
-A fact is forgotten after a day, since servers are updated. If the fact is still true then, relearning it costs one
-refused request. A fact that takes an ability from the user is forgotten after ten minutes, and the window of a server
-on this machine or network after an hour, since the user may restart the server with another option. A fact applies to
-one server only, not to another address or kind of the provider.
+A fact is forgotten after a day, since servers are updated. If the fact is still true
+then, relearning it costs one refused request. A fact that takes an ability from the
+user is forgotten after ten minutes, and the window of a server on this machine or
+network after an hour, since the user may restart the server with another option. A fact
+applies to one server only, not to another address or kind of the provider.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ KEPT = timedelta(days=1)
 KEPT_LOSS = timedelta(minutes=10)
 KEPT_LOCAL_WINDOW = timedelta(hours=1)
 LOSSES = ("refused functions", "refused images", "image ")
-"""Prefixes of the names of facts that take an ability from the user: the model cannot use tools or see images."""
+"""Prefixes of the names of facts that take an ability from the user: the model cannot
+use tools or see images.
+"""
 _MOST = 200
 """The maximum number of facts about one model. New facts replace the oldest."""
 WINDOW = "window"
@@ -40,15 +45,22 @@ _SERVER = "server"
 
 
 class LearnedFacts:
-    """The facts about all models. Each fact has a name and a text, such as `takes max_tokens`: `1024`.
+    """The facts about all models. Each fact has a name and a text, such as `takes
+    max_tokens`: `1024`.
 
     :param home: the folder of all state; None keeps the facts in memory only.
     :param now: returns the current time.
     """
 
-    def __init__(self, home: Path | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        home: Path | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         advice = "what was learned of models in earlier sessions is not used; remove the file"
-        self._file = None if home is None else StateFile(home / LEARNED_FILE, "models", advice)
+        self._file = (
+            None if home is None else StateFile(home / LEARNED_FILE, "models", advice)
+        )
         self._now = now
         self._entries: Entries = {}
         self._signature: tuple[int, ...] = ()
@@ -66,21 +78,33 @@ class LearnedFacts:
             entry = self._entries.get(model)
         if entry is None or entry.get(_SERVER) != _digest_of(endpoint):
             return {}
-        return {name: text.partition(" ")[2] for name, text in entry.items() if self._holds(name, text, endpoint)}
+        return {
+            name: text.partition(" ")[2]
+            for name, text in entry.items()
+            if self._holds(name, text, endpoint)
+        }
 
-    def keep(self, model: str, endpoint: Endpoint, facts: Mapping[str, str | None]) -> None:
-        """Remember facts about a model; the value None removes a fact. Writes the file, so call this in a thread.
+    def keep(
+        self, model: str, endpoint: Endpoint, facts: Mapping[str, str | None]
+    ) -> None:
+        """Remember facts about a model; the value None removes a fact. Writes the file,
+        so call this in a thread.
 
         If the file cannot be written, only this process knows the facts.
         """
-        server, now = _digest_of(endpoint), self._now().isoformat(timespec="seconds")
-        given = {name: f"{now} {value}" for name, value in facts.items() if value is not None}
+        server = _digest_of(endpoint)
+        now = self._now().isoformat(timespec="seconds")
+        given = {
+            name: f"{now} {value}" for name, value in facts.items() if value is not None
+        }
 
         def change(entries: Entries) -> None:
             former = entries.get(model, {})
             entry = former if former.get(_SERVER) == server else {}
             kept = {
-                name: text for name, text in entry.items() if name not in facts and self._holds(name, text, endpoint)
+                name: text
+                for name, text in entry.items()
+                if name not in facts and self._holds(name, text, endpoint)
             }
             newest = sorted((kept | given).items(), key=lambda each: each[1])[-_MOST:]
             entries[model] = {_SERVER: server, **dict(newest)}
@@ -145,4 +169,6 @@ def _digest_of(endpoint: Endpoint) -> str:
     """Return a digest of a server's address and API. The address may hold a password."""
     import hashlib  # loads OpenSSL
 
-    return hashlib.sha256(f"{endpoint.kind} {endpoint.base_url}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(
+        f"{endpoint.kind} {endpoint.base_url}".encode("utf-8", "surrogatepass")
+    ).hexdigest()[:16]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
-_MAKERS = {"claude": "Claude ", "gpt": "GPT-", "gemini": "Gemini ", "grok": "Grok ", "deepseek": "DeepSeek "}
+_MAKERS = {
+    "claude": "Claude ",
+    "gpt": "GPT-",
+    "gemini": "Gemini ",
+    "grok": "Grok ",
+    "deepseek": "DeepSeek ",
+}
 """How the ids of a family begin, and how its makers write that."""
 _PLAIN_ID = re.compile(r"[a-z]+(-[a-z]+|-\d+(\.\d+)?[a-z]?)+")
 _DATE = re.compile(r"-(20\d{6}|20\d\d-\d\d-\d\d)\Z")
@@ -13,7 +19,8 @@ _VERSION = re.compile(r"(?<=-)(\d{1,2})-(\d{1,2})(?=-|\Z)")
 
 
 def plain_name(model: str) -> str:
-    """Return a model's id in lower case, without a router's `maker/` or a platform's prefix such as `us.anthropic.`.
+    """Return a model's id in lower case, without a router's `maker/` or a platform's
+    prefix such as `us.anthropic.`.
 
     :param model: the provider's id of the model.
     """
@@ -33,7 +40,8 @@ def gpt_version(name: str) -> tuple[int, int] | None:
 
 
 def display_name(model: str) -> str:
-    """Return a model's name as its maker writes it, such as "Claude Haiku 4.5" for `claude-haiku-4-5-20251001`.
+    """Return a model's name as its maker writes it, such as "Claude Haiku 4.5" for
+    `claude-haiku-4-5-20251001`.
 
     :param model: the provider's id of the model.
     :returns: the id itself for a family or a form that is not known.
@@ -43,4 +51,6 @@ def display_name(model: str) -> str:
     if family not in _MAKERS or not _PLAIN_ID.fullmatch(undated):
         return model
     words = _VERSION.sub(r"\1.\2", f"-{rest}").removeprefix("-").split("-")
-    return _MAKERS[family] + " ".join(word.capitalize() if word.isalpha() else word for word in words)
+    return _MAKERS[family] + " ".join(
+        word.capitalize() if word.isalpha() else word for word in words
+    )

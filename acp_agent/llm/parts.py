@@ -1,7 +1,8 @@
-"""The parts of messages as models read them (text, images and sounds), and the arguments of tool calls.
+"""The parts of messages as models read them (text, images and sounds), and the
+arguments of tool calls.
 
-The readable form of an embedded file or link must never change for the same part, since it is in the prefix that the
-providers' caches compare.
+The readable form of an embedded file or link must never change for the same part, since
+it is in the prefix that the providers' caches compare.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from acp_agent.llm.provider import Answered, ModelRequest
 _FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
 """Matches tags in a text that could be mistaken for the tags around it."""
 _NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
-"""Characters that no valid address contains (RFC 3986, 2), and that would end its line or its quotes."""
+"""Characters that no valid address contains (RFC 3986, 2), and that would end its line
+or its quotes.
+"""
 _AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
     "audio/wav": "wav",
     "audio/wave": "wav",
@@ -54,24 +57,31 @@ EMPTY = "(empty)"
 
 
 def media_type(given: str | None) -> str:
-    """Return a media type without its parameters, in lower case (RFC 9110, 8.3.1); empty if there is none."""
+    """Return a media type without its parameters, in lower case (RFC 9110, 8.3.1);
+    empty if there is none.
+    """
     return (given or "").partition(";")[0].strip().lower()
 
 
 def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
-    """Return OpenAI's name for a sound's type, or None if OpenAI's APIs do not accept the type."""
+    """Return OpenAI's name for a sound's type, or None if OpenAI's APIs do not accept
+    the type.
+    """
     return _AUDIO_FORMATS.get(media_type(mime_type))
 
 
 def picture_of(part: UserPart | AssistantPart) -> Image | None:
-    """Return the image in a part, which may be an attached file; None if the part is not an image.
+    """Return the image in a part, which may be an attached file; None if the part is
+    not an image.
 
     A drawing in text form, such as an SVG, does not count as an image.
     """
     match part:
         case Image(data=data, mime_type=kind, uri=uri):
             return Image(data, media_type(kind), uri)
-        case Resource(blob=str() | Stored() as blob) if _is_media(part, "image/", IMAGE_TYPES):
+        case Resource(blob=str() | Stored() as blob) if _is_media(
+            part, "image/", IMAGE_TYPES
+        ):
             return Image(blob, media_type(part.mime_type), part.uri)
         case _:
             return None
@@ -83,30 +93,42 @@ def is_picture(part: UserPart | AssistantPart) -> bool:
 
 
 def sound_of(part: UserPart) -> Audio | None:
-    """Return the sound in a part, which may be an attached file; None if the part is not a sound.
+    """Return the sound in a part, which may be an attached file; None if the part is
+    not a sound.
 
     A playlist is text and does not count as a sound.
     """
     match part:
         case Audio():
             return part
-        case Resource(blob=str() | Stored() as blob) if _is_media(part, "audio/", _AUDIO_FORMATS):
+        case Resource(blob=str() | Stored() as blob) if _is_media(
+            part, "audio/", _AUDIO_FORMATS
+        ):
             return Audio(blob, media_type(part.mime_type))
         case _:
             return None
 
 
 def _is_media(file: Resource, prefix: str, known: Container[str]) -> bool:
-    kind, blob = media_type(file.mime_type), file.blob
+    kind = media_type(file.mime_type)
+    blob = file.blob
     if file.text is not None or blob is None or not kind.startswith(prefix):
         return False
-    return kind in known or not (blob.text if isinstance(blob, Stored) else _text_of(blob))
+    return kind in known or not (
+        blob.text if isinstance(blob, Stored) else _text_of(blob)
+    )
 
 
 def sendable_sound(part: UserPart) -> Audio | None:
-    """Return the sound in a part if it can be sent; None if there is none, or it is empty or of an unsupported type."""
+    """Return the sound in a part if it can be sent; None if there is none, or it is
+    empty or of an unsupported type.
+    """
     sound = sound_of(part)
-    return sound if sound is not None and sound.data and audio_format(sound.mime_type) else None
+    return (
+        sound
+        if sound is not None and sound.data and audio_format(sound.mime_type)
+        else None
+    )
 
 
 def _text_of(data: Data) -> str | None:
@@ -115,14 +137,20 @@ def _text_of(data: Data) -> str | None:
     return None if content is None else text_in(content)
 
 
-def user_parts(parts: Iterable[UserPart], *, images: bool, stored: bool = False) -> list[Text | Image]:
-    """Return a user's message or a tool's result as texts and images, never empty and without blank texts.
+def user_parts(
+    parts: Iterable[UserPart], *, images: bool, stored: bool = False
+) -> list[Text | Image]:
+    """Return a user's message or a tool's result as texts and images, never empty and
+    without blank texts.
 
-    :param images: whether the model reads images; if not, a line says what was left out.
+    :param images: whether the model reads images; if not, a line says what was left
+        out.
     :param stored: whether images whose bytes are stored elsewhere are kept unchanged.
     """
     readable = [_readable(part, images=images, stored=stored) for part in parts]
-    return [part for part in readable if not isinstance(part, Text) or part.text.strip()] or [Text(EMPTY)]
+    return [
+        part for part in readable if not isinstance(part, Text) or part.text.strip()
+    ] or [Text(EMPTY)]
 
 
 def image_url(image: Image) -> str:
@@ -131,7 +159,9 @@ def image_url(image: Image) -> str:
 
 
 def base64_of(part: Image | Audio) -> str:
-    """Return a part's data. By default, `user_parts` keeps no image that is stored elsewhere."""
+    """Return a part's data. By default, `user_parts` keeps no image that is stored
+    elsewhere.
+    """
     assert isinstance(part.data, str)
     return part.data
 
@@ -149,13 +179,16 @@ REFUSED = "the model's provider refused it"
 
 
 def without_images(request: ModelRequest, first: int = 0) -> ModelRequest | None:
-    """Return a request with each image replaced by a line of text, or None if there is nothing to replace.
+    """Return a request with each image replaced by a line of text, or None if there is
+    nothing to replace.
 
     :param first: index of the first message whose images are replaced.
     """
     messages: list[Message] = [*request.messages[:first]]
     for message in request.messages[first:]:
-        if not isinstance(message, AssistantMessage) and any(map(is_picture, message.parts)):
+        if not isinstance(message, AssistantMessage) and any(
+            map(is_picture, message.parts)
+        ):
             parts = [_left_out_if_picture(part) for part in message.parts]
             message = replace(message, parts=tuple(parts))  # noqa: PLW2901
         messages.append(message)
@@ -173,36 +206,53 @@ def framed(text: str, attributes: Mapping[str, str | None]) -> str:
 
     If the text contains tags of the same name, the name gets a number.
 
-    :param attributes: the attributes of the start tag; those that are None are left out.
+    :param attributes: the attributes of the start tag; those that are None are left
+        out.
     """
     taken = {name.lower() for name in _FRAMES.findall(text)}
-    names = itertools.chain(("file",), (f"file-{number}" for number in itertools.count(2)))
+    names = itertools.chain(
+        ("file",), (f"file-{number}" for number in itertools.count(2))
+    )
     name = next(name for name in names if name not in taken)
-    said = "".join(f' {key}="{address(value)}"' for key, value in attributes.items() if value is not None)
+    said = "".join(
+        f' {key}="{address(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
     return f"<{name}{said}>\n{text}\n</{name}>"
 
 
 def address(uri: str) -> str:
-    """Return an address with line breaks and quotes escaped. A valid address is unchanged."""
-    return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
+    """Return an address with line breaks and quotes escaped. A valid address is
+    unchanged.
+    """
+    return _NO_ADDRESS.sub(
+        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri
+    )
 
 
 def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
-    """Return an estimate for a server that does not count tokens: 4 characters per token, and 6,000 per image.
+    """Return an estimate for a server that does not count tokens: 4 characters per
+    token, and 6,000 per image.
 
     Without an estimate, the context would never appear full.
     """
     asked = len(request.system) + len(str(request.tools))
     for message in request.messages:
         is_answer = isinstance(message, AssistantMessage)
-        asked += _length(message.parts if is_answer else user_parts(message.parts, images=True, stored=True))
+        asked += _length(
+            message.parts
+            if is_answer
+            else user_parts(message.parts, images=True, stored=True)
+        )
     return Usage((asked + 3) // 4, (_length(answered.parts) + 3) // 4)
 
 
 def cached_usage(request: ModelRequest) -> Usage:
     """Return an estimate for an answer that was stopped at its beginning.
 
-    The request begins like the previous one, so it is assumed to be read from the cache.
+    The request begins like the previous one, so it is assumed to be read from the
+    cache.
     """
     estimated = estimated_usage(request, Answered((), "end_turn", Usage()))
     return Usage(cache_read_tokens=estimated.input_tokens)
@@ -231,7 +281,9 @@ def _readable(part: UserPart, *, images: bool, stored: bool) -> Text | Image:
         case CompactedBlock():
             return Text(part.text)
         case Audio():
-            return Text(f"[sound ({_line(part.mime_type)}) left out: this model does not take it]")
+            return Text(
+                f"[sound ({_line(part.mime_type)}) left out: this model does not take it]"
+            )
         case ResourceLink():
             size = "" if part.size is None else f"{part.size} bytes"
             more = (_line(part.mime_type or ""), size, _line(part.description or ""))
@@ -242,7 +294,9 @@ def _readable(part: UserPart, *, images: bool, stored: bool) -> Text | Image:
             assert isinstance(part, Resource)
             text = _text_of(part.blob or "") if part.text is None else part.text
             if text is not None:
-                return Text(framed(text, {"uri": part.uri, "type": part.mime_type or None}))
+                return Text(
+                    framed(text, {"uri": part.uri, "type": part.mime_type or None})
+                )
             kind = f" ({_line(part.mime_type)})" if part.mime_type else ""
             return Text(f"[file {address(part.uri)} left out: it is binary{kind}]")
 
@@ -262,23 +316,33 @@ def _line(text: str) -> str:
 
 
 MAX_ARGUMENTS = 1024 * 1024
-"""Maximum characters of one call's arguments. Only a model that repeats itself endlessly writes more."""
-_MAX_VALUES, _LONG = 20_000, 64 * 1024
-"""Maximum values of arguments. They are counted only if the arguments are longer than `_LONG` characters."""
+"""Maximum characters of one call's arguments. Only a model that repeats itself
+endlessly writes more.
+"""
+_MAX_VALUES = 20_000
+_LONG = 64 * 1024
+"""Maximum values of arguments. They are counted only if the arguments are longer than
+`_LONG` characters.
+"""
 _MAX_ENCODINGS = 3
 """How many times arguments may be encoded as JSON, one encoding inside another."""
 _MAX_QUOTED = 1_000
 """Maximum characters of unreadable arguments that an error result quotes."""
 _DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
-"""Replaces longer arguments. It is not JSON, so every reader treats the call as invalid."""
+"""Replaces longer arguments. It is not JSON, so every reader treats the call as
+invalid.
+"""
 
 
 class ArgumentsTooLongError(Exception):
-    """A call's arguments are longer than `MAX_ARGUMENTS`; the rest of the stream must not be read."""
+    """A call's arguments are longer than `MAX_ARGUMENTS`; the rest of the stream must
+    not be read.
+    """
 
 
 def check_arguments(length: int) -> None:
-    """Check the length of a call's arguments while they stream. `tool_call` drops arguments that are too long.
+    """Check the length of a call's arguments while they stream. `tool_call` drops
+    arguments that are too long.
 
     :raises ArgumentsTooLongError: if they are too long.
     """
@@ -286,16 +350,24 @@ def check_arguments(length: int) -> None:
         raise ArgumentsTooLongError
 
 
-def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) -> ToolCall:
-    """Return a call with these arguments. If they are not a JSON object, `invalid` holds them.
+def tool_call(
+    call_id: str, name: str, *readings: str, keep_raw: bool = True
+) -> ToolCall:
+    """Return a call with these arguments. If they are not a JSON object, `invalid`
+    holds them.
 
-    A JSON string that contains a JSON object counts as that object, because some models and servers encode arguments
-    twice.
+    A JSON string that contains a JSON object counts as that object, because some models
+    and servers encode arguments twice.
 
-    :param readings: possible readings of the arguments, the likeliest first. The first one that is an object is used.
+    :param readings: possible readings of the arguments, the likeliest first. The first
+        one that is an object is used.
     :param keep_raw: whether the arguments are sent back to the provider as text.
     """
-    written = [each if len(each) <= MAX_ARGUMENTS else _DROPPED for each in readings if each.strip()]
+    written = [
+        each if len(each) <= MAX_ARGUMENTS else _DROPPED
+        for each in readings
+        if each.strip()
+    ]
     if not written:
         return ToolCall(call_id, name)
     for arguments in written:
@@ -303,14 +375,21 @@ def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) ->
         if isinstance(value, str):
             continue
         call = ToolCall(call_id, name, value)
-        # Arguments that were encoded twice are sent back encoded once, because servers parse them as an object.
-        is_same = not keep_raw or arguments_text(call) == arguments or not arguments.lstrip().startswith("{")
+        # Arguments that were encoded twice are sent back encoded once, because servers
+        # parse them as an object.
+        is_same = (
+            not keep_raw
+            or arguments_text(call) == arguments
+            or not arguments.lstrip().startswith("{")
+        )
         return call if is_same else replace(call, raw=arguments)
     return ToolCall(call_id, name, invalid=written[0])
 
 
 def is_whole_object(arguments: str) -> bool:
-    """Return whether a text is one complete JSON object, or a JSON string that contains one."""
+    """Return whether a text is one complete JSON object, or a JSON string that contains
+    one.
+    """
     return not isinstance(_object_or_fault(arguments), str)
 
 
@@ -329,7 +408,9 @@ def arguments_fault(invalid: str) -> str:
 
 
 def arguments_of(call: ToolCall) -> JsonObject:
-    """Return the arguments to send back: an empty object in place of illegal JSON, which old logs may hold."""
+    """Return the arguments to send back: an empty object in place of illegal JSON,
+    which old logs may hold.
+    """
     return call.arguments if call.invalid is None and is_finite(call.arguments) else {}
 
 
@@ -341,7 +422,8 @@ def arguments_text(call: ToolCall) -> str:
 def sent_arguments(call: ToolCall) -> str:
     """Return the arguments as the model wrote them, for a provider that accepts text.
 
-    The provider may compare the text, and a model that sees its own mistake can correct it.
+    The provider may compare the text, and a model that sees its own mistake can correct
+    it.
     """
     if has_raw_arguments(call):
         return call.invalid or ""
@@ -351,8 +433,8 @@ def sent_arguments(call: ToolCall) -> str:
 def has_raw_arguments(call: ToolCall) -> bool:
     """Return whether `sent_arguments` returns text that is not a JSON object.
 
-    Arguments with a number that JSON does not have, such as NaN, are not sent back: some servers parse them and forward
-    a form that the next server refuses.
+    Arguments with a number that JSON does not have, such as NaN, are not sent back:
+    some servers parse them and forward a form that the next server refuses.
     """
     if call.invalid is None or call.invalid == _DROPPED:
         return False
@@ -370,7 +452,9 @@ def _object_or_fault(text: str) -> JsonObject | str:
             found = parse_json(value)
         except ValueError as error:
             return str(error)
-        if has_too_many_values(value.encode("utf-8", "surrogatepass"), _MAX_VALUES, _LONG):
+        if has_too_many_values(
+            value.encode("utf-8", "surrogatepass"), _MAX_VALUES, _LONG
+        ):
             return f"they have more than {_MAX_VALUES:,} values"
         if isinstance(found, dict):
             return found

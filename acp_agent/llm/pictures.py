@@ -1,11 +1,14 @@
-"""Images as a provider accepts them: within its size limits, upright, not animated, and of a supported type.
+"""Images as a provider accepts them: within its size limits, upright, not animated, and
+of a supported type.
 
-An acceptable image is passed through unchanged. Others are converted with Pillow, from the extra `images`, which is
-loaded with the first image. Without Pillow, an image that is too large is refused. The same image always results in the
-same bytes, since the providers' caches compare them.
+An acceptable image is passed through unchanged. Others are converted with Pillow, from
+the extra `images`, which is loaded with the first image. Without Pillow, an image that
+is too large is refused. The same image always results in the same bytes, since the
+providers' caches compare them.
 
-A small file may decode to any number of pixels. So the number of pixels is limited, one image is decoded at a time, and
-a large image is reduced in strips, since a full copy for each step would take a gigabyte.
+A small file may decode to any number of pixels. So the number of pixels is limited, one
+image is decoded at a time, and a large image is reduced in strips, since a full copy
+for each step would take a gigabyte.
 """
 
 from __future__ import annotations
@@ -26,12 +29,18 @@ if TYPE_CHECKING:
     from PIL import Image as Pillow
 
 MAX_PIXELS = 50_000_000
-"""Maximum pixels of one image, with four bytes each when decoded. A small file may claim any number."""
+"""Maximum pixels of one image, with four bytes each when decoded. A small file may
+claim any number.
+"""
 _MAX_PASSES = 1_000_000_000
-"""Maximum of pixels times scans in a progressive JPEG. Each scan covers all pixels, but may take only 100 bytes."""
+"""Maximum of pixels times scans in a progressive JPEG. Each scan covers all pixels, but
+may take only 100 bytes.
+"""
 _SCAN = b"\xff\xda"
 _TILE_SIDES = (322, 323)
-"""TIFF tags for the width and height of a tile. A whole tile is decoded, even if the image is smaller."""
+"""TIFF tags for the width and height of a tile. A whole tile is decoded, even if the
+image is smaller.
+"""
 _WORKED_PIXELS = 12_000_000
 """Maximum pixels that are processed at once."""
 _STRIP_PIXELS = 1_000_000
@@ -75,14 +84,24 @@ def _can_scale() -> bool:
 
 
 def type_of(content: bytes) -> str | None:
-    """Return the media type of a file according to its first bytes, or None if they are unknown."""
+    """Return the media type of a file according to its first bytes, or None if they are
+    unknown.
+    """
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None)
+    return next(
+        (
+            kind
+            for beginning, kind in _BEGINNINGS.items()
+            if content.startswith(beginning)
+        ),
+        None,
+    )
 
 
 def received(data: str, mime_type: str) -> tuple[str, str]:
-    """Return a received image in plain base64, and its actual media type. Does not decode the picture.
+    """Return a received image in plain base64, and its actual media type. Does not
+    decode the picture.
 
     :param data: base64 in any variant.
     :param mime_type: the claimed media type.
@@ -96,20 +115,23 @@ def received(data: str, mime_type: str) -> tuple[str, str]:
         raise Unusable("it is empty")
     kind = type_of(content)
     if kind is None:
-        raise Unusable(f"it is said to be {mime_type[:80] or 'of no type'}, and is no image that models read")
+        raise Unusable(
+            f"it is said to be {mime_type[:80] or 'of no type'}, and is no image that models read"
+        )
     if kind not in IMAGE_TYPES and not _can_scale():
         raise _other_type(kind)
     return data, kind
 
 
 def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str]:
-    """Return an image as it is sent to a model. Decodes the image, so call this in a thread.
+    """Return an image as it is sent to a model. Decodes the image, so call this in a
+    thread.
 
     :param data: base64 in any variant.
     :param mime_type: the claimed media type.
     :returns: base64, and the actual media type.
-    :raises Unusable: if it is damaged or not an image, or is too large or of an unsupported type and cannot be
-        converted.
+    :raises Unusable: if it is damaged or not an image, or is too large or of an
+        unsupported type and cannot be converted.
     """
     data, kind = received(data, mime_type)
     fits = kind in profile.image_types and len(data) <= profile.image_characters
@@ -119,7 +141,9 @@ def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str
         if kind not in profile.image_types:
             raise _other_type(kind)
         least = f"larger than the {profile.image_characters * 3 // 4 / 1e6:.3g} MB that the model takes"
-        raise Unusable(f"it is {least}; the extra `images` makes images smaller: {install_command('images')}")
+        raise Unusable(
+            f"it is {least}; the extra `images` makes images smaller: {install_command('images')}"
+        )
     # Pillow raises many kinds of exceptions for damaged files.
     try:
         with _decoding, _opened(decoded(data) or b"") as image:
@@ -143,15 +167,20 @@ def _other_type(kind: str) -> Unusable:
 def _opened(content: bytes) -> Pillow.Image:
     from PIL import Image
 
-    # Pillow's own check would print a warning; the check below runs before any pixel is decoded.
+    # Pillow's own check would print a warning; the check below runs before any pixel is
+    # decoded.
     Image.MAX_IMAGE_PIXELS = None
     image = Image.open(io.BytesIO(content), formats=_FORMATS)
     pixels = image.width * image.height
     if pixels > MAX_PIXELS:
-        raise Unusable(f"it has {image.width:,} x {image.height:,} pixels, more than can be decoded")
+        raise Unusable(
+            f"it has {image.width:,} x {image.height:,} pixels, more than can be decoded"
+        )
     # In compressed data, FF is never followed by DA.
     if image.format in _PHOTOS and pixels * content.count(_SCAN) > _MAX_PASSES:
-        raise Unusable(f"it has {content.count(_SCAN):,} scans, more than can be decoded")
+        raise Unusable(
+            f"it has {content.count(_SCAN):,} scans, more than can be decoded"
+        )
     if image.format == "TIFF" and _tile_pixels(image) > MAX_PIXELS:
         raise Unusable("its tiles have more pixels than can be decoded")
     return image
@@ -159,7 +188,9 @@ def _opened(content: bytes) -> Pillow.Image:
 
 def _tile_pixels(image: Pillow.Image) -> int:
     tags = getattr(image, "tag_v2", {})
-    return math.prod(side if isinstance(side := tags.get(tag), int) else 0 for tag in _TILE_SIDES)
+    return math.prod(
+        side if isinstance(side := tags.get(tag), int) else 0 for tag in _TILE_SIDES
+    )
 
 
 def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
@@ -175,7 +206,8 @@ def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
 def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
     from PIL import Image
 
-    photo, edge = image.format in _PHOTOS, profile.image_edge
+    photo = image.format in _PHOTOS
+    edge = profile.image_edge
     if photo:
         image.draft(None, (edge, edge))  # decodes a fraction of a large JPEG
     image.seek(0)
@@ -190,25 +222,35 @@ def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
         for form, kind in (("PNG", "image/png"), ("JPEG", "image/jpeg")):
             each = plain
             if form == "JPEG" and transparent:
-                each = Image.alpha_composite(Image.new("RGBA", plain.size, "white"), plain).convert("RGB")
+                each = Image.alpha_composite(
+                    Image.new("RGBA", plain.size, "white"), plain
+                ).convert("RGB")
             out = io.BytesIO()
             each.save(out, form, quality=_QUALITY)
             made = out.getvalue()
-            if (len(made) + 2) // 3 * 4 <= profile.image_characters and not (photo and form == "PNG"):
+            if (len(made) + 2) // 3 * 4 <= profile.image_characters and not (
+                photo and form == "PNG"
+            ):
                 return made, kind
         edge = max(plain.size) // 2
     raise Unusable("it cannot be made small enough")
 
 
 def _reduced(image: Pillow.Image, edge: int, mode: str) -> Pillow.Image:
-    """Return an image in another mode, reduced by a whole factor if it is much larger than necessary.
+    """Return an image in another mode, reduced by a whole factor if it is much larger
+    than necessary.
 
-    :param edge: maximum pixels of the longer side of the final image. At least about twice as many are kept.
+    :param edge: maximum pixels of the longer side of the final image. At least about
+        twice as many are kept.
     """
     from PIL import Image
 
     image.load()
-    factor = max(max(image.size) // (2 * edge), math.ceil(math.sqrt(image.width * image.height / _WORKED_PIXELS)), 1)
+    factor = max(
+        max(image.size) // (2 * edge),
+        math.ceil(math.sqrt(image.width * image.height / _WORKED_PIXELS)),
+        1,
+    )
     if factor == 1:
         return image.convert(mode)
     reduced = Image.new(mode, (-(-image.width // factor), -(-image.height // factor)))

@@ -1,7 +1,7 @@
 """The endpoint of each provider: base URL, key and headers.
 
-An editor's route takes precedence over the environment, and the environment over stored keys. The user's configuration
-adds providers or changes the built-in ones.
+An editor's route takes precedence over the environment, and the environment over stored
+keys. The user's configuration adds providers or changes the built-in ones.
 """
 
 from __future__ import annotations
@@ -18,18 +18,23 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 
 Parallel: TypeAlias = Literal["one", "many", "unknown"]
-"""How many requests a server answers at once. llama.cpp and Ollama queue further requests by default. With `--parallel`
-or `OLLAMA_NUM_PARALLEL` they serve several at once, which then share the machine."""
+"""How many requests a server answers at once. llama.cpp and Ollama queue further
+requests by default. With `--parallel` or `OLLAMA_NUM_PARALLEL` they serve several at
+once, which then share the machine.
+"""
 
 
 @frozen
 class Place:
-    """A provider: the built-in values, the user's settings, and the values from the environment and the editor.
+    """A provider: the built-in values, the user's settings, and the values from the
+    environment and the editor.
 
     :ivar base_url: None if the configuration lacks it.
-    :ivar variables: environment variables that may hold the key; empty for a local server.
+    :ivar variables: environment variables that may hold the key; empty for a local
+        server.
     :ivar offered: models for the picker; the first is the default if the key is set.
-    :ivar small: the provider's cheap model for small tasks; empty if there is no reliable one.
+    :ivar small: the provider's cheap model for small tasks; empty if there is no
+        reliable one.
     :ivar variable: the first of `variables` that holds a key.
     :ivar enabled: False if the editor has turned the provider off.
     """
@@ -129,21 +134,28 @@ class Endpoint:
         try:
             address = ip_address(name)
         except ValueError:
-            return name == "localhost" or name.endswith((".localhost", ".local", ".internal", ".lan"))
+            return name == "localhost" or name.endswith(
+                (".localhost", ".local", ".internal", ".lan")
+            )
         return address.is_private or address.is_loopback or address.is_link_local
 
     @property
     def parallel(self) -> Parallel:
-        """Return how many requests the server answers at once, as far as the endpoint's settings show."""
+        """Return how many requests the server answers at once, as far as the endpoint's
+        settings show.
+        """
         if self.kind != "openai-chat" or not self.is_local:
             return "many"
-        # A gateway on this machine usually requires a key; Ollama, llama.cpp and similar servers do not.
+        # A gateway on this machine usually requires a key; Ollama, llama.cpp and
+        # similar servers do not.
         return "unknown" if self.required else "one"
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return the texts that no message may contain."""
-        return tuple({text for text in (self.key, self.token, *self.headers.values()) if text})
+        return tuple(
+            {text for text in (self.key, self.token, *self.headers.values()) if text}
+        )
 
     def check_key(self) -> None:
         """Refuse a key that is missing or that no header can carry.
@@ -163,7 +175,8 @@ def check_key(provider: str, key: str, hint: str) -> None:
     """Refuse a key that no header can carry.
 
     :param hint: the variable that holds the key, or a description of its source.
-    :raises ModelAuthError: if the key contains a line break, another control character, or a non-ASCII character.
+    :raises ModelAuthError: if the key contains a line break, another control character,
+        or a non-ASCII character.
     """
     if not (key.isascii() and key.isprintable()):
         is_variable = hint.isidentifier()
@@ -179,11 +192,15 @@ def is_first_party(endpoint: Endpoint) -> bool:
 
     This includes a built-in provider for which the user has set another base URL.
     """
-    return endpoint.name in _FIRST_PARTIES and endpoint.kind == BUILT_IN[endpoint.name].kind
+    return (
+        endpoint.name in _FIRST_PARTIES
+        and endpoint.kind == BUILT_IN[endpoint.name].kind
+    )
 
 
 def known_host(endpoint: Endpoint, hosts: Collection[str]) -> str:
-    """Return the one of some known hosts at which an endpoint is, or in whose place it stands; empty if none.
+    """Return the one of some known hosts at which an endpoint is, or in whose place it
+    stands; empty if none.
 
     :param hosts: names of hosts, or of the domains that they are in.
     """
@@ -204,16 +221,28 @@ def is_base_url(url: str, *, secrets: bool = False) -> bool:
     """
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        good = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
     except ValueError:
         return False
     return good and (secrets or "@" not in parts.netloc)
 
 
 def key_variables(settings: Settings) -> frozenset[str]:
-    """Return the environment variables that may hold a provider's key, whether or not the provider is in use."""
-    configured = (provider.api_key_env for provider in settings.providers.values() if provider.api_key_env)
-    return frozenset(configured).union(*(built_in.variables for built_in in BUILT_IN.values()))
+    """Return the environment variables that may hold a provider's key, whether or not
+    the provider is in use.
+    """
+    configured = (
+        provider.api_key_env
+        for provider in settings.providers.values()
+        if provider.api_key_env
+    )
+    return frozenset(configured).union(
+        *(built_in.variables for built_in in BUILT_IN.values())
+    )
 
 
 class Places:
@@ -225,11 +254,15 @@ class Places:
     :param access: the stored keys and the editor's routes.
     """
 
-    def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess) -> None:
+    def __init__(
+        self, settings: Settings, env: Mapping[str, str], access: ModelAccess
+    ) -> None:
         self._settings = settings.providers
         self._env = env
         self._access = access
-        self._known = BUILT_IN | {name: _corrected(name, given) for name, given in settings.providers.items()}
+        self._known = BUILT_IN | {
+            name: _corrected(name, given) for name, given in settings.providers.items()
+        }
         self._endpoints: dict[str, tuple[Hashable, Endpoint]] = {}
 
     def names(self) -> list[str]:
@@ -237,7 +270,9 @@ class Places:
         return list(self._known)
 
     def kind(self, name: str) -> ProviderKind:
-        """Return the API that a provider speaks; for an unknown name, the most common API."""
+        """Return the API that a provider speaks; for an unknown name, the most common
+        API.
+        """
         return self._known.get(name, _UNKNOWN).kind
 
     def all(self) -> tuple[Place, ...]:
@@ -262,8 +297,9 @@ class Places:
 
         The same object is returned until a key or a route changes.
 
-        :raises ConfigError: if there is no such provider, its base URL is invalid, the editor has turned it off, or its
-            key could only be in the file of keys and the file is invalid.
+        :raises ConfigError: if there is no such provider, its base URL is invalid, the
+            editor has turned it off, or its key could only be in the file of keys and
+            the file is invalid.
         """
         version = self._access.key_version()
         known = self._endpoints.get(name)
@@ -279,22 +315,30 @@ class Places:
             raise ConfigError(
                 f"the editor has turned the provider {name} off; choose another model, or turn it on there"
             )
-        kind, base_url = self.kind(name), self._base_url(name)
+        kind = self.kind(name)
+        base_url = self._base_url(name)
         if (route := self._access.route(name)) is not None:
-            # The user's keys and headers are not sent, since they are not meant for this address.
+            # The user's keys and headers are not sent, since they are not meant for
+            # this address.
             hint = "the headers that the editor sends with its requests"
             return Endpoint(name, kind, base_url, headers=route.headers, key_hint=hint)
-        variables, found = self._known[name].variables, self.variable(name)
-        value, hint = self._env.get(found or "", "").strip() or None, found or " or ".join(variables) or "its headers"
+        variables = self._known[name].variables
+        found = self.variable(name)
+        value = self._env.get(found or "", "").strip() or None
+        hint = found or " or ".join(variables) or "its headers"
         if found is None and (value := self._access.key(name)):
             hint = f"the key that `acp-agent login {name}` has stored"
         is_token = kind == "anthropic" and found in variables[1:]
         key, token = (None, value) if is_token else (value, None)
         headers = (self._settings.get(name) or ProviderSettings(name)).headers
-        return Endpoint(name, kind, base_url, key, token, headers, hint, bool(variables))
+        return Endpoint(
+            name, kind, base_url, key, token, headers, hint, bool(variables)
+        )
 
     def is_usable(self, name: str) -> bool:
-        """Return whether a provider that requires a key can be called, as far as is known locally."""
+        """Return whether a provider that requires a key can be called, as far as is
+        known locally.
+        """
         if self._access.is_disabled(name):
             return False
         if self._access.route(name) or self.variable(name):
@@ -305,20 +349,29 @@ class Places:
             return False
 
     def is_at_home(self, name: str) -> bool:
-        """Return whether a built-in provider is used at its built-in address. Other servers may have different models.
+        """Return whether a built-in provider is used at its built-in address. Other
+        servers may have different models.
 
         :raises ConfigError: see `all`.
         """
         known = BUILT_IN[name]
         own = known.base_url or _BASE_URLS[known.kind][1]
-        return name not in self._settings and self._base_url(name) == own and not self._access.is_disabled(name)
+        return (
+            name not in self._settings
+            and self._base_url(name) == own
+            and not self._access.is_disabled(name)
+        )
 
     def local_urls(self) -> dict[str, str]:
-        """Return the base URLs of the servers that need no key, such as local ones, by provider."""
+        """Return the base URLs of the servers that need no key, such as local ones, by
+        provider.
+        """
         return {
             name: url
             for name, known in self._known.items()
-            if known.kind == "openai-chat" and not known.variables and not self._access.is_disabled(name)
+            if known.kind == "openai-chat"
+            and not known.variables
+            and not self._access.is_disabled(name)
             if (url := self._base_url(name))
         }
 
@@ -332,7 +385,9 @@ class Places:
     def variable(self, name: str) -> str | None:
         """Return the first of a provider's variables that holds a key."""
         variables = self._known.get(name, _UNKNOWN).variables
-        return next((each for each in variables if self._env.get(each, "").strip()), None)
+        return next(
+            (each for each in variables if self._env.get(each, "").strip()), None
+        )
 
     def _base_url(self, name: str) -> str | None:
         known = self._known[name]
@@ -344,7 +399,10 @@ class Places:
         url = self._env.get(variable, "").strip() or default
         if not is_base_url(url, secrets=True):
             # The error does not show the value, since it may contain a password.
-            raise ConfigError("should be an http or https URL, such as https://gateway.example/v1", source=variable)
+            raise ConfigError(
+                "should be an http or https URL, such as https://gateway.example/v1",
+                source=variable,
+            )
         return url
 
 
@@ -352,4 +410,9 @@ def _corrected(name: str, given: ProviderSettings) -> Place:
     """Return a provider with the user's settings in place of the built-in values."""
     known = BUILT_IN.get(name, _UNKNOWN)
     variables = (given.api_key_env,) if given.api_key_env else known.variables
-    return replace(known, kind=given.kind or known.kind, base_url=given.base_url or known.base_url, variables=variables)
+    return replace(
+        known,
+        kind=given.kind or known.kind,
+        base_url=given.base_url or known.base_url,
+        variables=variables,
+    )

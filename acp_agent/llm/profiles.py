@@ -1,8 +1,11 @@
-"""The built-in table of models, `models.csv`: context windows, prices, kinds of thinking, and limits of images.
+"""The built-in table of models, `models.csv`: context windows, prices, kinds of
+thinking, and limits of images.
 
-The longest matching prefix of the model's id selects the entry, so that dated ids find their family. Prices are US
-dollars per million tokens at the standard tier, as of November 2026; a request in a long-context tier costs more. The
-limits of images are the lowest ones in the providers' documentation, which also hold for gateways and older models.
+The longest matching prefix of the model's id selects the entry, so that dated ids find
+their family. Prices are US dollars per million tokens at the standard tier, as of
+November 2026; a request in a long-context tier costs more. The limits of images are the
+lowest ones in the providers' documentation, which also hold for gateways and older
+models.
 """
 
 from __future__ import annotations
@@ -17,9 +20,13 @@ from acp_agent.conversation.messages import Usage
 from acp_agent.frozen import frozen
 from acp_agent.llm.names import plain_name
 
-ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"]
-"""`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking and effort, off unless requested;
-`-default`: on unless turned off; `-always`: cannot be turned off. `effort`: OpenAI's reasoning effort."""
+ThinkingKind: TypeAlias = Literal[
+    "none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"
+]
+"""`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking
+and effort, off unless requested; `-default`: on unless turned off; `-always`: cannot be
+turned off. `effort`: OpenAI's reasoning effort.
+"""
 
 DEFAULT_WINDOW = 128_000
 DEFAULT_MAX_OUTPUT = 8_192
@@ -49,10 +56,12 @@ class ModelProfile:
     :ivar least_effort: for `effort`: the value that is closest to not thinking.
     :ivar prices: None if unknown.
     :ivar listed: whether the table has the model.
-    :ivar max_images: maximum images of one request, including those in tools' results and in earlier turns.
-    :ivar max_request_bytes: maximum bytes of one request's body, with the images in base64.
-    :ivar image_edge: maximum pixels of an image's longer side. A larger image is scaled down, since the provider would
-        scale or refuse it.
+    :ivar max_images: maximum images of one request, including those in tools' results
+        and in earlier turns.
+    :ivar max_request_bytes: maximum bytes of one request's body, with the images in
+        base64.
+    :ivar image_edge: maximum pixels of an image's longer side. A larger image is scaled
+        down, since the provider would scale or refuse it.
     :ivar image_characters: maximum characters of one image in base64.
     :ivar image_types: the image types that the API accepts.
     """
@@ -76,16 +85,28 @@ class ModelProfile:
         prices = self.prices
         if prices is None or usage.cost is not None:
             return usage
-        read = usage.input_tokens * prices.input + usage.cache_read_tokens * prices.cached_input
-        written = usage.cache_write_tokens * prices.cache_write + usage.output_tokens * prices.output
+        read = (
+            usage.input_tokens * prices.input
+            + usage.cache_read_tokens * prices.cached_input
+        )
+        written = (
+            usage.cache_write_tokens * prices.cache_write
+            + usage.output_tokens * prices.output
+        )
         return replace(usage, cost=(read + written) / 1_000_000)
 
 
 def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
-    """Return the table's prices, overridden by the user's; None if neither has a price for input."""
+    """Return the table's prices, overridden by the user's; None if neither has a price
+    for input.
+    """
     read = given.input
     known = prices or (None if read is None else Prices(read, read, read, 0.0))
-    said = {each.name: value for each in fields(given) if (value := getattr(given, each.name)) is not None}
+    said = {
+        each.name: value
+        for each in fields(given)
+        if (value := getattr(given, each.name)) is not None
+    }
     return known and replace(known, **said)
 
 
@@ -96,28 +117,47 @@ def profile(model: str) -> ModelProfile:
     """
     name = plain_name(model)
     table = _table()
-    best = max((prefix for prefix in table if name.startswith(prefix)), key=len, default="")
+    best = max(
+        (prefix for prefix in table if name.startswith(prefix)), key=len, default=""
+    )
     found = table.get(best) or ModelProfile(listed=False)
     return replace(found, least_effort="low") if "codex" in name else found
 
 
 _LIMITS: dict[str, ModelProfile] = {
-    "claude": ModelProfile(max_images=600, max_request_bytes=32_000_000, image_edge=2_000),
-    "claude-small": ModelProfile(max_images=100, max_request_bytes=32_000_000, image_edge=1_568),
-    "gpt": ModelProfile(max_images=500, max_request_bytes=50_000_000, image_characters=20_000_000),
+    "claude": ModelProfile(
+        max_images=600, max_request_bytes=32_000_000, image_edge=2_000
+    ),
+    "claude-small": ModelProfile(
+        max_images=100, max_request_bytes=32_000_000, image_edge=1_568
+    ),
+    "gpt": ModelProfile(
+        max_images=500, max_request_bytes=50_000_000, image_characters=20_000_000
+    ),
     "gpt-audio": ModelProfile(images=False, audio=True, max_request_bytes=50_000_000),
-    "gemini": ModelProfile(audio=True, max_images=3_600, image_edge=3_072, image_types=IMAGE_TYPES - {"image/gif"}),
+    "gemini": ModelProfile(
+        audio=True,
+        max_images=3_600,
+        image_edge=3_072,
+        image_types=IMAGE_TYPES - {"image/gif"},
+    ),
 }
 """The properties that the models of a family share, by the family's name in the table."""
 
 
 @cache
 def _table() -> dict[str, ModelProfile]:
-    """Return the models of `models.csv` by the prefixes of their ids. OpenAI's models before GPT-5 are not included."""
+    """Return the models of `models.csv` by the prefixes of their ids. OpenAI's models
+    before GPT-5 are not included.
+    """
     import csv
 
     table: dict[str, ModelProfile] = {}
-    with Path(__file__).with_name("models.csv").open(encoding="utf-8", newline="") as file:
+    with (
+        Path(__file__)
+        .with_name("models.csv")
+        .open(encoding="utf-8", newline="") as file
+    ):
         for row in csv.DictReader(file):
             prices = [float(row[kind]) for kind in _PRICES if row[kind]]
             known = replace(

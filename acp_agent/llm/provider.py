@@ -1,4 +1,6 @@
-"""The interface of model providers: the request, the events of a streamed answer, and the `Provider` Protocol."""
+"""The interface of model providers: the request, the events of a streamed answer, and
+the `Provider` Protocol.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ from acp_agent.llm.places import Parallel
 from acp_agent.llm.rules import ReasoningRules
 
 Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
-"""What changed after a piece of reasoning was created: the system prompt or the tools, or the messages before it.
-`unknown`: the conversation in which it was created is not known."""
+"""What changed after a piece of reasoning was created: the system prompt or the tools,
+or the messages before it. `unknown`: the conversation in which it was created is not
+known.
+"""
 
 
 @frozen
@@ -30,17 +34,25 @@ class ModelRequest:
 
     :ivar model: the provider's own id for the model, without the provider's name.
     :ivar system: the system prompt.
-    :ivar messages: a valid history: every call has its result, and the last message is not the model's.
+    :ivar messages: a valid history: every call has its result, and the last message is
+        not the model's.
     :ivar tools: the tools that the model currently has.
     :ivar max_output_tokens: the limit for the answer.
-    :ivar thought_level: the current level: `off`, `low`, `medium` or `high`; if empty, the provider decides.
-    :ivar conversation_id: a stable id of the session, for providers that route their cache by it.
-    :ivar declared: the tools and the level with which the session's requests begin. If they differ from the current
-        ones, `messages` has the amendments. None for a request outside a session.
-    :ivar unbound: the number of messages at the beginning whose reasoning is not sent unless it has a binding.
-    :ivar refused: the features that the provider has refused in this session; they are not sent.
-    :ivar takes: the values that the provider accepts for features that it otherwise refuses; see `FeatureRefused`.
-    :ivar refused_images: SHA-256 digests of the images that the provider has refused; they are not sent.
+    :ivar thought_level: the current level: `off`, `low`, `medium` or `high`; if empty,
+        the provider decides.
+    :ivar conversation_id: a stable id of the session, for providers that route their
+        cache by it.
+    :ivar declared: the tools and the level with which the session's requests begin. If
+        they differ from the current ones, `messages` has the amendments. None for a
+        request outside a session.
+    :ivar unbound: the number of messages at the beginning whose reasoning is not sent
+        unless it has a binding.
+    :ivar refused: the features that the provider has refused in this session; they are
+        not sent.
+    :ivar takes: the values that the provider accepts for features that it otherwise
+        refuses; see `FeatureRefused`.
+    :ivar refused_images: SHA-256 digests of the images that the provider has refused;
+        they are not sent.
     """
 
     model: str
@@ -84,7 +96,8 @@ class Retrying:
 
 @frozen
 class AskedAgain:
-    """The provider refused the request and is called again at once, without the part that it may have refused.
+    """The provider refused the request and is called again at once, without the part
+    that it may have refused.
 
     :ivar usage: the usage of the provider's answer, if it did not answer as requested.
     """
@@ -94,9 +107,11 @@ class AskedAgain:
 
 @frozen
 class Refused:
-    """The provider refused a part of the request and is called again at once without it.
+    """The provider refused a part of the request and is called again at once without
+    it.
 
-    :ivar takes: see `FeatureRefused`. If it is not empty, the part is sent again with one of these values.
+    :ivar takes: see `FeatureRefused`. If it is not empty, the part is sent again with
+        one of these values.
     :ivar lasting: whether this holds for other conversations with the model too.
     """
 
@@ -107,7 +122,8 @@ class Refused:
 
 @frozen
 class ImagesLeftOut:
-    """The provider refused the request with its images and answers the request without them.
+    """The provider refused the request with its images and answers the request without
+    them.
 
     :ivar first: index of the first message whose images were left out.
     :ivar takes_none: whether the provider said that the model takes no images at all.
@@ -119,7 +135,8 @@ class ImagesLeftOut:
 
 @frozen
 class ReasoningRefused:
-    """The provider refused reasoning that the agent considered valid. The reasoning is never sent again.
+    """The provider refused reasoning that the agent considered valid. The reasoning is
+    never sent again.
 
     :ivar messages: ids of the answers that it belongs to.
     :ivar pieces: the names of its pieces; see `messages.name_of`.
@@ -133,17 +150,21 @@ class ReasoningRefused:
 
 @frozen
 class RefusedTools:
-    """The provider refused tools of the request, by name or by position, and accepted the request without them."""
+    """The provider refused tools of the request, by name or by position, and accepted
+    the request without them.
+    """
 
     tools: tuple[str, ...]
 
 
 @frozen
 class Remembered:
-    """The parts that a request left out because the provider refused them earlier, in this or another session.
+    """The parts that a request left out because the provider refused them earlier, in
+    this or another session.
 
     :ivar refused: the features that were left out.
-    :ivar takes: the values that were sent in place of others, by feature; see `FeatureRefused`.
+    :ivar takes: the values that were sent in place of others, by feature; see
+        `FeatureRefused`.
     :ivar tools: the names of the tools that were left out.
     :ivar images: whether images were left out.
     """
@@ -169,11 +190,14 @@ class Withheld:
 class Answered:
     """The answer is complete; the last event of every stream that does not raise.
 
-    Tool call ids in `parts` are the provider's own and may repeat. The turn gives each call a unique id.
+    Tool call ids in `parts` are the provider's own and may repeat. The turn gives each
+    call a unique id.
 
     :ivar compacted: the compacted conversation, if the request was for a compaction.
-    :ivar withheld: reasoning of earlier answers that the request left out, since it was not valid in the request.
-    :ivar explanation: the provider's reason for a refusal, as a sentence or a word; empty if it gives none.
+    :ivar withheld: reasoning of earlier answers that the request left out, since it was
+        not valid in the request.
+    :ivar explanation: the provider's reason for a refusal, as a sentence or a word;
+        empty if it gives none.
     """
 
     parts: tuple[AssistantPart, ...]
@@ -187,7 +211,14 @@ class Answered:
 Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
 """A part of a request that the provider does not accept. It is not sent again."""
 ModelEvent: TypeAlias = (
-    TextDelta | ThinkingDelta | Retrying | AskedAgain | Refusal | ImagesLeftOut | Remembered | Answered
+    TextDelta
+    | ThinkingDelta
+    | Retrying
+    | AskedAgain
+    | Refusal
+    | ImagesLeftOut
+    | Remembered
+    | Answered
 )
 
 
@@ -207,26 +238,34 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of the model's answer as they arrive.
 
-        Cancelling the iteration ends the call at once, and so does closing the generator (see `contextlib.aclosing`).
+        Cancelling the iteration ends the call at once, and so does closing the
+        generator (see `contextlib.aclosing`).
 
         :raises ModelAuthError: if there is no key, or the key is refused.
-        :raises ConfigError: if the configuration or the environment describes an impossible connection.
+        :raises ConfigError: if the configuration or the environment describes an
+            impossible connection.
         :raises ContextOverflowError: if the request is larger than the window.
-        :raises ModelRequestError: if the provider refused the request for another reason.
-        :raises ModelUnavailableError: if the provider was unreachable, overloaded or rate limited in all attempts.
-        :raises ModelStreamError: if the connection was lost after part of the answer had been yielded.
+        :raises ModelRequestError: if the provider refused the request for another
+            reason.
+        :raises ModelUnavailableError: if the provider was unreachable, overloaded or
+            rate limited in all attempts.
+        :raises ModelStreamError: if the connection was lost after part of the answer
+            had been yielded.
         """
         ...
 
     def context_window(self, model: str) -> int | None:
-        """Return the tokens of the model's window as `learn_window` last learned it; None if it is unknown.
+        """Return the tokens of the model's window as `learn_window` last learned it;
+        None if it is unknown.
 
         :raises ConfigError: if a script is missing or invalid.
         """
         ...
 
     def rules(self, model: str) -> ReasoningRules:
-        """Return how the provider treats the reasoning of earlier answers of this model."""
+        """Return how the provider treats the reasoning of earlier answers of this
+        model.
+        """
         ...
 
     def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
@@ -236,10 +275,12 @@ class Provider(Protocol):
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """Ask the provider for the model's window, unless an earlier answer is final.
 
-        Takes at most ten seconds. A `ModelError` is ignored, and the next call asks again.
+        Takes at most ten seconds. A `ModelError` is ignored, and the next call asks
+        again.
 
-        :param lost: whether part of a request appears to have been lost. If a server on this machine or network does
-            not report its window at the usual path, the paths of Ollama and LM Studio are then tried.
+        :param lost: whether part of a request appears to have been lost. If a server on
+            this machine or network does not report its window at the usual path, the
+            paths of Ollama and LM Studio are then tried.
         """
         ...
 
@@ -258,21 +299,26 @@ class NativeCompaction(Protocol):
         instructions: str,
         note: Callable[[Retrying | AskedAgain | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
-        """Summarise all messages of a request. The caller leaves out the messages that should stay verbatim.
+        """Summarise all messages of a request. The caller leaves out the messages that
+        should stay verbatim.
 
-        The system prompt, the tools and the thought level should be the same as in the session's other requests, so
-        that the cached prefix is used. The verbatim messages keep their reasoning, if the model's rules say so, as long
-        as nothing is inserted between the block and these messages. The last message may be the model's, but every call
-        must have its result.
+        The system prompt, the tools and the thought level should be the same as in the
+        session's other requests, so that the cached prefix is used. The verbatim
+        messages keep their reasoning, if the model's rules say so, as long as nothing
+        is inserted between the block and these messages. The last message may be the
+        model's, but every call must have its result.
 
-        :param instructions: the prompt for the summary; empty for the provider's own. OpenAI's API does not support
-            instructions, so they are ignored there.
-        :param note: called with each retry and each refusal. If it raises an exception, the compaction ends.
-        :returns: the block for the first message of the new context, and the usage of the compaction itself. The
-            block's `text` is empty if the provider encrypts the summary.
-        :raises ContextOverflowError: if the conversation, or the conversation with the prompt for the summary, does not
-            fit the window.
-        :raises ModelRequestError: if the model does not support compaction, or returned no summary.
+        :param instructions: the prompt for the summary; empty for the provider's own.
+            OpenAI's API does not support instructions, so they are ignored there.
+        :param note: called with each retry and each refusal. If it raises an exception,
+            the compaction ends.
+        :returns: the block for the first message of the new context, and the usage of
+            the compaction itself. The block's `text` is empty if the provider encrypts
+            the summary.
+        :raises ContextOverflowError: if the conversation, or the conversation with the
+            prompt for the summary, does not fit the window.
+        :raises ModelRequestError: if the model does not support compaction, or returned
+            no summary.
         :raises ModelError: like `Provider.stream`; transient failures are retried.
         """
         ...

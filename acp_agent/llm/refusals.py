@@ -1,12 +1,13 @@
 """Finds the part of a request that a server refused, from the text of its error.
 
-Servers that imitate an API support only part of it. A refused part is left out, or sent with a value that the error
-names, and the request is sent again. The session keeps what was learned about the model. A part is identified by its
-name in the error or, if the error does not name it, by phrases that servers use to refuse it.
+Servers that imitate an API support only part of it. A refused part is left out, or sent
+with a value that the error names, and the request is sent again. The session keeps what
+was learned about the model. A part is identified by its name in the error or, if the
+error does not name it, by phrases that servers use to refuse it.
 
-Sources: the error texts in the source of vLLM, llama.cpp's server, llama-cpp-python, Ollama, LiteLLM and
-mistral-common; those of OpenAI, Mistral, Groq, DeepSeek, Fireworks and OpenRouter as their users report them; the chat
-templates in llama.cpp's repository.
+Sources: the error texts in the source of vLLM, llama.cpp's server, llama-cpp-python,
+Ollama, LiteLLM and mistral-common; those of OpenAI, Mistral, Groq, DeepSeek, Fireworks
+and OpenRouter as their users report them; the chat templates in llama.cpp's repository.
 """
 
 from __future__ import annotations
@@ -22,12 +23,18 @@ from acp_agent.llm.errors import SERVER_STATUSES, CallFailed, classify
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The levels of reasoning effort, in ascending order."""
-LIMITS: tuple[Feature, ...] = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+LIMITS: tuple[Feature, ...] = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+)
 """Members that limit an answer. An error may name their largest value."""
 _STATUSES = (400, 404, 415, 422)
 _LEAST_LIMIT = 256
 """Tokens. A smaller number in an error is not a limit for an answer."""
-_NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?!\w|\.\d)|(?<![\w.-])\d+(?!\w|\.\d|,\d)")
+_NUMBER = re.compile(
+    r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?!\w|\.\d)|(?<![\w.-])\d+(?!\w|\.\d|,\d)"
+)
 _REFUSES = (
     "not support",
     "unsupported",
@@ -55,8 +62,12 @@ _REFUSES = (
     "remove",
 )
 """Phrases of errors that refuse the member that they name, rather than only mention it."""
-_COMMON: frozenset[Feature] = frozenset(("stream", "reasoning", "thinking", "include", "store"))
-"""Members whose names are ordinary words. They count only in quotes, or at the start of an error."""
+_COMMON: frozenset[Feature] = frozenset(
+    ("stream", "reasoning", "thinking", "include", "store")
+)
+"""Members whose names are ordinary words. They count only in quotes, or at the start of
+an error.
+"""
 _WORDS: tuple[tuple[Feature, tuple[str, ...]], ...] = (
     (
         "functions",
@@ -167,7 +178,9 @@ _WORDS: tuple[tuple[Feature, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Phrases for parts that are not members, or whose errors do not always name the member."""
+"""Phrases for parts that are not members, or whose errors do not always name the
+member.
+"""
 _EFFORT = re.compile(r"(?:reasoning|output_config)\.effort|output_config")
 _CALL_IDS = re.compile(r"length (?:of )?9|\b9\b.{0,20}alphanumeric|a-z, a-z, 0-9")
 
@@ -184,11 +197,15 @@ class RefusedPart:
 
 
 def refused_part(
-    failure: CallFailed, sent: Mapping[Feature, JsonValue], required: Iterable[Feature] = ()
+    failure: CallFailed,
+    sent: Mapping[Feature, JsonValue],
+    required: Iterable[Feature] = (),
 ) -> RefusedPart | None:
-    """Return the part of a request that the server refused; None if it refused something else.
+    """Return the part of a request that the server refused; None if it refused
+    something else.
 
-    :param sent: the optional parts of the request; for parts that are members, with their values.
+    :param sent: the optional parts of the request; for parts that are members, with
+        their values.
     :param required: the parts that can have another value, but cannot be left out.
     """
     if not _may_be_refusal(failure, sent):
@@ -210,22 +227,33 @@ def _may_be_refusal(failure: CallFailed, sent: Mapping[Feature, JsonValue]) -> b
     if failure.status not in SERVER_STATUSES:
         return False
     said = failure.message.lower()
-    return "raw_arguments" in sent or any(word in said for word in ("support", "jinja", "template", "role"))
+    return "raw_arguments" in sent or any(
+        word in said for word in ("support", "jinja", "template", "role")
+    )
 
 
-def _named(failure: CallFailed, said: str, sent: Mapping[Feature, JsonValue]) -> list[Feature]:
+def _named(
+    failure: CallFailed, said: str, sent: Mapping[Feature, JsonValue]
+) -> list[Feature]:
     """Return the members that an error names, the most likely first."""
-    refuses = any(word in failure.message.lower() for word in _REFUSES) or "unsupported" in failure.code.lower()
+    refuses = (
+        any(word in failure.message.lower() for word in _REFUSES)
+        or "unsupported" in failure.code.lower()
+    )
     names = [_EFFORT.sub("reasoning_effort", name.lower()) for name in failure.named]
     said = _EFFORT.sub("reasoning_effort", said)
     by_place: list[tuple[int, Feature]] = []
     for feature, value in sent.items():
         if value is None:
             continue  # not a member
-        is_named = any(name == feature or name.startswith(f"{feature}.") for name in names)
+        is_named = any(
+            name == feature or name.startswith(f"{feature}.") for name in names
+        )
         written = feature.replace("_", "_?")  # xAI and the AI SDK write reasoningEffort
         pattern = (
-            rf"['\"`]{feature}['\"`]|^\S* ?{feature}[:.]" if feature in _COMMON else rf"(?<![\w.]){written}(?![\w])"
+            rf"['\"`]{feature}['\"`]|^\S* ?{feature}[:.]"
+            if feature in _COMMON
+            else rf"(?<![\w.]){written}(?![\w])"
         )
         found = re.search(pattern, said)
         if is_named:
@@ -243,14 +271,20 @@ def _taken(feature: Feature, said: str, value: JsonValue) -> str:
         return str(max(smaller)) if smaller else ""
     if feature in ("reasoning_effort", "reasoning"):
         effort = get_text(value, "effort") if isinstance(value, dict) else value
-        words = [word for word in EFFORTS if word != effort and re.search(rf"['\"`]{word}['\"`]", said)]
+        words = [
+            word
+            for word in EFFORTS
+            if word != effort and re.search(rf"['\"`]{word}['\"`]", said)
+        ]
         return " ".join(words)
     return ""
 
 
 def _is_meant(feature: Feature, words: tuple[str, ...], said: str) -> bool:
     if feature == "call_ids":
-        return any(word in said for word in words) and _CALL_IDS.search(said) is not None
+        return (
+            any(word in said for word in words) and _CALL_IDS.search(said) is not None
+        )
     return any(word in said for word in words)
 
 
@@ -263,19 +297,24 @@ def taken_limit(wanted: int, takes: str) -> int:
 
 
 def taken_effort(wanted: str, takes: str) -> str:
-    """Return the accepted effort that is nearest to the wanted effort; empty if none is near enough.
+    """Return the accepted effort that is nearest to the wanted effort; empty if none is
+    near enough.
 
     :param takes: see `FeatureRefused`; empty if the server accepts all.
     """
     known = [word for word in takes.split() if word in EFFORTS]
     if not known or wanted in known or wanted not in EFFORTS:
         return wanted
-    others = [word for word in known if (word == "none") == (wanted == "none")] or (known if wanted == "none" else [])
+    others = [word for word in known if (word == "none") == (wanted == "none")] or (
+        known if wanted == "none" else []
+    )
     place = EFFORTS.index(wanted)
     return min(others, key=lambda word: abs(EFFORTS.index(word) - place), default="")
 
 
-def optional_members(body: JsonObject, names: Iterable[Feature]) -> dict[Feature, JsonValue]:
+def optional_members(
+    body: JsonObject, names: Iterable[Feature]
+) -> dict[Feature, JsonValue]:
     """Return the members of a request that can be left out, with their values.
 
     The effort in `reasoning` or `output_config` is returned as `reasoning_effort`.

@@ -1,7 +1,8 @@
 """Looks up `provider/model`: the provider's client and the properties of the model.
 
-The name is split at the first slash. A client is created once, and again after its address or key has changed. An SDK
-is loaded by `Registry.prepare` or by the first model call.
+The name is split at the first slash. A client is created once, and again after its
+address or key has changed. An SDK is loaded by `Registry.prepare` or by the first model
+call.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ BUILT_IN_PROVIDERS = tuple(BUILT_IN)
 """Names of the providers that need no configuration."""
 
 _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
-"""The providers that charge the table's prices. Elsewhere a model of the same name is free or priced differently."""
+"""The providers that charge the table's prices. Elsewhere a model of the same name is
+free or priced differently.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +62,11 @@ class ResolvedModel:
     """A model and its provider.
 
     :ivar id: the provider's own id, for `ModelRequest.model`.
-    :ivar window: tokens of the whole window: from `context_window` in the settings, else from the provider (see
-        `Registry.learn_window`), else from the table, else from the model's settings, else the default.
-    :ivar window_source: a text that changes when the settings or the provider specify a different window.
+    :ivar window: tokens of the whole window: from `context_window` in the settings,
+        else from the provider (see `Registry.learn_window`), else from the table, else
+        from the model's settings, else the default.
+    :ivar window_source: a text that changes when the settings or the provider specify a
+        different window.
     :ivar learned: the facts about the model that were learned from refusals.
     """
 
@@ -104,29 +109,37 @@ class Registry:
         self._access = access or ModelAccess(KeyStore(settings.home))
         self._learned = learned or LearnedFacts()
         self.places = Places(settings, env, self._access)
-        # Clients with an old key or route are kept, since a request may still be running on their connections.
+        # Clients with an old key or route are kept, since a request may still be
+        # running on their connections.
         self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []
         self._known: dict[str, _KnownModel] = {}
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
-        """Return a value that changes when a key or a route changes; see `ModelAccess.version`."""
+        """Return a value that changes when a key or a route changes; see
+        `ModelAccess.version`.
+        """
         return self._access.version()
 
     async def unlock(self, model: str) -> None:
-        """Read the key of a model's provider from the keyring, if it is there. Call this before `resolve`.
+        """Read the key of a model's provider from the keyring, if it is there. Call
+        this before `resolve`.
 
         An invalid name is ignored.
         """
         provider = model.partition("/")[0]
-        if self.places.variable(provider) is None and self._access.route(provider) is None:
+        if (
+            self.places.variable(provider) is None
+            and self._access.route(provider) is None
+        ):
             with suppress(ConfigError):  # `resolve` raises this if the key is needed
                 await self._access.fetch(provider)
 
     def resolve(self, model: str) -> ResolvedModel:
         """Return the provider of `provider/model`.
 
-        :raises ConfigError: if the name is not `provider/model`; see also `Places.endpoint`.
+        :raises ConfigError: if the name is not `provider/model`; see also
+            `Places.endpoint`.
         """
         if not is_model_name(model):
             raise ConfigError(f"{model!r}: {self.unusable(model)}")
@@ -140,36 +153,50 @@ class Registry:
             known = _KnownModel(self._provider(endpoint), self.profile(model), learned)
             self._known[model] = known
         chosen = self._settings.context_window
-        window = chosen or known.provider.context_window(model_id) or known.profile.context_window
+        window = (
+            chosen
+            or known.provider.context_window(model_id)
+            or known.profile.context_window
+        )
         source = f"{window} {'configured' if chosen else 'found'}"
-        return ResolvedModel(known.provider, model_id, known.profile, window, source, known.learned)
+        return ResolvedModel(
+            known.provider, model_id, known.profile, window, source, known.learned
+        )
 
     def _place_of(self, model: str) -> str | None:
         """Return where the settings name a model; None where they do not."""
         for key in ("model", "small_model"):
-            if getattr(self._settings, key) == model and (place := self._settings.places.get(key)):
+            if getattr(self._settings, key) == model and (
+                place := self._settings.places.get(key)
+            ):
                 return place if place == MODEL_VARIABLE else f"{place}: {key}"
         return None
 
     def unusable(self, model: str) -> str:
-        """Return why a text is not `provider/model` with a known provider; empty if it is.
+        """Return why a text is not `provider/model` with a known provider; empty if it
+        is.
 
         Does not check whether the provider has the model.
         """
         if not is_model_name(model):
-            return "a model is named provider/model, such as anthropic/claude-sonnet-5-5"
+            return (
+                "a model is named provider/model, such as anthropic/claude-sonnet-5-5"
+            )
         return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
-        """Return the profile of `provider/model` without asking the provider, with the user's settings applied.
+        """Return the profile of `provider/model` without asking the provider, with the
+        user's settings applied.
 
-        The user's output limit and prices replace the table's. The user's window is used only if the table has none.
+        The user's output limit and prices replace the table's. The user's window is
+        used only if the table has none.
         """
         provider, _, name = model.partition("/")
         return _corrected_profile(self._settings, self.places, provider, name)
 
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
-        """Ask the provider for the window, unless the settings specify it; see `Provider.learn_window`.
+        """Ask the provider for the window, unless the settings specify it; see
+        `Provider.learn_window`.
 
         :raises ConfigError: see `resolve`.
         """
@@ -179,13 +206,22 @@ class Registry:
             await resolved.provider.learn_window(resolved.id, lost=lost)
 
     async def default_model(self) -> str | None:
-        """Return the model for a session that names none; None if no model is available (see `no_model`)."""
+        """Return the model for a session that names none; None if no model is available
+        (see `no_model`).
+        """
         if self._settings.model:
             return self._settings.model
         for name, built_in in BUILT_IN.items():
             if built_in.offered and self.places.is_usable(name):
                 return f"{name}/{built_in.offered[0]}"
-        return next((model for model in await self.local_models() if model.startswith("ollama/")), None)
+        return next(
+            (
+                model
+                for model in await self.local_models()
+                if model.startswith("ollama/")
+            ),
+            None,
+        )
 
     def no_model(self) -> AgentError:
         """Return the error that says why there is no default model, and what to do."""
@@ -196,7 +232,8 @@ class Registry:
         return ModelAuthError(NO_MODEL)
 
     def small_model(self, model: str) -> str | None:
-        """Return the cheap model for small tasks in a conversation: the user's choice, else the provider's own.
+        """Return the cheap model for small tasks in a conversation: the user's choice,
+        else the provider's own.
 
         :param model: `provider/model` of the conversation.
         :returns: None if there is no reliable one.
@@ -205,34 +242,58 @@ class Registry:
             return self._settings.small_model
         provider = model.partition("/")[0]
         built_in = BUILT_IN.get(provider)
-        if built_in is None or not built_in.small or not self.places.is_at_home(provider):
+        if (
+            built_in is None
+            or not built_in.small
+            or not self.places.is_at_home(provider)
+        ):
             return None
         return f"{provider}/{built_in.small}"
 
     async def available_models(self) -> tuple[str, ...]:
-        """Return models for a picker, the default first. Waits for the network for at most half a second."""
+        """Return models for a picker, the default first. Waits for the network for at
+        most half a second.
+        """
         offered = (
             f"{name}/{model}"
             for name, built_in in BUILT_IN.items()
             if self.places.is_usable(name)
             for model in built_in.offered
         )
-        scripts = (f"{name}/{each.script.stem}" for name, each in self._settings.providers.items() if each.script)
+        scripts = (
+            f"{name}/{each.script.stem}"
+            for name, each in self._settings.providers.items()
+            if each.script
+        )
         default = await self.default_model()
-        models = [default or "", *self._settings.models, *offered, *scripts, *await self.local_models()]
-        enabled = (model for model in models if model and not self._access.is_disabled(model.partition("/")[0]))
+        models = [
+            default or "",
+            *self._settings.models,
+            *offered,
+            *scripts,
+            *await self.local_models(),
+        ]
+        enabled = (
+            model
+            for model in models
+            if model and not self._access.is_disabled(model.partition("/")[0])
+        )
         return tuple(dict.fromkeys(enabled))
 
     def load(self, model: str) -> None:
-        """Import the modules that call a model, except its SDK. Call this in a thread. An invalid name is ignored."""
+        """Import the modules that call a model, except its SDK. Call this in a thread.
+        An invalid name is ignored.
+        """
         provider = model.partition("/")[0]
         if provider in self.places.names() and self.places.kind(provider) != "scripted":
             _make_client()
 
     async def prepare(self, model: str) -> None:
-        """Import the SDK of a model in a thread, and create its client. Asks neither the provider nor a keyring.
+        """Import the SDK of a model in a thread, and create its client. Asks neither
+        the provider nor a keyring.
 
-        :raises ConfigError: if an environment variable for the network is invalid; see also `Places.endpoint`.
+        :raises ConfigError: if an environment variable for the network is invalid; see
+            also `Places.endpoint`.
         """
         endpoint = self.places.endpoint(model.partition("/")[0])
         await self._provider(endpoint).prepare()
@@ -240,12 +301,17 @@ class Registry:
     async def try_key(self, provider: str, key: str) -> bool:
         """Check whether a provider accepts a key, with one small, free request.
 
-        :returns: False if the provider has no such request, so that the key could not be tried.
-        :raises ModelAuthError: if the key is refused, or contains characters that no header can carry.
+        :returns: False if the provider has no such request, so that the key could not
+            be tried.
+        :raises ModelAuthError: if the key is refused, or contains characters that no
+            header can carry.
         :raises ModelError: if the request failed for another reason.
-        :raises ConfigError: if an environment variable for the network is invalid; see also `Places.endpoint`.
+        :raises ConfigError: if an environment variable for the network is invalid; see
+            also `Places.endpoint`.
         """
-        endpoint = replace(self.places.endpoint(provider), key=key, token=None, key_hint=GIVEN_KEY)
+        endpoint = replace(
+            self.places.endpoint(provider), key=key, token=None, key_hint=GIVEN_KEY
+        )
         client = self._client(endpoint)
         try:
             return await client.takes_key()
@@ -254,13 +320,16 @@ class Registry:
 
     async def aclose(self) -> None:
         """Close the connections of all providers."""
-        providers, self._providers = self._providers, []
+        providers = self._providers
+        self._providers = []
         self._known.clear()
         for _, provider in providers:
             await provider.aclose()
 
     async def local_models(self) -> tuple[str, ...]:
-        """Return the models of local servers that answer at once, as `provider/model`. Caches them for a minute."""
+        """Return the models of local servers that answer at once, as `provider/model`.
+        Caches them for a minute.
+        """
         now = time.monotonic()
         if self._local is not None and now - self._local[0] < _LIST_SECONDS:
             return self._local[1]
@@ -281,8 +350,17 @@ class Registry:
         for made, provider in self._providers:
             if made == endpoint:
                 return provider
-        _log.info("the provider %s speaks %s; key: %s", endpoint.name, endpoint.kind, endpoint.key_hint)
-        provider = self._scripted(endpoint.name) if endpoint.kind == "scripted" else self._client(endpoint)
+        _log.info(
+            "the provider %s speaks %s; key: %s",
+            endpoint.name,
+            endpoint.kind,
+            endpoint.key_hint,
+        )
+        provider = (
+            self._scripted(endpoint.name)
+            if endpoint.kind == "scripted"
+            else self._client(endpoint)
+        )
         self._providers.append((endpoint, provider))
         return provider
 
@@ -295,17 +373,26 @@ class Registry:
         return ScriptedProvider(name, script)
 
     def _client(self, endpoint: Endpoint) -> ModelClient:
-        profile_of = partial(_corrected_profile, self._settings, self.places, endpoint.name)
+        profile_of = partial(
+            _corrected_profile, self._settings, self.places, endpoint.name
+        )
         return _make_client()(endpoint, profile_of, learned=self._learned)
 
 
-def _corrected_profile(settings: Settings, places: Places, provider: str, name: str) -> ModelProfile:
-    known, given = profile(name), settings.models.get(f"{provider}/{name}", ModelSettings())
+def _corrected_profile(
+    settings: Settings, places: Places, provider: str, name: str
+) -> ModelProfile:
+    known = profile(name)
+    given = settings.models.get(f"{provider}/{name}", ModelSettings())
     return replace(
         known,
         audio=known.audio and places.kind(provider) == "openai-chat",
-        context_window=settings.context_window or (not known.listed and given.context_window) or known.context_window,
-        max_output_tokens=settings.max_output_tokens or given.max_output_tokens or known.max_output_tokens,
+        context_window=settings.context_window
+        or (not known.listed and given.context_window)
+        or known.context_window,
+        max_output_tokens=settings.max_output_tokens
+        or given.max_output_tokens
+        or known.max_output_tokens,
         prices=corrected(known.prices if provider in _PRICED else None, given.prices),
     )
 
@@ -317,7 +404,8 @@ def _make_client() -> Callable[..., ModelClient]:
 
 
 async def _list_models(base_url: str) -> tuple[str, ...]:
-    """Return the ids of the models that an OpenAI-compatible server offers; none if no server answers at once.
+    """Return the ids of the models that an OpenAI-compatible server offers; none if no
+    server answers at once.
 
     :param base_url: the URL, with `/v1` at its end.
     """
@@ -334,10 +422,16 @@ def _listed(base_url: str) -> tuple[str, ...]:
         return ()
     connection = HTTPConnection(parts.hostname, parts.port, timeout=_LOCAL_SECONDS)
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers={"Connection": "close"})
+        connection.request(
+            "GET", f"{parts.path.rstrip('/')}/models", headers={"Connection": "close"}
+        )
         answer = connection.getresponse()
         found = parse_object(answer.read()) if answer.status == 200 else None
-        return tuple(name for model in get_objects(found or {}, "data") if (name := get_text(model, "id")))
+        return tuple(
+            name
+            for model in get_objects(found or {}, "data")
+            if (name := get_text(model, "id"))
+        )
     except (OSError, HTTPException, ValueError):
         return ()
     finally:

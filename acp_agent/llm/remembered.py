@@ -1,7 +1,9 @@
-"""Leaves out of a request what its server is known to refuse, and remembers new refusals.
+"""Leaves out of a request what its server is known to refuse, and remembers new
+refusals.
 
-Only refusals that hold for every conversation with a model are remembered; see `learned.py`. Whether a server accepts
-reasoning, or a header or parameter for it, may depend on the conversation, so each session learns that for itself.
+Only refusals that hold for every conversation with a model are remembered; see
+`learned.py`. Whether a server accepts reasoning, or a header or parameter for it, may
+depend on the conversation, so each session learns that for itself.
 """
 
 from __future__ import annotations
@@ -14,20 +16,46 @@ from acp_agent.conversation.messages import ToolDefinition
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.learned import LearnedModel
 from acp_agent.llm.parts import without_images
-from acp_agent.llm.provider import ImagesLeftOut, ModelRequest, Refusal, Refused, RefusedTools, Remembered
+from acp_agent.llm.provider import (
+    ImagesLeftOut,
+    ModelRequest,
+    Refusal,
+    Refused,
+    RefusedTools,
+    Remembered,
+)
 from acp_agent.llm.refused_tools import all_tools, without_tools
 
 _FEATURES: dict[str, Feature] = {feature: feature for feature in get_args(Feature)}
 _OF_CONVERSATIONS: frozenset[Feature] = frozenset(
-    ("controls", "compaction", "trigger", "tools", "effort", "summaries", "echo", "thinking", "include")
+    (
+        "controls",
+        "compaction",
+        "trigger",
+        "tools",
+        "effort",
+        "summaries",
+        "echo",
+        "thinking",
+        "include",
+    )
 )
-"""Features that concern the reasoning in a conversation, or its compaction by the provider."""
-_REFUSED, _TAKES, _TOOL, _IMAGE = "refused", "takes", "tool", "image"
+"""Features that concern the reasoning in a conversation, or its compaction by the
+provider.
+"""
+_REFUSED = "refused"
+_TAKES = "takes"
+_TOOL = "tool"
+_IMAGE = "image"
 _NO_IMAGES = f"{_REFUSED} images"
 
 
-def without_refused(request: ModelRequest, learned: LearnedModel) -> tuple[ModelRequest, Remembered]:
-    """Return the request without what its server is known to refuse, and a record of what was left out."""
+def without_refused(
+    request: ModelRequest, learned: LearnedModel
+) -> tuple[ModelRequest, Remembered]:
+    """Return the request without what its server is known to refuse, and a record of
+    what was left out.
+    """
     refused: set[Feature] = set()
     takes: dict[Feature, str] = {}
     tools: list[str] = []
@@ -40,26 +68,43 @@ def without_refused(request: ModelRequest, learned: LearnedModel) -> tuple[Model
         elif kind == _TAKES and feature is not None and feature not in request.takes:
             takes[feature] = value
         elif kind == _TOOL:
-            tools += {tool.name for tool in all_tools(request) if tool.name == subject and _digest(tool) == value}
-    changed = replace(request, refused=request.refused | refused, takes={**takes, **request.takes})
+            tools += {
+                tool.name
+                for tool in all_tools(request)
+                if tool.name == subject and _digest(tool) == value
+            }
+    changed = replace(
+        request, refused=request.refused | refused, takes={**takes, **request.takes}
+    )
     changed = without_tools(changed, tools)
     if _NO_IMAGES in facts:
         without = without_images(changed)
-        return without or changed, Remembered(frozenset(refused), takes, tuple(tools), images=without is not None)
+        return without or changed, Remembered(
+            frozenset(refused), takes, tuple(tools), images=without is not None
+        )
     return changed, Remembered(frozenset(refused), takes, tuple(tools))
 
 
-def keep_refusal(event: Refusal | ImagesLeftOut, request: ModelRequest, learned: LearnedModel) -> None:
-    """Remember a refusal if it holds for every conversation. Writes a file, so call this in a thread.
+def keep_refusal(
+    event: Refusal | ImagesLeftOut, request: ModelRequest, learned: LearnedModel
+) -> None:
+    """Remember a refusal if it holds for every conversation. Writes a file, so call
+    this in a thread.
 
     :param request: the original request, before anything was left out.
     """
     facts: dict[str, str | None] = {}
     match event:
         case Refused() if event.lasting and event.feature not in _OF_CONVERSATIONS:
-            facts[f"{_TAKES if event.takes else _REFUSED} {event.feature}"] = event.takes
+            facts[f"{_TAKES if event.takes else _REFUSED} {event.feature}"] = (
+                event.takes
+            )
         case RefusedTools():
-            facts = {f"{_TOOL} {tool.name}": _digest(tool) for tool in all_tools(request) if tool.name in event.tools}
+            facts = {
+                f"{_TOOL} {tool.name}": _digest(tool)
+                for tool in all_tools(request)
+                if tool.name in event.tools
+            }
         case ImagesLeftOut() if event.takes_none:
             facts[_NO_IMAGES] = ""
         case _:
@@ -80,7 +125,11 @@ def keep_images(digests: Iterable[str], learned: LearnedModel) -> None:
 
 
 def _digest(tool: ToolDefinition) -> str:
-    """Return a digest of a tool's definition, since a server may accept the tool after its definition has changed."""
+    """Return a digest of a tool's definition, since a server may accept the tool after
+    its definition has changed.
+    """
     import hashlib  # loads OpenSSL
 
-    return hashlib.sha256(repr((tool.description, tool.input_schema)).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        repr((tool.description, tool.input_schema)).encode("utf-8", "surrogatepass")
+    ).hexdigest()

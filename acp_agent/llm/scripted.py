@@ -1,8 +1,10 @@
-"""A provider that plays a YAML script in place of a model, for demonstrations and for trying the agent without a key.
+"""A provider that plays a YAML script in place of a model, for demonstrations and for
+trying the agent without a key.
 
-docs/models.md describes the script. Only the request determines the answer, so a restarted agent continues where it
-was. The scene is the first one whose `when` is found in the newest user message. The number of answers since that
-message is the index in the scene.
+docs/models.md describes the script. Only the request determines the answer, so a
+restarted agent continues where it was. The scene is the first one whose `when` is found
+in the newest user message. The number of answers since that message is the index in the
+scene.
 """
 
 from __future__ import annotations
@@ -31,7 +33,13 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import ConfigError
 from acp_agent.llm.parts import estimated_usage, user_parts
 from acp_agent.llm.places import Parallel
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.provider import (
+    Answered,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+)
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.patterns import PatternError, compile_pattern
 
@@ -53,7 +61,17 @@ class _Answer(_Section):
     text: str = ""
     thinking: str = ""
     tool_calls: list[_Call] = []
-    stop: Literal["end_turn", "tool_use", "max_tokens", "refusal", "context_overflow", "pause_turn"] | None = None
+    stop: (
+        Literal[
+            "end_turn",
+            "tool_use",
+            "max_tokens",
+            "refusal",
+            "context_overflow",
+            "pause_turn",
+        ]
+        | None
+    ) = None
     usage: dict[_Counted, Annotated[int, Field(ge=0)]] | None = None
 
 
@@ -66,9 +84,13 @@ class _Scene(_Section):
 
     @model_validator(mode="after")
     def compiled(self) -> _Scene:
-        """Refuse a scene that does not say when it is played, or with a regular expression that is none."""
+        """Refuse a scene that does not say when it is played, or with a regular
+        expression that is none.
+        """
         if self.when is None and not self.after:
-            raise PydanticCustomError("when", "needs `when: TEXT` (or `*`), `after: N`, or both")
+            raise PydanticCustomError(
+                "when", "needs `when: TEXT` (or `*`), `after: N`, or both"
+            )
         try:
             self.fits("", 0)
         except PatternError as error:
@@ -82,7 +104,12 @@ class _Scene(_Section):
         """
         when = self.when or "*"
         if len(when) > 2 and when[0] == when[-1] == "/":
-            found = compile_pattern(when[1:-1], ignore_case=True, dot_all=True).search(prompt) is not None
+            found = (
+                compile_pattern(when[1:-1], ignore_case=True, dot_all=True).search(
+                    prompt
+                )
+                is not None
+            )
         else:
             found = when == "*" or when.lower() in prompt.lower()
         return found and before >= self.after
@@ -101,23 +128,38 @@ class Script(_Section):
 
         :param name: for a script that has none.
         """
-        prompts = [index for index, message in enumerate(request.messages) if isinstance(message, UserMessage)]
+        prompts = [
+            index
+            for index, message in enumerate(request.messages)
+            if isinstance(message, UserMessage)
+        ]
         since = request.messages[prompts[-1] if prompts else 0 :]
-        asked = user_parts(since[0].parts, images=False) if isinstance(since[0], UserMessage) else []
+        asked = (
+            user_parts(since[0].parts, images=False)
+            if isinstance(since[0], UserMessage)
+            else []
+        )
         said = "\n".join(part.text for part in asked if isinstance(part, Text)).strip()
         turn = sum(isinstance(message, AssistantMessage) for message in since)
-        scene = next((scene for scene in self.scenes if scene.fits(said, len(prompts) - 1)), None)
+        scene = next(
+            (scene for scene in self.scenes if scene.fits(said, len(prompts) - 1)), None
+        )
         if scene is not None and turn < len(scene.answers):
             return scene.answers[turn]
         first_line = said.partition("\n")[0][:80]
-        why = "has come to its end here" if scene is not None else f"has no answer to “{first_line}”"
+        why = (
+            "has come to its end here"
+            if scene is not None
+            else f"has no answer to “{first_line}”"
+        )
         return _Answer(text=f"(The script “{self.name or name}” {why}.)")
 
 
 class ScriptedProvider:
     """Plays a script; needs no key and no network.
 
-    :param name: the word before the slash in `provider/model`; any model's name will do.
+    :param name: the word before the slash in `provider/model`; any model's name will
+        do.
     :param path: the script's file, read at the first use.
     """
 
@@ -132,7 +174,8 @@ class ScriptedProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`.
 
-        :raises ConfigError: if the script is missing or invalid; names the file and line.
+        :raises ConfigError: if the script is missing or invalid; names the file and
+            line.
         """
         script = self._loaded()
         answer = script.answer_to(request, self._path.stem)
@@ -142,12 +185,20 @@ class ScriptedProvider:
         for piece in _pieces(answer.text):
             await anyio.sleep(script.delay)
             yield TextDelta(piece)
-        parts: list[AssistantPart] = [Thinking(answer.thinking, self.name)] if answer.thinking else []
+        parts: list[AssistantPart] = (
+            [Thinking(answer.thinking, self.name)] if answer.thinking else []
+        )
         parts += [Text(answer.text)] if answer.text else []
-        parts += [ToolCall(f"call_{index}", call.name, call.arguments) for index, call in enumerate(answer.tool_calls)]
+        parts += [
+            ToolCall(f"call_{index}", call.name, call.arguments)
+            for index, call in enumerate(answer.tool_calls)
+        ]
         stop = answer.stop or ("tool_use" if answer.tool_calls else "end_turn")
-        answered, said = Answered(tuple(parts), stop, Usage()), answer.usage
-        usage = Usage(*(said.get(name, 0) for name in get_args(_Counted))) if said else None
+        answered = Answered(tuple(parts), stop, Usage())
+        said = answer.usage
+        usage = (
+            Usage(*(said.get(name, 0) for name in get_args(_Counted))) if said else None
+        )
         yield replace(answered, usage=usage or estimated_usage(request, answered))
 
     def context_window(self, model: str) -> int | None:
@@ -187,10 +238,15 @@ def _load_script(path: Path) -> Script:
     try:
         text = read_text(path)
         if text is None:
-            raise ConfigError("there is no such script; check `script` of the provider", source=str(path))
+            raise ConfigError(
+                "there is no such script; check `script` of the provider",
+                source=str(path),
+            )
         return validate(Script, parse_mapping(text))
     except DocumentError as error:
-        raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
+        raise ConfigError(
+            error.message, source=str(path), line=error.line, key=error.key
+        ) from error
 
 
 def _pieces(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """How models mark their thinking if a server leaves it in the text of an answer.
 
-Sources: the models' chat templates; vLLM, "Reasoning Outputs"; Gemini's page on OpenAI compatibility, for `<thought>`.
+Sources: the models' chat templates; vLLM, "Reasoning Outputs"; Gemini's page on OpenAI
+compatibility, for `<thought>`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ _NAMES = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scrat
 class ThinkingMarks:
     """One way to mark thinking.
 
-    :ivar start: a regular expression for the mark before the thinking, in any spelling and any case.
+    :ivar start: a regular expression for the mark before the thinking, in any spelling
+        and any case.
     :ivar end: a regular expression for the mark after the thinking.
-    :ivar tags: end tags by their start tags, in the spelling of the models' own templates. An answer that begins with
-        such a start tag begins with thinking; other spellings may be meant for the user.
+    :ivar tags: end tags by their start tags, in the spelling of the models' own
+        templates. An answer that begins with such a start tag begins with thinking;
+        other spellings may be meant for the user.
     """
 
     start: str
@@ -42,7 +45,10 @@ THINKING_MARKS = (
     ThinkingMarks(  # Sky-T1 and Cohere
         r"<\|(?:begin_of_thought|START_THINKING)\|>",
         r"<\|(?:end_of_thought|END_THINKING)\|>",
-        {"<|begin_of_thought|>": "<|end_of_thought|>", "<|START_THINKING|>": "<|END_THINKING|>"},
+        {
+            "<|begin_of_thought|>": "<|end_of_thought|>",
+            "<|START_THINKING|>": "<|END_THINKING|>",
+        },
     ),
     ThinkingMarks(  # gpt-oss and Gemma, which mark the answer too
         r"(?:<\|start\|>assistant)?<\|channel\|?>(?:analysis|thought|commentary)",

@@ -1,6 +1,8 @@
-"""Decides how to repeat a failed model call: unchanged after a delay, or at once without what the provider refused.
+"""Decides how to repeat a failed model call: unchanged after a delay, or at once
+without what the provider refused.
 
-The next try can leave out tools, reasoning, optional parts of the API, images, and streaming.
+The next try can leave out tools, reasoning, optional parts of the API, images, and
+streaming.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from acp_agent.conversation.messages import AssistantMessage, Message, Thinking,
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
 from acp_agent.llm.adapters.adapter import Adapter
-from acp_agent.llm.adapters.encoding import Call, ReasoningPlace
+from acp_agent.llm.adapters.encoding import ModelCall, ReasoningPlace
 from acp_agent.llm.errors import (
     SERVER_STATUSES,
     CallFailed,
@@ -61,9 +63,13 @@ _MAX_PARTS = 8
 _EMPTY_STREAMS = 2
 """After this many streams without any event, the answer is requested without a stream."""
 _MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
-"""Maximum attempts of one call, by the category of its failure. Failures of other categories are not retried."""
+"""Maximum attempts of one call, by the category of its failure. Failures of other
+categories are not retried.
+"""
 _MAX_ANSWERED = 3
-"""Maximum attempts of one call whose answers begin and then break off, since every answer costs money."""
+"""Maximum attempts of one call whose answers begin and then break off, since every
+answer costs money.
+"""
 _MAX_DELAY = 20.0
 """Maximum seconds between two attempts, unless the provider asks for more."""
 _MAX_RETRY_AFTER = 90.0
@@ -73,16 +79,22 @@ _REFUSED = (400, 422)
 _MAX_TRIGGER_FAILURES = 2
 """After this many server failures, a compaction is requested without a trigger."""
 _TRIGGER_STATUSES = (500, 501, 502)
-"""Statuses of servers that cannot handle a part of a request. Others mean that the server is overloaded."""
+"""Statuses of servers that cannot handle a part of a request. Others mean that the
+server is overloaded.
+"""
 _MAX_BUILT_IN = 2
-"""Maximum number of built-in tools that are left out of a call. A provider that refuses more refuses all tools."""
+"""Maximum number of built-in tools that are left out of a call. A provider that refuses
+more refuses all tools.
+"""
 _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
 
 
 _NO_STREAM = Refused("stream", lasting=False)
 _ABOUT_CONVERSATION = ("prompt", "input", "context", "messages")
-"""If an error contains one of these words, its limit for the answer depends on the length of the conversation."""
+"""If an error contains one of these words, its limit for the answer depends on the
+length of the conversation.
+"""
 
 
 @frozen
@@ -102,8 +114,9 @@ class _Guess:
 class Tries:
     """Decides how one call is repeated after a failure.
 
-    The next try leaves out what the provider appears to have refused. The refusal is learned only after a try is
-    answered. If a guess leads to the same refusal, the guess is undone.
+    The next try leaves out what the provider appears to have refused. The refusal is
+    learned only after a try is answered. If a guess leads to the same refusal, the
+    guess is undone.
 
     :param profile: the model's profile.
     :param model: the provider's id of it.
@@ -137,16 +150,23 @@ class Tries:
         self._learned: list[Learned] = []
 
     def succeeded(self, *, is_empty: bool = False) -> list[Learned]:
-        """Return what was learned from the failures, after an answer has begun. Each event is returned only once.
+        """Return what was learned from the failures, after an answer has begun. Each
+        event is returned only once.
 
-        :param is_empty: whether the answer ended without any content. If so, streaming did not cause the empty streams
-            before it.
+        :param is_empty: whether the answer ended without any content. If so, streaming
+            did not cause the empty streams before it.
         """
-        learned, self._learned = self._learned, []
+        learned = self._learned
+        self._learned = []
         return [each for each in learned if not is_empty or each != _NO_STREAM]
 
     def after(
-        self, failure: CallFailed, request: ModelRequest, call: Call, *, partial: bool
+        self,
+        failure: CallFailed,
+        request: ModelRequest,
+        call: ModelCall,
+        *,
+        partial: bool,
     ) -> tuple[Retrying | AskedAgain, ModelRequest]:
         """Return the event to report for a failure, and the next request.
 
@@ -173,34 +193,56 @@ class Tries:
             failure = guess.failure  # the guess itself may have caused the last failure
         return self._retries.after(failure, partial=partial), request
 
-    def _without_trigger(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the compaction request without the trigger, if the server did not know it or could not handle it.
+    def _without_trigger(
+        self, failure: CallFailed, request: ModelRequest, call: ModelCall
+    ) -> ModelRequest | None:
+        """Return the compaction request without the trigger, if the server did not know
+        it or could not handle it.
 
         A refusal of the trigger is handled like a refusal of any other part.
         """
         if "trigger" not in call.features:
             return None
         if failure.kind == "ignored" and not failure.code:
-            _log.warning("%s did not follow a compaction trigger: %s", self._endpoint.name, failure.message)
+            _log.warning(
+                "%s did not follow a compaction trigger: %s",
+                self._endpoint.name,
+                failure.message,
+            )
             return self._left_out(RefusedPart("trigger"), request)
         is_broken = failure.kind == "stream" and "server_error" in failure.code
-        if failure.kind == "dropped" or failure.status in _TRIGGER_STATUSES or is_broken:
+        if (
+            failure.kind == "dropped"
+            or failure.status in _TRIGGER_STATUSES
+            or is_broken
+        ):
             self._trigger_failures += 1
         elif failure.kind in ("ignored", "no-stream"):
             self._trigger_failures = _MAX_TRIGGER_FAILURES
         if self._trigger_failures < _MAX_TRIGGER_FAILURES:
             return None
-        # Only for this compaction, since the server may know the trigger and fail for another reason.
+        # Only for this compaction, since the server may know the trigger and fail for
+        # another reason.
         said = log_line(failure, self._endpoint.secrets)
         _log.warning(
-            "%s failed to follow a compaction trigger; it is asked in another way: %s", self._endpoint.name, said
+            "%s failed to follow a compaction trigger; it is asked in another way: %s",
+            self._endpoint.name,
+            said,
         )
         return replace(request, refused=request.refused | {"trigger"})
 
-    def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the tools that the provider refused, or with shortened descriptions if one is too
-        long. Return None if the provider refused no tool, or appears to refuse all tools."""
-        names = refused_tools(failure, call.body, tool_names(request)) if failure.status in _REFUSED else ()
+    def _with_fitting_tools(
+        self, failure: CallFailed, request: ModelRequest, call: ModelCall
+    ) -> ModelRequest | None:
+        """Return the request without the tools that the provider refused, or with
+        shortened descriptions if one is too long. Return None if the provider refused
+        no tool, or appears to refuse all tools.
+        """
+        names = (
+            refused_tools(failure, call.body, tool_names(request))
+            if failure.status in _REFUSED
+            else ()
+        )
         built_in = sum(is_built_in(name) for name in names)
         if not names or self._built_in + built_in > _MAX_BUILT_IN:
             return None
@@ -208,48 +250,81 @@ class Tries:
         shortened = with_short_descriptions(request, longest)
         if longest is not None and shortened is not request:
             return self._left_out(RefusedPart("descriptions", str(longest)), shortened)
-        _log.warning("%s refused tools, which are left out: %s", self._endpoint.name, ", ".join(names))
+        _log.warning(
+            "%s refused tools, which are left out: %s",
+            self._endpoint.name,
+            ", ".join(names),
+        )
         self._built_in += built_in
         self._learned.append(RefusedTools(names))
         return without_tools(request, names)
 
-    def _without_reasoning(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the reasoning, or the feature of a beta header, that the provider refused."""
+    def _without_reasoning(
+        self, failure: CallFailed, request: ModelRequest, call: ModelCall
+    ) -> ModelRequest | None:
+        """Return the request without the reasoning, or the feature of a beta header,
+        that the provider refused.
+        """
         if failure.status not in _REFUSED:
             return None
         adapter = self._adapter
-        places = adapter.refused_reasoning(failure, request, self._profile, request.refused)
+        places = adapter.refused_reasoning(
+            failure, request, self._profile, request.refused
+        )
         if places and self._refusals >= _MAX_REFUSALS:
             places = tuple(adapter.places(request, self._profile, request.refused))
         if places:
             self._refusals += 1
             said = log_line(failure, self._endpoint.secrets)
-            _log.warning("%s refused %d pieces of reasoning: %s", self._endpoint.name, len(places), said)
+            _log.warning(
+                "%s refused %d pieces of reasoning: %s",
+                self._endpoint.name,
+                len(places),
+                said,
+            )
             event = reasoning_refused(places, failure.message)
             self._learned.append(event)
-            return replace(request, messages=without_reasoning(request.messages, event.pieces))
+            return replace(
+                request, messages=without_reasoning(request.messages, event.pieces)
+            )
         used = call.features - request.refused
         accepted = adapter.accepted_features(request, self._profile)
         feature = adapter.refused_feature(failure, used, accepted)
-        # If a compaction is refused without a reason, the reason is most likely its reasoning.
-        is_vague = self._prompt is not None and (feature == "compaction" or used <= accepted)
+        # If a compaction is refused without a reason, the reason is most likely its
+        # reasoning.
+        is_vague = self._prompt is not None and (
+            feature == "compaction" or used <= accepted
+        )
         if feature is None or is_vague:
             return None
         self._refusals += 1
         return self._left_out(RefusedPart(feature), request)
 
-    def _without_part(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the optional member or form that the provider refused."""
-        part = self._adapter.refused_part(failure, call, request.refused) if self._parts < _MAX_PARTS else None
+    def _without_part(
+        self, failure: CallFailed, request: ModelRequest, call: ModelCall
+    ) -> ModelRequest | None:
+        """Return the request without the optional member or form that the provider
+        refused.
+        """
+        part = (
+            self._adapter.refused_part(failure, call, request.refused)
+            if self._parts < _MAX_PARTS
+            else None
+        )
         if part is None:
             return None
         self._parts += 1
         said = failure.message.lower()
-        lasting = part.feature not in LIMITS or not any(word in said for word in _ABOUT_CONVERSATION)
+        lasting = part.feature not in LIMITS or not any(
+            word in said for word in _ABOUT_CONVERSATION
+        )
         return self._left_out(part, request, lasting=lasting)
 
-    def _without_unproven(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the features that the provider has not yet accepted in this conversation.
+    def _without_unproven(
+        self, failure: CallFailed, request: ModelRequest, call: ModelCall
+    ) -> ModelRequest | None:
+        """Return the request without the features that the provider has not yet
+        accepted in this conversation.
 
         The provider may have refused one of them with an unknown error text.
         """
@@ -257,10 +332,17 @@ class Tries:
         if not may_be_one or self._is_unproven_tried:
             return None
         self._is_unproven_tried = True
-        known = self._adapter.accepted_features(request, self._profile) | request.refused
-        unproven: list[Feature] = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
+        known = (
+            self._adapter.accepted_features(request, self._profile) | request.refused
+        )
+        unproven: list[Feature] = [
+            feature
+            for feature, _ in self._adapter.refusals
+            if feature in call.features - known
+        ]
         if self._prompt is not None:
-            # Without the other features, the provider would compact a different conversation.
+            # Without the other features, the provider would compact a different
+            # conversation.
             unproven = [feature for feature in unproven if feature == "trigger"]
         if not unproven:
             return None
@@ -270,23 +352,38 @@ class Tries:
             changed = self._left_out(RefusedPart(feature), changed)
         return changed
 
-    def _left_out(self, part: RefusedPart, request: ModelRequest, *, lasting: bool = True) -> ModelRequest:
+    def _left_out(
+        self, part: RefusedPart, request: ModelRequest, *, lasting: bool = True
+    ) -> ModelRequest:
         """Return the request without a part, or with another value for it.
 
         :param lasting: see `Refused`.
         """
-        name, feature, takes = self._endpoint.name, part.feature, part.takes
+        name = self._endpoint.name
+        feature = part.feature
+        takes = part.takes
         if takes and request.takes.get(feature) != takes:
-            _log.warning("%s takes other values in a request (%s); it is asked again with those", name, feature)
+            _log.warning(
+                "%s takes other values in a request (%s); it is asked again with those",
+                name,
+                feature,
+            )
             self._learned.append(Refused(feature, takes, lasting))
             return replace(request, takes={**request.takes, feature: takes})
-        _log.warning("%s refused a part of a request (%s); it is asked again without", name, feature)
+        _log.warning(
+            "%s refused a part of a request (%s); it is asked again without",
+            name,
+            feature,
+        )
         self._learned.append(Refused(feature, lasting=lasting))
         return replace(request, refused=request.refused | {feature})
 
-    def _without_pictures(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
-        """Return the request without images if an image may be the cause: first without the images that the model has
-        not answered yet, then without any images."""
+    def _without_pictures(
+        self, failure: CallFailed, request: ModelRequest
+    ) -> ModelRequest | None:
+        """Return the request without images if an image may be the cause: first without
+        the images that the model has not answered yet, then without any images.
+        """
         if not may_be_image(failure, is_repeated=self._server_errors > 0):
             self._server_errors += failure.status in SERVER_STATUSES
             return None
@@ -298,22 +395,41 @@ class Tries:
             changed = without_images(request, first)
             if changed is not None:
                 self._guess = _Guess(failure, request, tuple(self._learned))
-                has_older = without_images(replace(request, messages=request.messages[:accepted])) is not None
-                self._learned.append(ImagesLeftOut(first, takes_none=takes_no_images(failure) and not has_older))
-                _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
+                has_older = (
+                    without_images(
+                        replace(request, messages=request.messages[:accepted])
+                    )
+                    is not None
+                )
+                self._learned.append(
+                    ImagesLeftOut(
+                        first, takes_none=takes_no_images(failure) and not has_older
+                    )
+                )
+                _log.warning(
+                    "%s refused a request with images; it is asked again without",
+                    self._endpoint.name,
+                )
                 return changed
         return None
 
-    def _without_stream(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
+    def _without_stream(
+        self, failure: CallFailed, request: ModelRequest
+    ) -> ModelRequest | None:
         """Return the request without streaming, after several empty streams.
 
-        llama-cpp-python's server detects that a prompt is too long only after it has begun the stream, and then ends
-        it. Other servers send token counts first (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without
-        streaming they report the error.
+        llama-cpp-python's server detects that a prompt is too long only after it has
+        begun the stream, and then ends it. Other servers send token counts first
+        (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without streaming
+        they report the error.
         """
         is_empty = failure.kind == "dropped" and failure.came == "status"
         self._empty_streams = self._empty_streams + 1 if is_empty else 0
-        if self._empty_streams != _EMPTY_STREAMS or "stream" not in self._adapter.members or self._prompt is not None:
+        if (
+            self._empty_streams != _EMPTY_STREAMS
+            or "stream" not in self._adapter.members
+            or self._prompt is not None
+        ):
             return None
         self._learned.append(_NO_STREAM)
         return replace(request, refused=request.refused | {"stream"})
@@ -328,14 +444,22 @@ def reasoning_refused(places: Sequence[ReasoningPlace], said: str) -> ReasoningR
     return ReasoningRefused(tuple(messages), tuple(each.name for each in places), said)
 
 
-def without_reasoning(messages: tuple[Message, ...], pieces: Collection[str]) -> tuple[Message, ...]:
+def without_reasoning(
+    messages: tuple[Message, ...], pieces: Collection[str]
+) -> tuple[Message, ...]:
     """Return the messages without the pieces of reasoning with these names."""
     kept: list[Message] = []
     for message in messages:
         if isinstance(message, AssistantMessage):
-            gone = [part for part in message.parts if isinstance(part, Thinking) and name_of(part) in pieces]
+            gone = [
+                part
+                for part in message.parts
+                if isinstance(part, Thinking) and name_of(part) in pieces
+            ]
             if gone:
-                message = replace(message, parts=tuple(part for part in message.parts if part not in gone))  # noqa: PLW2901
+                parts = tuple(part for part in message.parts if part not in gone)
+                kept.append(replace(message, parts=parts))
+                continue
         kept.append(message)
     return tuple(kept)
 
@@ -343,8 +467,9 @@ def without_reasoning(messages: tuple[Message, ...], pieces: Collection[str]) ->
 class _Retries:
     """Decides whether and when one call is retried.
 
-    A call is not retried after part of its answer was yielded, since a second answer would not continue the first. The
-    SDKs' own retries are off, because they do not make this distinction.
+    A call is not retried after part of its answer was yielded, since a second answer
+    would not continue the first. The SDKs' own retries are off, because they do not
+    make this distinction.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, first_delay: float) -> None:
@@ -361,21 +486,47 @@ class _Retries:
         :raises ModelError: if the call is not retried again.
         """
         self._failures += 1
-        endpoint, elapsed = self._endpoint, time.monotonic() - self._started
-        attempt = (endpoint.name, endpoint.host, self._failures, elapsed, log_line(failure, endpoint.secrets))
+        endpoint = self._endpoint
+        elapsed = time.monotonic() - self._started
+        attempt = (
+            endpoint.name,
+            endpoint.host,
+            self._failures,
+            elapsed,
+            log_line(failure, endpoint.secrets),
+        )
         retry_after = _retry_after(failure.headers)
-        too_long = retry_after if retry_after is not None and retry_after > _MAX_RETRY_AFTER else None
+        too_long = (
+            retry_after
+            if retry_after is not None and retry_after > _MAX_RETRY_AFTER
+            else None
+        )
         most = _MAX_ATTEMPTS.get(classify(failure), 1)
         if failure.kind == "dropped" and failure.came != "nothing":
             most = min(most, _MAX_ANSWERED)
         if partial or self._failures >= most or too_long is not None:
-            error = error_of(failure, endpoint, model=self._model, partial=partial, retry_after=too_long)
+            error = error_of(
+                failure,
+                endpoint,
+                model=self._model,
+                partial=partial,
+                retry_after=too_long,
+            )
             how = "in mid-answer" if partial else "given up"
-            _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *attempt, how, type(error).__name__)
+            _log.warning(
+                "%s (%s): attempt %d failed after %.1f s: %s; %s: %s",
+                *attempt,
+                how,
+                type(error).__name__,
+            )
             raise error from failure
         delay = _backoff(self._first_delay, self._failures)
         delay = delay if retry_after is None else retry_after + delay * 0.1
-        _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *attempt, delay)
+        _log.info(
+            "%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s",
+            *attempt,
+            delay,
+        )
         self._started = time.monotonic() + delay
         return Retrying(f"{endpoint.name}: {reason(failure)}", delay)
 
@@ -383,16 +534,19 @@ class _Retries:
 def _backoff(first_delay: float, failures: int) -> float:
     """Return the seconds to wait after this many failures.
 
-    The delay grows exponentially. It is up to a quarter shorter at random, so that clients do not retry together.
+    The delay grows exponentially. It is up to a quarter shorter at random, so that
+    clients do not retry together.
     """
-    return min(_MAX_DELAY, first_delay * 2 ** (failures - 1)) * random.uniform(0.75, 1.0)
+    return min(_MAX_DELAY, first_delay * 2 ** (failures - 1)) * random.uniform(
+        0.75, 1.0
+    )
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the provider asks us to wait; None if it does not say.
 
-    Source: RFC 9110, 10.2.3, for `retry-after`, a number or a date; `retry-after-ms` is OpenAI's. LiteLLM prefixes
-    the provider's headers with `llm_provider-`.
+    Source: RFC 9110, 10.2.3, for `retry-after`, a number or a date; `retry-after-ms` is
+    OpenAI's. LiteLLM prefixes the provider's headers with `llm_provider-`.
     """
     for prefix in ("", "llm_provider-"):
         for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):

@@ -1,11 +1,13 @@
 """Checks the addresses that an MCP server asks the user to open.
 
-A browser reads many ways of writing a host as the same one, such as `0x7f.1` for 127.0.0.1, and a person cannot tell.
-So a host has to be written as browsers show it. An address that gives access to something, or contains a secret of the
-user, is refused too.
+A browser reads many ways of writing a host as the same one, such as `0x7f.1` for
+127.0.0.1, and a person cannot tell. So a host has to be written as browsers show it. An
+address that gives access to something, or contains a secret of the user, is refused
+too.
 
-Source: URL standard, "Host parsing" and "Host serializing"; RFC 3986, section 3.2.2; RFC 5952; RFC 6943, section 3.1;
-RFC 4291, section 2.5.5; RFC 6052; Model Context Protocol, "Elicitation", "Safe URL handling"
+Source: URL standard, "Host parsing" and "Host serializing"; RFC 3986, section 3.2.2;
+RFC 5952; RFC 6943, section 3.1; RFC 4291, section 2.5.5; RFC 6052; Model Context
+Protocol, "Elicitation", "Safe URL handling"
 """
 
 from __future__ import annotations
@@ -22,32 +24,45 @@ from acp_agent.secrets.names import is_secret_name
 from acp_agent.secrets.text import mask
 from acp_agent.visible import visible
 
-_LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
+_LOGIN = re.compile(
+    r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature",
+    re.IGNORECASE,
+)
 """More names of parameters that give access or identify the user."""
 _TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 _EMAIL = re.compile(r"[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
 _SIGNED = ("state", "request")
-"""Parameters of OAuth whose value may be a JSON Web Token that gives no access (RFC 9101, section 4)."""
+"""Parameters of OAuth whose value may be a JSON Web Token that gives no access (RFC
+9101, section 4).
+"""
 _MISREAD = re.compile(r"[\s\\]")
 _AUTHORITY = re.compile(r"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
 _WITH_IPV4 = tuple(
-    map(ipaddress.IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+    map(
+        ipaddress.IPv6Network,
+        ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"),
+    )
 )
-"""IPv6 addresses that contain an IPv4 address: mapped, translated, 6to4 and Teredo. `::/96` is checked by itself."""
+"""IPv6 addresses that contain an IPv4 address: mapped, translated, 6to4 and Teredo.
+`::/96` is checked by itself.
+"""
 _MOST_DECODED = 4
 
 
 def check_address(url: str, secrets: Sequence[str] = ()) -> None:
     """Refuse an address that the user must not be sent to.
 
-    :param secrets: known secrets, which the address may not contain; see `secrets.known`.
+    :param secrets: known secrets, which the address may not contain; see
+        `secrets.known`.
     :raises ToolError: with a reason that the server's developer can act on.
     """
     if visible(url) != url or _MISREAD.search(url):
-        raise _refused("it contains a space, a backslash or a character that does not show; percent-encode these")
+        raise _refused(
+            "it contains a space, a backslash or a character that does not show; percent-encode these"
+        )
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -57,7 +72,11 @@ def check_address(url: str, secrets: Sequence[str] = ()) -> None:
     written = _AUTHORITY.match(url)
     if "@" in parts.netloc:
         raise _refused("it contains a user name or a password before the host")
-    authority = None if written is None or written[1] != parts.netloc else parse_authority(parts.netloc)
+    authority = (
+        None
+        if written is None or written[1] != parts.netloc
+        else parse_authority(parts.netloc)
+    )
     if authority is None:
         raise _refused(
             "its host or port is not valid; write a host in ASCII (IDNs in punycode), without percent-encoding"
@@ -66,9 +85,13 @@ def check_address(url: str, secrets: Sequence[str] = ()) -> None:
     if fault := _fault_of_host(host):
         raise _refused(f"its host {fault}")
     if port is not None and (not port or port != str(int(port))):
-        raise _refused("its port is empty or begins with a zero; leave it out, or write it as a plain number")
+        raise _refused(
+            "its port is empty or begins with a zero; leave it out, or write it as a plain number"
+        )
     if parts.scheme == "http" and authority.host not in _SAME_MACHINE:
-        raise _refused("with `http` it may only lead to the user's own machine (`localhost`); use `https`")
+        raise _refused(
+            "with `http` it may only lead to the user's own machine (`localhost`); use `https`"
+        )
     if fault := _access_in(parts, secrets):
         raise _refused(fault)
 
@@ -78,7 +101,9 @@ def _refused(reason: str) -> ToolError:
 
 
 def _parts_of(netloc: str) -> tuple[str, str | None]:
-    """Return the host and the port as they are written. The port is None if there is no colon."""
+    """Return the host and the port as they are written. The port is None if there is no
+    colon.
+    """
     host, colon, port = netloc.rpartition(":")
     if not colon or port.endswith("]"):
         return netloc, None
@@ -96,10 +121,16 @@ def _fault_of_host(host: str) -> str:
     labels = host.split(".")
     if _NUMBER.fullmatch(labels[-1]):
         return (
-            "" if _is_dotted_decimal(host) else "is a number; write an IPv4 address as four decimal numbers, or a name"
+            ""
+            if _is_dotted_decimal(host)
+            else "is a number; write an IPv4 address as four decimal numbers, or a name"
         )
     wrong = [label for label in labels if not _LABEL.fullmatch(label)]
-    return f"has a part that is empty, too long or begins or ends with a hyphen (`{wrong[0]}`)" if wrong else ""
+    return (
+        f"has a part that is empty, too long or begins or ends with a hyphen (`{wrong[0]}`)"
+        if wrong
+        else ""
+    )
 
 
 def _is_dotted_decimal(host: str) -> bool:
@@ -111,14 +142,22 @@ def _is_dotted_decimal(host: str) -> bool:
 
 def _fault_of_ipv6(text: str) -> str:
     address = ipaddress.IPv6Address(text)
-    has_ipv4 = any(address in network for network in _WITH_IPV4) or 1 < int(address) < 2**32
+    has_ipv4 = (
+        any(address in network for network in _WITH_IPV4) or 1 < int(address) < 2**32
+    )
     if has_ipv4 or "." in text:
         return "is an IPv6 address that contains an IPv4 address; write the IPv4 address, or a name"
-    return "" if text == str(address) else f"is not in the shortest form; write `[{address}]`"
+    return (
+        ""
+        if text == str(address)
+        else f"is not in the shortest form; write `[{address}]`"
+    )
 
 
 def _access_in(parts: SplitResult, secrets: Sequence[str]) -> str:
-    """Return what in an address gives access or identifies the user; empty if nothing does."""
+    """Return what in an address gives access or identifies the user; empty if nothing
+    does.
+    """
     for name, value in parse_qsl(f"{parts.query}&{parts.fragment}"):
         if is_secret_name(name) or _LOGIN.fullmatch(name):
             return f"the parameter `{name}` gives access or tells who the user is; let the user sign in at the address"
@@ -134,7 +173,9 @@ def _access_in(parts: SplitResult, secrets: Sequence[str]) -> str:
 
 
 def _readings(url: str) -> Iterator[str]:
-    """Yield an address, and what its percent-encoding stands for, which may be encoded again."""
+    """Yield an address, and what its percent-encoding stands for, which may be encoded
+    again.
+    """
     for _ in range(_MOST_DECODED):
         yield url
         decoded = unquote_plus(url)
@@ -144,12 +185,18 @@ def _readings(url: str) -> Iterator[str]:
 
 
 def _holds(text: str, secrets: Sequence[str]) -> bool:
-    """Return whether a text contains a secret, plain, in hexadecimal digits or in Base64."""
+    """Return whether a text contains a secret, plain, in hexadecimal digits or in
+    Base64.
+    """
     folded = text.casefold()
     plain = text.translate(_FROM_URL_SAFE)
     for secret in secrets:
         data = secret.encode(errors="surrogatepass")
-        if secret.casefold() in folded or data.hex() in folded or any(each in plain for each in _base64_of(data)):
+        if (
+            secret.casefold() in folded
+            or data.hex() in folded
+            or any(each in plain for each in _base64_of(data))
+        ):
             return True
     return False
 
@@ -158,7 +205,9 @@ _FROM_URL_SAFE = str.maketrans("-_", "+/")
 
 
 def _base64_of(data: bytes) -> Iterator[str]:
-    """Yield what Base64 makes of data at each of the three offsets, without the characters that the context changes."""
+    """Yield what Base64 makes of data at each of the three offsets, without the
+    characters that the context changes.
+    """
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")
         first = -(-offset * 8 // 6)

@@ -1,7 +1,7 @@
 """A connection to one MCP server, through the official SDK.
 
-The SDK takes most of a second to load, so this module is imported in a worker thread, and only if a session has
-servers.
+The SDK takes most of a second to load, so this module is imported in a worker thread,
+and only if a session has servers.
 
 
 Model Context Protocol, "Lifecycle" and "Server Features".
@@ -29,17 +29,33 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations, fields_of
 from acp_agent.mcp.launch import launch
-from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, UnansweredError
+from acp_agent.mcp.model import (
+    HandshakeRefusedError,
+    Offer,
+    ServerOptions,
+    UnansweredError,
+)
 from acp_agent.mcp.stdio import over_stdio
-from acp_agent.mcp.transports import CONNECT_SECONDS, Watch, inspected, leaves_of, over_acp, over_http
+from acp_agent.mcp.transports import (
+    CONNECT_SECONDS,
+    Watch,
+    inspected,
+    leaves_of,
+    over_acp,
+    over_http,
+)
 from acp_agent.tools.environment import Environment, OutputArrived, Report
 from acp_agent.tools.text import clean
 
 Mode: TypeAlias = Literal["legacy", "auto"]
-"""How the version is negotiated: by the handshake, or by asking for the version first. Nearly every server supports the
-handshake, and some exit if the first request is another one."""
+"""How the version is negotiated: by the handshake, or by asking for the version first.
+Nearly every server supports the handshake, and some exit if the first request is
+another one.
+"""
 Changed: TypeAlias = (
-    types.ToolListChangedNotification | types.PromptListChangedNotification | types.ResourceListChangedNotification
+    types.ToolListChangedNotification
+    | types.PromptListChangedNotification
+    | types.ResourceListChangedNotification
 )
 T = TypeVar("T")
 
@@ -49,20 +65,29 @@ READ_SECONDS = 30.0
 """Time limit for a prompt, a resource, or a page of a list."""
 _log = logging.getLogger(__name__)
 _MAX_PAGES = 50
-"""Maximum pages of one list, so that a server with an endless list does not block anything."""
+"""Maximum pages of one list, so that a server with an endless list does not block
+anything.
+"""
 # This package logs the SDK's failures itself, without URLs or text from the server.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
 
 
-class Connection:
+class ServerConnection:
     """A connection to a server that has answered.
 
     :param server: its entry, with variables expanded.
     :param client: the SDK's client, already entered.
-    :ivar watch: tells when and why the connection is lost, and when the server's lists have changed.
+    :ivar watch: tells when and why the connection is lost, and when the server's lists
+        have changed.
     """
 
-    def __init__(self, server: McpServer, client: Client, watch: Watch, elicitations: Elicitations) -> None:
+    def __init__(
+        self,
+        server: McpServer,
+        client: Client,
+        watch: Watch,
+        elicitations: Elicitations,
+    ) -> None:
         self._server = server
         self._client = client
         self.watch = watch
@@ -81,38 +106,69 @@ class Connection:
             except ToolError as error:
                 if self.watch.lost.is_set():
                     raise
-                _log.warning("the MCP server %s did not list its %s: %s", self._server.name, kind, error)
+                _log.warning(
+                    "the MCP server %s did not list its %s: %s",
+                    self._server.name,
+                    kind,
+                    error,
+                )
         resources = tuple(each.uri for each in more["resources"])
-        return Offer(tuple(tools), tuple(more["prompts"]), resources, self._client.instructions or "")
+        return Offer(
+            tuple(tools),
+            tuple(more["prompts"]),
+            resources,
+            self._client.instructions or "",
+        )
 
     async def call(
         self, name: str, arguments: JsonObject, report: Report, environment: Environment
     ) -> types.CallToolResult:
-        """Call a tool within the server's time limit. The time that the user takes to answer a question does not count.
+        """Call a tool within the server's time limit. The time that the user takes to
+        answer a question does not count.
 
         :param report: called with each progress notification.
-        :param environment: the environment of the call, during which the server may ask the user.
+        :param environment: the environment of the call, during which the server may ask
+            the user.
         :raises ToolError: if the server did not answer or refused the call; says why.
         """
 
-        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+        async def progressed(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-            await report(OutputArrived(clean(f"{share} {message or ''}".rstrip() + "\n")))
+            await report(
+                OutputArrived(clean(f"{share} {message or ''}".rstrip() + "\n"))
+            )
 
-        meta = cast("types.RequestParamsMeta", {**environment.trace}) if environment.trace else None
+        meta = (
+            cast("types.RequestParamsMeta", {**environment.trace})
+            if environment.trace
+            else None
+        )
         visit = self._elicitations.visit
 
         async def ask(client: Client) -> types.CallToolResult:
             try:
-                return await client.call_tool(name, arguments, progress_callback=progressed, meta=meta)
+                return await client.call_tool(
+                    name, arguments, progress_callback=progressed, meta=meta
+                )
             except MCPError as error:
                 if error.code != types.URL_ELICITATION_REQUIRED:
                     raise
                 links = UrlElicitationRequiredError.from_error(error.error).elicitations
-                answers = [await visit(link.message, link.url, link.elicitation_id) for link in links]
+                answers = [
+                    await visit(link.message, link.url, link.elicitation_id)
+                    for link in links
+                ]
                 gone = {*answers} == {"accept"}
-                what = "who is on the way there; try again then" if gone else "and they have not gone there"
-                raise ToolError(f"it wants the user to do something at an address first, {what}") from error
+                what = (
+                    "who is on the way there; try again then"
+                    if gone
+                    else "and they have not gone there"
+                )
+                raise ToolError(
+                    f"it wants the user to do something at an address first, {what}"
+                ) from error
 
         return await self.ask(ask, self._server.timeout, environment)
 
@@ -125,20 +181,30 @@ class Connection:
         """Send any request; see `call` for the other parameters and the errors."""
         try:
             with anyio.fail_after(seconds) as scope:
-                with self._elicitations.during(environment, scope) if environment else nullcontext():
+                with (
+                    self._elicitations.during(environment, scope)
+                    if environment
+                    else nullcontext()
+                ):
                     return await request(self._client)
         except TimeoutError as error:
-            raise UnansweredError(f"it did not answer within {seconds:g} seconds") from error
+            raise UnansweredError(
+                f"it did not answer within {seconds:g} seconds"
+            ) from error
         except Exception as error:
             kind = UnansweredError if self.watch.is_unanswered(error) else ToolError
             raise kind(self.watch.why(error)) from error
 
     async def listen(self) -> None:
-        """Subscribe to list changes, as servers without a handshake require. Other servers send them unasked."""
+        """Subscribe to list changes, as servers without a handshake require. Other
+        servers send them unasked.
+        """
         while True:
             try:
                 async with self._client.listen(
-                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                    tools_list_changed=True,
+                    prompts_list_changed=True,
+                    resources_list_changed=True,
                 ) as events:
                     self.watch.changed.set()  # changes before the subscription were not reported
                     async for _ in events:
@@ -148,7 +214,11 @@ class Connection:
             except (MCPError, RuntimeError) as error:
                 if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     return
-                _log.debug("the MCP server %s ended its subscription: %s", self._server.name, self.watch.why(error))
+                _log.debug(
+                    "the MCP server %s ended its subscription: %s",
+                    self._server.name,
+                    self.watch.why(error),
+                )
             await anyio.sleep(_LISTEN_PAUSE)
 
     async def _listed(self, kind: str) -> list[Any]:
@@ -167,14 +237,20 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> AsyncGenerator[Connection]:
-    """Connect to a server and negotiate the version. The task that enters this context must also exit it.
+async def connect(
+    server: McpServer, options: ServerOptions, mode: Mode
+) -> AsyncGenerator[ServerConnection]:
+    """Connect to a server and negotiate the version. The task that enters this context
+    must also exit it.
 
     :param server: its entry, with variables expanded.
-    :raises HandshakeRefusedError: if the server refused the handshake; the mode `auto` may work.
-    :raises ToolError: if the server could not be reached, refused, or the connection broke; says why.
+    :raises HandshakeRefusedError: if the server refused the handshake; the mode `auto`
+        may work.
+    :raises ToolError: if the server could not be reached, refused, or the connection
+        broke; says why.
     """
-    watch, elicitations = Watch(), Elicitations(server.name)
+    watch = Watch()
+    elicitations = Elicitations(server.name)
 
     async def received(message: IncomingMessage) -> None:
         if isinstance(message, types.ElicitCompleteNotification):
@@ -184,7 +260,10 @@ async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> Asyn
 
     async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
         return types.ListRootsResult(
-            roots=[types.Root.model_validate({"uri": root.as_uri(), "name": root.name}) for root in options.roots]
+            roots=[
+                types.Root.model_validate({"uri": root.as_uri(), "name": root.name})
+                for root in options.roots
+            ]
         )
 
     async def elicit(
@@ -192,14 +271,21 @@ async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> Asyn
     ) -> types.ElicitResult | types.ErrorData:
         try:
             if isinstance(params, types.ElicitRequestURLParams):
-                answer = await elicitations.visit(params.message, params.url, params.elicitation_id)
+                answer = await elicitations.visit(
+                    params.message, params.url, params.elicitation_id
+                )
             else:
-                answer = await elicitations.fill(params.message, fields_of(cast("JsonObject", params.requested_schema)))
+                answer = await elicitations.fill(
+                    params.message,
+                    fields_of(cast("JsonObject", params.requested_schema)),
+                )
         except ToolError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
         if isinstance(answer, str):
             return types.ElicitResult(action=answer)
-        return types.ElicitResult(action="accept", content=cast("dict[str, Any]", {**answer}))
+        return types.ElicitResult(
+            action="accept", content=cast("dict[str, Any]", {**answer})
+        )
 
     client = Client(
         inspected(_transport(server, options, watch), watch),
@@ -214,13 +300,17 @@ async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> Asyn
     try:
         async with client:
             ready = True
-            yield Connection(server, client, watch, elicitations)
+            yield ServerConnection(server, client, watch, elicitations)
     except ToolError:
         raise
     except Exception as error:
         answered = any(isinstance(leaf, MCPError) for leaf in leaves_of(error))
-        refused = mode == "legacy" and answered and not ready and not watch.lost.is_set()
-        raise (HandshakeRefusedError if refused else ToolError)(watch.why(error)) from error
+        refused = (
+            mode == "legacy" and answered and not ready and not watch.lost.is_set()
+        )
+        raise (HandshakeRefusedError if refused else ToolError)(
+            watch.why(error)
+        ) from error
 
 
 def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Transport:
@@ -229,10 +319,17 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Trans
             return over_stdio(launch(server, options.env), watch)
         case "acp":
             if options.channel is None:
-                raise ToolError("it is reached over an editor's connection, and there is none")
+                raise ToolError(
+                    "it is reached over an editor's connection, and there is none"
+                )
             return over_acp(server.server_id, options.channel, watch)
         case "sse":
             # A stream may be silent for hours and still be alive.
-            return sse_client(server.url, {**server.headers}, timeout=CONNECT_SECONDS, sse_read_timeout=math.inf)
+            return sse_client(
+                server.url,
+                {**server.headers},
+                timeout=CONNECT_SECONDS,
+                sse_read_timeout=math.inf,
+            )
         case "http":
             return over_http(server, watch)

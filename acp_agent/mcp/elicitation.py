@@ -1,8 +1,11 @@
-"""Elicitation: the questions that an MCP server asks the user while one of its tools runs.
+"""Elicitation: the questions that an MCP server asks the user while one of its tools
+runs.
 
-A server's form becomes a `Form`. Forms with unsupported fields are refused, and so are forms that ask for secrets.
+A server's form becomes a `Form`. Forms with unsupported fields are refused, and so are
+forms that ask for secrets.
 
-Model Context Protocol, "Elicitation"; Agent Client Protocol, "Elicitation", "Form mode" and "URL security".
+Model Context Protocol, "Elicitation"; Agent Client Protocol, "Elicitation", "Form mode"
+and "URL security".
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from acp_agent.secrets.names import is_secret_name
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
     LIMITS,
-    Choice,
+    FieldChoice,
     FieldKind,
     Form,
     FormAnswer,
@@ -62,7 +65,9 @@ _TYPED = ("text", "number", "integer")
 """Kinds of fields in which a secret could be typed."""
 _LONGEST_LETTER = 2
 """Characters of a choice that may stand for a digit or a letter."""
-_NO_SECRETS = "the message asks for a secret, which no form may; use an address (mode `url`)"
+_NO_SECRETS = (
+    "the message asks for a secret, which no form may; use an address (mode `url`)"
+)
 _FORMATS = ("email", "uri", "date", "date-time")
 _SCHEME = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://", re.IGNORECASE)
 
@@ -83,18 +88,22 @@ class Elicitations:
         self._asked = 0
 
     @contextmanager
-    def during(self, environment: Environment, scope: anyio.CancelScope) -> Generator[None]:
+    def during(
+        self, environment: Environment, scope: anyio.CancelScope
+    ) -> Generator[None]:
         """Pass questions on as part of a call.
 
         :param scope: limits the call's time; waiting for the user does not count.
         """
-        self._environment, self._scope = environment, scope
+        self._environment = environment
+        self._scope = scope
         self._asked = 0
         try:
             yield
         finally:
             self._environment = None
-            # Each question is asked in one of the SDK's tasks, which does not end with the call.
+            # Each question is asked in one of the SDK's tasks, which does not end with
+            # the call.
             for question in self._open:
                 question.cancel()
 
@@ -107,18 +116,31 @@ class Elicitations:
         questions, call_id = self._call()
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
-        typed = [each for each in fields if each.kind in _TYPED or _spells(each.choices)]
-        said = " ".join((message, *(f"{each.title or each.name} {each.description}" for each in typed)))
-        if typed and (asks_for_secret(said) or asks_for_secret(said.replace("\\n", "\n"))):
+        typed = [
+            each for each in fields if each.kind in _TYPED or _spells(each.choices)
+        ]
+        said = " ".join(
+            (
+                message,
+                *(f"{each.title or each.name} {each.description}" for each in typed),
+            )
+        )
+        if typed and (
+            asks_for_secret(said) or asks_for_secret(said.replace("\\n", "\n"))
+        ):
             raise ToolError(_NO_SECRETS)
         form = Form(f"{self._server}: {_shown(message)}", fields)
         return await self._answered(partial(questions.fill, form, call_id))
 
-    async def visit(self, message: str, url: str, elicitation_id: str | None) -> LinkAnswer:
+    async def visit(
+        self, message: str, url: str, elicitation_id: str | None
+    ) -> LinkAnswer:
         """Ask the user to visit an address.
 
-        :param elicitation_id: the id with which the server later reports that the user is done there.
-        :raises ToolError: if the user cannot be asked, or must not be sent to this address.
+        :param elicitation_id: the id with which the server later reports that the user
+            is done there.
+        :raises ToolError: if the user cannot be asked, or must not be sent to this
+            address.
         """
         questions, call_id = self._call()
         if not questions.opens_urls:
@@ -131,7 +153,9 @@ class Elicitations:
         return answer
 
     async def completed(self, elicitation_id: str) -> None:
-        """Tell the editor that the user has completed what the server asked for at an address."""
+        """Tell the editor that the user has completed what the server asked for at an
+        address.
+        """
         if (known := self._links.pop(elicitation_id, None)) is not None:
             link_id, questions = known
             await questions.visited(link_id)
@@ -148,7 +172,9 @@ class Elicitations:
         """
         self._asked += 1
         if self._asked > MAX_QUESTIONS:
-            raise ToolError(f"one call may ask the user {MAX_QUESTIONS} questions, no more")
+            raise ToolError(
+                f"one call may ask the user {MAX_QUESTIONS} questions, no more"
+            )
         with anyio.CancelScope() as question:
             self._open.add(question)
             try:
@@ -160,8 +186,10 @@ class Elicitations:
 
     async def _untimed(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Wait for an answer, with the call's time limit paused."""
-        call, began = self._scope, anyio.current_time()
-        deadline, call.deadline = call.deadline, math.inf
+        call = self._scope
+        began = anyio.current_time()
+        deadline = call.deadline
+        call.deadline = math.inf
         try:
             return await ask()
         finally:
@@ -172,9 +200,11 @@ def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
     """Return the fields of a server's form.
 
     :param schema: the schema of a flat object.
-    :raises ToolError: if the form has an unsupported field, asks for a secret, or is too large.
+    :raises ToolError: if the form has an unsupported field, asks for a secret, or is
+        too large.
     """
-    properties, required = schema.get("properties"), schema.get("required")
+    properties = schema.get("properties")
+    required = schema.get("required")
     fields = properties.items() if isinstance(properties, dict) else ()
     if len(fields) > MAX_FIELDS:
         raise ToolError(f"a form may have {MAX_FIELDS} fields")
@@ -185,22 +215,39 @@ def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
 def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     shown = one_line(name, 60)
     asked = asked if isinstance(asked, dict) else {}
-    type_, items = asked.get("type"), asked.get("items")
+    type_ = asked.get("type")
+    items = asked.get("items")
     kind = _KINDS.get(type_) if isinstance(type_, str) else None
-    choices = _choices(items if kind == "choices" and isinstance(items, dict) else asked)
+    choices = _choices(
+        items if kind == "choices" and isinstance(items, dict) else asked
+    )
     if len(name) > MAX_NAME or len(choices) > MAX_CHOICES:
         most = f"{MAX_NAME} characters in its name, or {MAX_CHOICES} choices"
         raise ToolError(f"the field {shown} has more than {most}")
     if kind is None or (kind == "choices" and not choices):
         raise ToolError(f"the field {shown} is of no kind that can be asked for")
-    title, description = (_unlinked(one_line(str(asked.get(key, "")), 500)) for key in ("title", "description"))
+    title, description = (
+        _unlinked(one_line(str(asked.get(key, "")), 500))
+        for key in ("title", "description")
+    )
     is_typed = kind in _TYPED and not (kind == "text" and choices)
     if is_typed or _spells(choices):
         # The raw texts, too: what does not show is replaced in the others.
-        raw = " ".join(str(asked.get(key, ""))[:500] for key in ("title", "description"))
-        is_secret = asks_for_secret(f"{name} {title} {description}") or asks_for_secret(f"{name} {raw}")
-        if is_secret or is_secret_name(name) or is_secret_name(title) or asked.get("format") == "password":
-            raise ToolError(f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)")
+        raw = " ".join(
+            str(asked.get(key, ""))[:500] for key in ("title", "description")
+        )
+        is_secret = asks_for_secret(f"{name} {title} {description}") or asks_for_secret(
+            f"{name} {raw}"
+        )
+        if (
+            is_secret
+            or is_secret_name(name)
+            or is_secret_name(title)
+            or asked.get("format") == "password"
+        ):
+            raise ToolError(
+                f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)"
+            )
     if is_typed:
         choices = ()
     elif kind == "text":
@@ -209,7 +256,9 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     limits: JsonObject = {
         key: value
         for key, value in asked.items()
-        if (key in LIMITS and isinstance(value, numbers) and value - value == 0)  # finite
+        if (
+            key in LIMITS and isinstance(value, numbers) and value - value == 0
+        )  # finite
         or (key == "pattern" and isinstance(value, str))
         or (key == "format" and value in _FORMATS)
     }
@@ -220,20 +269,34 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
         return made
 
 
-def _spells(choices: Sequence[Choice]) -> bool:
-    """Return whether choices are digits or letters, with which a secret could be spelled."""
-    return bool(choices) and all(min(len(each.value), len(each.title)) <= _LONGEST_LETTER for each in choices)
+def _spells(choices: Sequence[FieldChoice]) -> bool:
+    """Return whether choices are digits or letters, with which a secret could be
+    spelled.
+    """
+    return bool(choices) and all(
+        min(len(each.value), len(each.title)) <= _LONGEST_LETTER for each in choices
+    )
 
 
-def _choices(asked: JsonObject) -> tuple[Choice, ...]:
-    titled, values, titles = asked.get("oneOf") or asked.get("anyOf"), asked.get("enum"), asked.get("enumNames")
+def _choices(asked: JsonObject) -> tuple[FieldChoice, ...]:
+    titled = asked.get("oneOf") or asked.get("anyOf")
+    values = asked.get("enum")
+    titles = asked.get("enumNames")
     if isinstance(titled, list):
-        pairs = [(each.get("const"), each.get("title")) for each in titled if isinstance(each, dict)]
+        pairs = [
+            (each.get("const"), each.get("title"))
+            for each in titled
+            if isinstance(each, dict)
+        ]
     else:
         values = values if isinstance(values, list) else []
-        pairs = [*zip(values, titles if isinstance(titles, list) else values, strict=False)]
+        pairs = [
+            *zip(values, titles if isinstance(titles, list) else values, strict=False)
+        ]
     return tuple(
-        Choice(value, _unlinked(one_line(str(title or value), 500))) for value, title in pairs if isinstance(value, str)
+        FieldChoice(value, _unlinked(one_line(str(title or value), 500)))
+        for value, title in pairs
+        if isinstance(value, str)
     )
 
 
@@ -248,5 +311,7 @@ def _shown(message: str) -> str:
 
 
 def _unlinked(text: str) -> str:
-    """Return a text without URL schemes, since an editor would show a link that could lead the user elsewhere."""
+    """Return a text without URL schemes, since an editor would show a link that could
+    lead the user elsewhere.
+    """
     return _SCHEME.sub("", text)

@@ -1,12 +1,15 @@
-"""Decides how to start a stdio MCP server: the program, its working directory and its environment.
+"""Decides how to start a stdio MCP server: the program, its working directory and its
+environment.
 
-The session's directory may be a hostile repository, and package managers and interpreters run code from their working
-directory: `npx` reads `.npmrc` and `node_modules`, `uvx` reads `uv.toml`, Bun loads `bunfig.toml`, and `python -m`
-imports modules from there. So servers start in `/`, which only root can write to. They get the session's directories
-through the protocol's roots and an environment variable.
+The session's directory may be a hostile repository, and package managers and
+interpreters run code from their working directory: `npx` reads `.npmrc` and
+`node_modules`, `uvx` reads `uv.toml`, Bun loads `bunfig.toml`, and `python -m` imports
+modules from there. So servers start in `/`, which only root can write to. They get the
+session's directories through the protocol's roots and an environment variable.
 
-Source: Model Context Protocol, "Roots"; npx(1), npmrc(5), "Per-project config file"; uv's documentation, "Configuration
-files"; Bun's, "bunfig.toml"; Python's, "The initialization of the sys.path module search path" and PYTHONSAFEPATH
+Source: Model Context Protocol, "Roots"; npx(1), npmrc(5), "Per-project config file";
+uv's documentation, "Configuration files"; Bun's, "bunfig.toml"; Python's, "The
+initialization of the sys.path module search path" and PYTHONSAFEPATH
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ def launch(server: McpServer, env: Mapping[str, str]) -> Launch:
 
     :param server: its configuration, with variables expanded.
     :param env: the environment that a few variables are inherited from.
-    :raises ToolError: if the program does not exist, or exists only in a folder that others can write to.
+    :raises ToolError: if the program does not exist, or exists only in a folder that
+        others can write to.
     """
     variables = {**inherited(env), **server.env}
     path = variables.setdefault("PATH", os.defpath)
@@ -50,13 +54,22 @@ def launch(server: McpServer, env: Mapping[str, str]) -> Launch:
     if program is None:
         raise ToolError(missing_program(server.command, path))
     if not any(Path(each).is_absolute() for each in (server.command, *server.args)):
-        # PYTHONSAFEPATH would keep a script of the user's from importing the modules next to it.
+        # PYTHONSAFEPATH would keep a script of the user's from importing the modules
+        # next to it.
         variables.setdefault("PYTHONSAFEPATH", "1")
-    return Launch((program, *server.args), without_others(variables, holding_home=False))
+    return Launch(
+        (program, *server.args), without_others(variables, holding_home=False)
+    )
 
 
 def relative_arguments(server: McpServer) -> tuple[str, ...]:
-    """Return the arguments that are paths relative to the working directory, as in `server --repository .`."""
+    """Return the arguments that are paths relative to the working directory, as in
+    `server --repository .`.
+    """
     if server.transport != "stdio":
         return ()
-    return tuple(each for each in server.args if each in (".", "..") or each.startswith(("./", "../")))
+    return tuple(
+        each
+        for each in server.args
+        if each in (".", "..") or each.startswith(("./", "../"))
+    )

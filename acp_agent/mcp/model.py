@@ -1,7 +1,9 @@
-"""The data model of MCP servers: how an entry is run, what a server offers, and the channel to an editor's servers.
+"""The data model of MCP servers: how an entry is run, what a server offers, and the
+channel to an editor's servers.
 
-An entry may refer to environment variables of the agent (see `variables`), so that tokens can stay out of files.
-Tools, prompts and content are the SDK's own models, which are imported only for type checkers.
+An entry may refer to environment variables of the agent (see `variables`), so that
+tokens can stay out of files. Tools, prompts and content are the SDK's own models, which
+are imported only for type checkers.
 """
 
 from __future__ import annotations
@@ -27,17 +29,38 @@ if TYPE_CHECKING:
     from mcp.types import Prompt, Tool
 
 PROJECT = ("ACP_AGENT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
-"""The variables that name the session's directory, as for hooks. The second is Claude Code's name."""
+"""The variables that name the session's directory, as for hooks. The second is Claude
+Code's name.
+"""
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "TZ"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
-    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *(
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
+        "XDG_STATE_HOME",
+    ),
+    *(
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+    ),
     *("NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY"),
     *PROJECT,
 )
 """The variables of the agent's environment that a server gets; none holds a key."""
-_PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+_PROXIES = (
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+)
 """The proxy variables, which a server also gets unless their address contains a login."""
 SERVER_SECTION = "MCP server "
 """Prefix of the names of the system prompt sections that hold a server's instructions."""
@@ -83,14 +106,22 @@ class McpChannel(Protocol):
     """Carries requests to the servers that an editor itself provides."""
 
     async def ask(
-        self, server_id: str, request_id: str, method: str, params: JsonObject | None, notified: OnNotification
+        self,
+        server_id: str,
+        request_id: str,
+        method: str,
+        params: JsonObject | None,
+        notified: OnNotification,
     ) -> JsonObject:
-        """Send a request and wait for its response. Cancelling the caller cancels the request.
+        """Send a request and wait for its response. Cancelling the caller cancels the
+        request.
 
         :param server_id: the editor's id for the server.
         :param request_id: an id that was not used before on this channel.
-        :param notified: called with each notification until the response arrives; must not block.
-        :returns: the response as the editor sent it, with the member `result` or `error`.
+        :param notified: called with each notification until the response arrives; must
+            not block.
+        :returns: the response as the editor sent it, with the member `result` or
+            `error`.
         :raises ServerGoneError: if the server will not answer later requests either.
         :raises ToolError: if the request was not answered; says why.
         """
@@ -103,9 +134,11 @@ class ServerOptions:
 
     :ivar roots: the session's directories.
     :ivar env: the agent's environment variables and those in `PROJECT`.
-    :ivar elicits: whether servers may ask the user something while one of their tools runs.
+    :ivar elicits: whether servers may ask the user something while one of their tools
+        runs.
     :ivar channel: the channel to the servers that the editor itself provides.
-    :ivar start_seconds: how long a server may take from its start until it has listed what it offers.
+    :ivar start_seconds: how long a server may take from its start until it has listed
+        what it offers.
     """
 
     roots: Sequence[Path]
@@ -116,7 +149,9 @@ class ServerOptions:
 
 
 def environment_for(directory: Path) -> dict[str, str]:
-    """Return the agent's environment variables and those that name the session's directory."""
+    """Return the agent's environment variables and those that name the session's
+    directory.
+    """
     return {**os.environ, **dict.fromkeys(PROJECT, str(directory))}
 
 
@@ -127,17 +162,22 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def withheld_proxies(server: McpServer, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the proxy variables that the server does not get because they contain a login."""
+    """Return the names of the proxy variables that the server does not get because they
+    contain a login.
+    """
     if server.transport != "stdio":
         return ()
-    return tuple(name for name in _PROXIES if "@" in env.get(name, "") and name not in server.env)
+    return tuple(
+        name for name in _PROXIES if "@" in env.get(name, "") and name not in server.env
+    )
 
 
 def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
     """Return the entry with its variables expanded.
 
     :param env: the agent's environment.
-    :raises ToolError: if a variable is not set, or `url` is not a valid address once its variables are replaced.
+    :raises ToolError: if a variable is not set, or `url` is not a valid address once
+        its variables are replaced.
     """
     if not server.variables:
         return server
@@ -146,19 +186,25 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
         try:
             url = http_url(url)
         except ValueError as error:
-            raise ToolError(f"`url` of its entry {error}, which it is not with the values of its variables") from None
+            raise ToolError(
+                f"`url` of its entry {error}, which it is not with the values of its variables"
+            ) from None
     return replace(
         server,
         command=expanded(server.command, env, "command"),
         args=tuple(expanded(text, env, "args") for text in server.args),
         env={name: expanded(text, env, "env") for name, text in server.env.items()},
         url=url,
-        headers={name: expanded(text, env, "headers") for name, text in server.headers.items()},
+        headers={
+            name: expanded(text, env, "headers")
+            for name, text in server.headers.items()
+        },
     )
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
-    """Return the values of an entry that must not be shown, with variables expanded, the longest first.
+    """Return the values of an entry that must not be shown, with variables expanded,
+    the longest first.
 
     :param env: the agent's environment.
     """
@@ -168,14 +214,19 @@ def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
         server = with_values(server, env)
     values = {*server.env.values(), *server.headers.values()}
     values |= {env.get(name, "") for name in variables if is_secret_variable(name)}
-    return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
+    return sorted(
+        (value for value in values if len(value) >= _SHORTEST_SECRET),
+        key=len,
+        reverse=True,
+    )
 
 
 def identity(server: McpServer) -> str:
     """Return digits that identify a server.
 
-    They depend on its command, arguments and variables, or its address, or the editor's name and id for it. They do
-    not depend on headers, because a login in them may change while the server stays the same.
+    They depend on its command, arguments and variables, or its address, or the editor's
+    name and id for it. They do not depend on headers, because a login in them may
+    change while the server stays the same.
     """
     place = [server.command, server.args, sorted(server.env.items()), server.url]
     own = [server.name, server.server_id] if server.transport == "acp" else []

@@ -1,6 +1,8 @@
-"""One MCP server of a session: started, listed, and restarted after a crash. It ends with the session.
+"""One MCP server of a session: started, listed, and restarted after a crash. It ends
+with the session.
 
-Each server runs in one task, which enters and exits the SDK's client. Callers run in their own tasks.
+Each server runs in one task, which enters and exits the SDK's client. Callers run in
+their own tasks.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from acp_agent.tools.tool import Access, CallResult, Fact, PreparedCall
 if TYPE_CHECKING:
     from mcp.types import Tool
 
-    from acp_agent.mcp.client import Connection, Mode
+    from acp_agent.mcp.client import Mode, ServerConnection
 
 T = TypeVar("T")
 State: TypeAlias = Literal["starting", "ready", "restarting", "failed"]
@@ -68,7 +70,8 @@ class _ServerHandle:
 
     :param env: the agent's environment.
     :ivar name: the server's name as shown to the user.
-    :ivar identity: digits that identify the server regardless of its name; see `model.identity`.
+    :ivar identity: digits that identify the server regardless of its name; see
+        `model.identity`.
     :ivar connection: None while the server is not connected; `reason` then says why.
     """
 
@@ -77,14 +80,15 @@ class _ServerHandle:
         self.identity = identity(server)
         self.state: State = "starting"
         self.reason = ""
-        self.connection: Connection | None = None
+        self.connection: ServerConnection | None = None
         self._secrets = secrets(server, env)
         self._changed = anyio.Event()
 
     def change(self, state: State) -> None:
         """Change the state, and wake the tasks that wait for it."""
         self.state = state
-        changed, self._changed = self._changed, anyio.Event()
+        changed = self._changed
+        self._changed = anyio.Event()
         changed.set()
 
     async def settled(self) -> None:
@@ -92,25 +96,34 @@ class _ServerHandle:
         while self.state == "starting":
             await self._changed.wait()
 
-    async def ask(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
+    async def ask(
+        self, ask: Callable[[ServerConnection], Awaitable[T]], what: str
+    ) -> T:
         """Send the server a request, once it is connected.
 
-        :param what: what the server has not done if the request fails, for the error message.
+        :param what: what the server has not done if the request fails, for the error
+            message.
         :raises ToolError: if there is no answer; says why.
         """
         with anyio.move_on_after(_CALL_PATIENCE):
-            while self.state != "failed" and (self.connection is None or self.connection.watch.lost.is_set()):
+            while self.state != "failed" and (
+                self.connection is None or self.connection.watch.lost.is_set()
+            ):
                 await self._changed.wait()
         connection = self.connection
         try:
             if connection is None:
-                raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
+                raise ToolError(
+                    f"it is not running: {self.reason or 'it has not answered yet'}"
+                )
             return await ask(connection)
         except ToolError as error:
             text = f"has not {what}: {error}"
             if isinstance(error, UnansweredError) and what == _CALL:
                 text = f"has not {what}, which may or may not have been done: {error}"
-            if connection is not None and (connection.watch.lost.is_set() or self.connection is not connection):
+            if connection is not None and (
+                connection.watch.lost.is_set() or self.connection is not connection
+            ):
                 text = f"ended during this call, which may or may not have been done: {error}"
             text = self.masked(f"The MCP server {self.name!r} {text}")
             raise ToolError(f"{text.rstrip('.')}.") from error
@@ -127,7 +140,8 @@ class SessionServer:
     :param tell: shows a sentence to the user, but each sentence only once.
     :param changed: called when the server's offer has changed.
     :ivar name: the server's name as shown to the user.
-    :ivar offer: the server's last offer, even while it is not connected; `tools` likewise.
+    :ivar offer: the server's last offer, even while it is not connected; `tools`
+        likewise.
     :ivar was_ready: whether the server has been ready at least once.
     :ivar ask: see `_ServerHandle`; `settled` likewise.
     """
@@ -147,7 +161,8 @@ class SessionServer:
         self._tell = tell
         self._changed = changed
         self._handle = _ServerHandle(server, options.env)
-        self.ask, self.settled = self._handle.ask, self._handle.settled
+        self.ask = self._handle.ask
+        self.settled = self._handle.settled
         self.offer = Offer()
         self.was_ready = False
         self.tools: tuple[_McpTool, ...] = ()
@@ -177,13 +192,16 @@ class SessionServer:
         if self.state == "failed":
             self._wanted.set()
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[UserPart, ...]:
+    async def prompt(
+        self, name: str, arguments: dict[str, str]
+    ) -> tuple[UserPart, ...]:
         """Return a prompt that the server renders.
 
         :raises ToolError: if it cannot; says why.
         """
         made = await self.ask(
-            lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
+            lambda there: there.ask(lambda client: client.get_prompt(name, arguments)),
+            f"made the prompt {name!r}",
         )
         return prompt_parts(made.messages)
 
@@ -193,7 +211,8 @@ class SessionServer:
         :raises ToolError: if it cannot be read; says why.
         """
         found = await self.ask(
-            lambda there: there.ask(lambda client: client.read_resource(uri)), f"given {one_line(uri)}"
+            lambda there: there.ask(lambda client: client.read_resource(uri)),
+            f"given {one_line(uri)}",
         )
         return resource_parts(found.contents)
 
@@ -207,15 +226,27 @@ class SessionServer:
             was_ready = was_ready or self.state == "ready"
             if not was_ready or delay is None:
                 break
-            _log.warning("the MCP server %s ended and is started again: %s", self.name, self.reason)
+            _log.warning(
+                "the MCP server %s ended and is started again: %s",
+                self.name,
+                self.reason,
+            )
             self._handle.change("restarting")
             await anyio.sleep(delay)
-        what = "has ended too often and is given up" if was_ready else "could not be started"
+        what = (
+            "has ended too often and is given up"
+            if was_ready
+            else "could not be started"
+        )
         self._handle.change("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
         text = f"The MCP server {self.name!r} {what}: {self.reason}".rstrip(".")
-        more = "It is tried once more with each prompt; the session works on without it."
-        if not was_ready and (names := withheld_proxies(self._server, self._options.env)):
+        more = (
+            "It is tried once more with each prompt; the session works on without it."
+        )
+        if not was_ready and (
+            names := withheld_proxies(self._server, self._options.env)
+        ):
             more += (
                 f" It does not get {' and '.join(names)} of the agent's environment, which hold a login; if it has to"
                 f' reach the network through that proxy, write `env: {{{names[0]}: "${{{names[0]}}}"}}` into its entry.'
@@ -242,7 +273,11 @@ class SessionServer:
         except ToolError as error:
             return str(error)
         except Exception as error:
-            return log_failure(_log, f"Speaking with the MCP server {self.name!r} failed inside the agent", error)
+            return log_failure(
+                _log,
+                f"Speaking with the MCP server {self.name!r} failed inside the agent",
+                error,
+            )
         finally:
             self._handle.connection = None
 
@@ -257,7 +292,9 @@ class SessionServer:
                 self.was_ready = True
                 self._handle.connection = connection
                 scope.deadline = math.inf
-                _log.info("the MCP server %s is ready: %d tools", self.name, len(self.tools))
+                _log.info(
+                    "the MCP server %s is ready: %d tools", self.name, len(self.tools)
+                )
                 self._handle.change("ready")
                 self._changed()
                 async with anyio.create_task_group() as tasks:
@@ -270,10 +307,11 @@ class SessionServer:
 
     # --- the offer ---
 
-    async def _list(self, connection: Connection) -> None:
+    async def _list(self, connection: ServerConnection) -> None:
         """List what the server offers, and tell the user which tools are left out.
 
-        :raises ToolError: if the server did not list its tools; the previous offer is kept.
+        :raises ToolError: if the server did not list its tools; the previous offer is
+            kept.
         """
         connection.watch.changed = anyio.Event()
         offer = await connection.offer()
@@ -290,24 +328,41 @@ class SessionServer:
         schemas = await anyio.to_thread.run_sync(_schemas, tools)
         await self._tell_left_out(
             "providers of models do not take the names of their arguments",
-            [tool.name for tool in tools if tool.name not in schemas and tool.name in news],
+            [
+                tool.name
+                for tool in tools
+                if tool.name not in schemas and tool.name in news
+            ],
         )
         await self._tell_left_out(
             "they run as tasks only, which this agent does not support",
-            [tool.name for tool in offer.tools if needs_task(tool) and tool.name in news],
+            [
+                tool.name
+                for tool in offer.tools
+                if needs_task(tool) and tool.name in news
+            ],
         )
         self.offer = offer
         usable = {tool.name: tool for tool in reversed(tools) if tool.name in schemas}
-        names = tool_names(self.short, (tool.name for tool in tools if tool.name in usable))
-        self.tools = tuple(_McpTool(self._handle, name, usable[tool], schemas[tool]) for tool, name in names.items())
+        names = tool_names(
+            self.short, (tool.name for tool in tools if tool.name in usable)
+        )
+        self.tools = tuple(
+            _McpTool(self._handle, name, usable[tool], schemas[tool])
+            for tool, name in names.items()
+        )
 
     async def _tell_left_out(self, why: str, tools: Sequence[str]) -> None:
         if tools:
             names = one_line(", ".join(tools), 500)
-            await self._tell(f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}.")
+            await self._tell(
+                f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}."
+            )
 
-    async def _follow(self, connection: Connection) -> None:
-        """List the offer again whenever the server reports a change; if that fails, keep the previous offer."""
+    async def _follow(self, connection: ServerConnection) -> None:
+        """List the offer again whenever the server reports a change; if that fails,
+        keep the previous offer.
+        """
         while True:
             await connection.watch.changed.wait()
             try:
@@ -316,11 +371,17 @@ class SessionServer:
                     self._changed()
             except (ToolError, TimeoutError) as error:
                 reason = str(error) or "it did not answer in time"
-                _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, reason)
+                _log.warning(
+                    "the MCP server %s did not list anew what it offers: %s",
+                    self.name,
+                    reason,
+                )
 
 
 def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:
-    """Return the schemas of the tools that providers accept, by name; if two tools share a name, the first is used."""
+    """Return the schemas of the tools that providers accept, by name; if two tools
+    share a name, the first is used.
+    """
     found: dict[str, JsonObject] = {}
     for tool in reversed(tools):
         schema = input_schema(tool.input_schema)
@@ -336,7 +397,9 @@ class _McpTool:
     :param schema: the schema of its arguments, in the form that providers accept.
     """
 
-    def __init__(self, server: _ServerHandle, name: str, tool: Tool, schema: JsonObject) -> None:
+    def __init__(
+        self, server: _ServerHandle, name: str, tool: Tool, schema: JsonObject
+    ) -> None:
         self._server = server
         self._tool = tool
         self._reads = bool(tool.annotations and tool.annotations.read_only_hint)
@@ -346,31 +409,50 @@ class _McpTool:
 
     def preview(self, arguments: JsonObject) -> CallView:
         """Return the title and kind for announcing the call."""
-        title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
+        title = (
+            self._tool.title
+            or (self._tool.annotations and self._tool.annotations.title)
+            or self._tool.name
+        )
         shown = f"{title_line(title, 80)} ({title_line(self._server.name, 30)})"
         return CallView(shown, "read" if self._reads else "other")
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+    async def prepare(
+        self, arguments: JsonObject, environment: Environment
+    ) -> PreparedCall:
         """Return the call. The server will check the arguments."""
         view = self.preview(arguments)
 
         async def run(report: Report) -> CallResult:
             answer = await self._server.ask(
-                lambda there: there.call(self._tool.name, arguments, report, environment), _CALL
+                lambda there: there.call(
+                    self._tool.name, arguments, report, environment
+                ),
+                _CALL,
             )
             # Checking images decodes them, which takes a while.
-            parts = await anyio.to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
+            parts = await anyio.to_thread.run_sync(
+                result_parts, answer, abandon_on_cancel=True
+            )
             return CallResult(parts, view, is_error=bool(answer.is_error))
 
         effect = "read" if self._reads else "execute"
-        # The subject includes the identity, so that a rule does not apply to another server that gets this name later.
+        # The subject includes the identity, so that a rule does not apply to another
+        # server that gets this name later.
         access = Access(effect, subject=f"{self.name} ({self._server.identity})")
         # The question uses the name, since a server may give a tool any title.
         asked = f"{in_title(self._tool.name, 80)} ({in_title(self._server.name, 40)})"
-        return PreparedCall(view, access, run, asked_title=asked, facts=self._facts(view, arguments))
+        return PreparedCall(
+            view, access, run, asked_title=asked, facts=self._facts(view, arguments)
+        )
 
     def _facts(self, view: CallView, arguments: JsonObject) -> tuple[Fact, ...]:
         """Return the facts that a permission question shows about a call."""
-        called = "" if view.title.startswith(self._tool.name) else f"which the server calls {code_span(view.title)}"
-        server, tool = Fact("MCP server", self._server.name), Fact("Tool", self._tool.name, called)
+        called = (
+            ""
+            if view.title.startswith(self._tool.name)
+            else f"which the server calls {code_span(view.title)}"
+        )
+        server = Fact("MCP server", self._server.name)
+        tool = Fact("Tool", self._tool.name, called)
         return (server, tool, arguments_fact(arguments))

@@ -1,7 +1,8 @@
 """The stdio transport: an MCP server as a child process that reads and writes lines.
 
-Unlike the SDK's, this transport ends the server's whole process group when the session ends, and within a tenth of a
-second when the agent ends for any reason. It also reports how a server ended and what it wrote to stderr.
+Unlike the SDK's, this transport ends the server's whole process group when the session
+ends, and within a tenth of a second when the agent ends for any reason. It also reports
+how a server ended and what it wrote to stderr.
 
 Model Context Protocol, "Transports", "stdio".
 """
@@ -41,21 +42,28 @@ _NOISE = re.compile(
     r"|at .*:\d+:\d+\)?(?: \{)?$|Node\.js v\d|\(node:\d+\)|\(Use `node |[\^~{}]+$|code: '[A-Z_]+',?$|requireStack:",
     re.IGNORECASE,
 )
-"""Lines that do not say why a program ended: npm and pip notices, warnings, and details that Node adds to an error."""
+"""Lines that do not say why a program ended: npm and pip notices, warnings, and details
+that Node adds to an error.
+"""
 _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 
 @asynccontextmanager
 async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
-    """Start a server and connect to it. On exit, the server's whole process group has ended.
+    """Start a server and connect to it. On exit, the server's whole process group has
+    ended.
 
     :raises OSError, ValueError: if the server could not be started.
     """
-    async with open_group(launch.argv, DIRECTORY, grace=_GRACE_SECONDS, env=launch.env) as process:
+    async with open_group(
+        launch.argv, DIRECTORY, grace=_GRACE_SECONDS, env=launch.env
+    ) as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        stdin, stdout, stderr = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
+        stdin = process.stdin.fileno()
+        stdout = process.stdout.fileno()
+        stderr = process.stderr.fileno()
         to_session, received = anyio.create_memory_object_stream[Received](0)
         to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
         last_lines: deque[str] = deque(maxlen=_LAST_LINES)
@@ -76,21 +84,31 @@ async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
                     while process.poll() is None:  # noqa: ASYNC110 - there is no event for the end of a process
                         await anyio.sleep(_END_SECONDS / 20)
                 said = _reason_in([*last_lines] or [*noise])
-                watch.reason = _status(process.poll()) + (f" and said: {said}" if said else "")
+                watch.reason = _status(process.poll()) + (
+                    f" and said: {said}" if said else ""
+                )
 
         async def write() -> None:
             async with sent:
                 async for message in sent:
-                    line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    line = message.message.model_dump_json(
+                        by_alias=True, exclude_unset=True
+                    )
                     try:
                         await _write(stdin, f"{line}\n".encode())
-                    except OSError:  # the server has closed its stdin; its output will end next
+                    except (
+                        OSError
+                    ):  # the server has closed its stdin; its output will end next
                         return
 
         async def collect_stderr() -> None:
             async for line in _lines(stderr):
-                if text := clean(without_escapes(line.decode(errors="replace"))).strip():
-                    (noise if _NOISE.match(text) else last_lines).append(one_line(text, _LINE))
+                if text := clean(
+                    without_escapes(line.decode(errors="replace"))
+                ).strip():
+                    (noise if _NOISE.match(text) else last_lines).append(
+                        one_line(text, _LINE)
+                    )
             stderr_read.set()
 
         async with anyio.create_task_group() as tasks, received, to_server:
@@ -137,7 +155,8 @@ async def _write(descriptor: int, data: bytes) -> None:
 
 
 def _message(line: bytes) -> SessionMessage | None:
-    """Return the message on a line, or None for a line that was printed to stdout by mistake.
+    """Return the message on a line, or None for a line that was printed to stdout by
+    mistake.
 
     Servers in JavaScript that cut a text may write unpaired surrogates (`\\ud83d`), which strict parsers reject. In
     such a line, all surrogates are replaced.
@@ -145,14 +164,18 @@ def _message(line: bytes) -> SessionMessage | None:
     text = line.decode(errors="replace")
     for each in (text, _SURROGATE.sub(r"\\ufffd", text)):
         try:
-            return SessionMessage(types.jsonrpc_message_adapter.validate_json(each, by_name=False))
+            return SessionMessage(
+                types.jsonrpc_message_adapter.validate_json(each, by_name=False)
+            )
         except ValueError:
             continue
     return None
 
 
 def _reason_in(lines: list[str]) -> str:
-    """Return the lines as one text, starting with the first line that mentions an error, if there is one."""
+    """Return the lines as one text, starting with the first line that mentions an
+    error, if there is one.
+    """
     start = next((at for at, line in enumerate(lines) if "error" in line.lower()), 0)
     return one_line(" ".join(lines[start:]), 2 * _LINE)
 
@@ -160,4 +183,8 @@ def _reason_in(lines: list[str]) -> str:
 def _status(code: int | None) -> str:
     if code is None:
         return "it closed its output"
-    return f"it ended with status {code}" if code >= 0 else f"it was ended by signal {-code}"
+    return (
+        f"it ended with status {code}"
+        if code >= 0
+        else f"it was ended by signal {-code}"
+    )

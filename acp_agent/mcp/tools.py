@@ -1,7 +1,9 @@
-"""Presents MCP servers' tools, prompts and resources to the model: names, schemas, and results as parts of messages.
+"""Presents MCP servers' tools, prompts and resources to the model: names, schemas, and
+results as parts of messages.
 
-Tools are called `mcp__SERVER__TOOL`. The server's part never contains double underscores, so tools of two servers
-cannot share a name. Within a server, names depend on the set of its tools and not on their order.
+Tools are called `mcp__SERVER__TOOL`. The server's part never contains double
+underscores, so tools of two servers cannot share a name. Within a server, names depend
+on the set of its tools and not on their order.
 """
 
 from __future__ import annotations
@@ -12,19 +14,37 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import plain
-from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Section, Text, UserPart
+from acp_agent.conversation.messages import (
+    Image,
+    JsonObject,
+    JsonValue,
+    Resource,
+    ResultPart,
+    Section,
+    Text,
+    UserPart,
+)
 from acp_agent.conversation.surroundings import as_instructions
 from acp_agent.llm.pictures import Unusable, received
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.tools.text import clean, counted, cut_middle, digest, one_line
 
 if TYPE_CHECKING:
-    from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, PromptMessage, TextResourceContents, Tool
+    from mcp.types import (
+        BlobResourceContents,
+        CallToolResult,
+        ContentBlock,
+        PromptMessage,
+        TextResourceContents,
+        Tool,
+    )
 
 TEXT_LIMIT = 60_000
 """Maximum characters of all texts of one result."""
 IMAGE_LIMIT = 6_500_000
-"""Maximum characters of an image in base64, a little less than 5 MB. No model accepts more."""
+"""Maximum characters of an image in base64, a little less than 5 MB. No model accepts
+more.
+"""
 IMAGES = 10
 """Maximum images of one result."""
 EMPTY = "(the tool returned nothing)"
@@ -57,7 +77,9 @@ def is_usable(schema: JsonObject) -> bool:
     :param schema: the result of `normalise.input_schema`.
     """
     properties = schema["properties"]
-    return isinstance(properties, dict) and all(_PROPERTY.fullmatch(name) for name in properties)
+    return isinstance(properties, dict) and all(
+        _PROPERTY.fullmatch(name) for name in properties
+    )
 
 
 def needs_task(tool: Tool) -> bool:
@@ -66,17 +88,26 @@ def needs_task(tool: Tool) -> bool:
 
 
 def server_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a short name for each server. If two names are equal, the second gets a number.
+    """Return a short name for each server. If two names are equal, the second gets a
+    number.
 
     Names that differ only in case are equal, since slash commands are in lower case.
     """
     given: list[str] = []
     for name in names:
-        plain = _UNDERSCORES.sub("_", _NOT_IN_NAMES.sub("_", name)).strip("_-")[:_MAX_SERVER].strip("_-") or "server"
-        short, number = plain, 1
+        plain = (
+            _UNDERSCORES.sub("_", _NOT_IN_NAMES.sub("_", name))
+            .strip("_-")[:_MAX_SERVER]
+            .strip("_-")
+            or "server"
+        )
+        short = plain
+        number = 1
         while short.lower() in (other.lower() for other in given):
             number += 1
-            short = f"{plain[: _MAX_SERVER - len(str(number)) - 1].rstrip('_-')}-{number}"
+            short = (
+                f"{plain[: _MAX_SERVER - len(str(number)) - 1].rstrip('_-')}-{number}"
+            )
         given.append(short)
     return tuple(given)
 
@@ -84,8 +115,9 @@ def server_names(names: Sequence[str]) -> tuple[str, ...]:
 def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     """Return the model's name for each of a server's tools.
 
-    Characters that providers refuse become underscores. A name that is too long, or that two tools would share, gets
-    digits of the tool's hash at its end. If the shared name is the original name of one tool, that tool keeps it.
+    Characters that providers refuse become underscores. A name that is too long, or
+    that two tools would share, gets digits of the tool's hash at its end. If the shared
+    name is the original name of one tool, that tool keeps it.
 
     :param server: the server's short name, from `server_names`.
     """
@@ -104,7 +136,9 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 
 
 def instructions_section(server: str, instructions: str) -> Section:
-    """Return a server's instructions as a section of the system prompt; its text is empty if there are none."""
+    """Return a server's instructions as a section of the system prompt; its text is
+    empty if there are none.
+    """
     name = one_line(server, 60).replace('"', "'")
     text = cut_middle(as_instructions(clean(instructions.strip())), INSTRUCTIONS_LIMIT)
     if text:
@@ -113,7 +147,9 @@ def instructions_section(server: str, instructions: str) -> Section:
 
 
 def command_part(name: str) -> str:
-    """Return a prompt's name for its slash command: lower-case letters, digits, underscores and hyphens."""
+    """Return a prompt's name for its slash command: lower-case letters, digits,
+    underscores and hyphens.
+    """
     return re.sub(r"[^a-z0-9_-]", "-", name.lower()).strip("-_") or "prompt"
 
 
@@ -131,18 +167,26 @@ def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
 
 
 def prompt_parts(messages: Sequence[PromptMessage]) -> tuple[UserPart, ...]:
-    """Return a prompt as one user message. If it has other roles too, each message is labelled with its role."""
+    """Return a prompt as one user message. If it has other roles too, each message is
+    labelled with its role.
+    """
     parts: list[UserPart] = []
     quoted = any(message.role != "user" for message in messages)
     for message in messages:
         if quoted:
             parts.append(Text(f"[{message.role}]"))
         block = message.content
-        parts.append(_resource(block.resource) if block.type == "resource" else _result_part(block))
+        parts.append(
+            _resource(block.resource)
+            if block.type == "resource"
+            else _result_part(block)
+        )
     return tuple(parts)
 
 
-def resource_parts(contents: Iterable[TextResourceContents | BlobResourceContents]) -> tuple[Resource, ...]:
+def resource_parts(
+    contents: Iterable[TextResourceContents | BlobResourceContents],
+) -> tuple[Resource, ...]:
     """Return the contents of a resource."""
     return tuple(map(_resource, contents))
 
@@ -154,17 +198,31 @@ def _result_part(block: ContentBlock) -> ResultPart:
         case "image":
             return _image(block.data, block.mime_type)
         case "audio":
-            return Text(f"[a sound ({one_line(block.mime_type)}) left out: it cannot be passed on]")
+            return Text(
+                f"[a sound ({one_line(block.mime_type)}) left out: it cannot be passed on]"
+            )
         case "resource":
             resource = _resource(block.resource)
             if resource.text is not None:
                 return Text(f"{resource.uri}:\n{resource.text}")
-            if isinstance(resource.blob, str) and (resource.mime_type or "").startswith("image/"):
+            if isinstance(resource.blob, str) and (resource.mime_type or "").startswith(
+                "image/"
+            ):
                 return _image(resource.blob, resource.mime_type or "", resource.uri)
-            return Text(f"[{resource.uri} left out: it is binary ({resource.mime_type or 'of no known type'})]")
+            return Text(
+                f"[{resource.uri} left out: it is binary ({resource.mime_type or 'of no known type'})]"
+            )
         case "resource_link":
-            words = (block.title, block.name, block.uri, block.mime_type, block.description)
-            return Text(f"[link: {' | '.join(one_line(word, 500) for word in words if word)}]")
+            words = (
+                block.title,
+                block.name,
+                block.uri,
+                block.mime_type,
+                block.description,
+            )
+            return Text(
+                f"[link: {' | '.join(one_line(word, 500) for word in words if word)}]"
+            )
 
 
 def _resource(contents: TextResourceContents | BlobResourceContents) -> Resource:
@@ -173,18 +231,23 @@ def _resource(contents: TextResourceContents | BlobResourceContents) -> Resource
         text = cut_middle(clean(getattr(contents, "text", "")), TEXT_LIMIT)
         return Resource(contents.uri, text=text, mime_type=contents.mime_type)
     if len(blob) > IMAGE_LIMIT:
-        return Resource(contents.uri, text=f"[left out: larger than {IMAGE_LIMIT * 3 // 4:,} bytes]")
+        return Resource(
+            contents.uri, text=f"[left out: larger than {IMAGE_LIMIT * 3 // 4:,} bytes]"
+        )
     return Resource(contents.uri, blob=plain(blob), mime_type=contents.mime_type)
 
 
 def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
-    # The model's provider would refuse a broken image, and with it every later request of the session.
+    # The model's provider would refuse a broken image, and with it every later request
+    # of the session.
     try:
         if len(data) > IMAGE_LIMIT:
             raise Unusable("larger than models take")
         return Image(*received(data, kind), uri)
     except Unusable as error:
-        return Text(f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]")
+        return Text(
+            f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]"
+        )
 
 
 class _Told:
@@ -192,37 +255,62 @@ class _Told:
 
     MCP asks servers to repeat a result's structured content in its texts.
 
-    :param texts: the texts of the result; for a list, there may be one text for each item.
+    :param texts: the texts of the result; for a list, there may be one text for each
+        item.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
         parsed = [_parsed(text) for text in texts]
-        self._values: list[JsonValue] = [*texts, *parsed, [*texts], [*parsed], "\n".join(texts), "".join(texts)]
+        self._values: list[JsonValue] = [
+            *texts,
+            *parsed,
+            [*texts],
+            [*parsed],
+            "\n".join(texts),
+            "".join(texts),
+        ]
 
     def missing(self, structured: JsonValue) -> JsonValue:
-        """Return the part of a structured result that the texts do not contain, or None if they contain all of it."""
+        """Return the part of a structured result that the texts do not contain, or None
+        if they contain all of it.
+        """
         if structured is None or self._has(structured):
             return None
         if not isinstance(structured, dict):
             return structured
         if len(structured) == 1:
             [(key, value)] = structured.items()
-            # A number means nothing without its key, unless the key is `result`, in which the SDKs wrap every result.
-            if self._has(value) and (key == "result" or isinstance(value, str | list | dict)):
+            # A number means nothing without its key, unless the key is `result`, in
+            # which the SDKs wrap every result.
+            if self._has(value) and (
+                key == "result" or isinstance(value, str | list | dict)
+            ):
                 return None
-        rest = {key: more for key, value in structured.items() if (more := self._rest(key, value)) is not _NOTHING}
+        rest = {
+            key: more
+            for key, value in structured.items()
+            if (more := self._rest(key, value)) is not _NOTHING
+        }
         return rest or None
 
     def _rest(self, key: str, value: JsonValue) -> JsonValue:
-        """Return the missing part of a member. Return a short member whole, since it is quick to read."""
+        """Return the missing part of a member. Return a short member whole, since it is
+        quick to read.
+        """
         is_long = len(value if isinstance(value, str) else json.dumps(value)) >= _LONG
         if not is_long:
             return value
-        if self._has(value) or any(isinstance(told, dict) and told.get(key) == value for told in self._values):
+        if self._has(value) or any(
+            isinstance(told, dict) and told.get(key) == value for told in self._values
+        ):
             return _NOTHING
         if isinstance(value, str):
-            return _NOTHING if any(value.strip() in text for text in self._texts) else value
+            return (
+                _NOTHING
+                if any(value.strip() in text for text in self._texts)
+                else value
+            )
         if isinstance(value, dict):
             more = self.missing(value)
             return _NOTHING if more is None else more
@@ -231,12 +319,16 @@ class _Told:
     def _has(self, value: JsonValue) -> bool:
         if isinstance(value, str):
             value = clean(value).strip()
-            return any(isinstance(told, str) and told.strip() == value for told in self._values)
+            return any(
+                isinstance(told, str) and told.strip() == value for told in self._values
+            )
         return value in self._values
 
 
 def _parsed(text: str) -> JsonValue:
-    """Return the JSON value of a text, or of the JSON after a few introductory words; otherwise return the text."""
+    """Return the JSON value of a text, or of the JSON after a few introductory words;
+    otherwise return the text.
+    """
     starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     for at in (0, *sorted(starts)[:1]):
         try:
@@ -251,7 +343,8 @@ def _parsed(text: str) -> JsonValue:
 def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:
     parts = [part for part in parts if isinstance(part, Image) or part.text]
     kept: list[ResultPart] = []
-    room, images = TEXT_LIMIT, IMAGES
+    room = TEXT_LIMIT
+    images = IMAGES
     for part in parts:
         if isinstance(part, Image):
             images -= 1
@@ -260,5 +353,9 @@ def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:
             room -= len(text)
             kept.append(Text(text))
     if len(kept) < len(parts):
-        kept.append(Text(f"[{counted(len(parts) - len(kept), 'more part')} left out: the answer is too long]"))
+        kept.append(
+            Text(
+                f"[{counted(len(parts) - len(kept), 'more part')} left out: the answer is too long]"
+            )
+        )
     return tuple(kept)

@@ -1,9 +1,11 @@
-"""The network and editor transports of a connection to an MCP server, and the `Watch` of a connection.
+"""The network and editor transports of a connection to an MCP server, and the `Watch`
+of a connection.
 
-An editor's connection carries only MCP without a handshake (2026-07-28): requests in one direction, and their responses
-and notifications in the other.
+An editor's connection carries only MCP without a handshake (2026-07-28): requests in
+one direction, and their responses and notifications in the other.
 
-Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema, `mcp/message`.
+Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema,
+`mcp/message`.
 """
 
 from __future__ import annotations
@@ -30,24 +32,32 @@ from acp_agent.tools.paths import because
 from acp_agent.tools.text import one_line
 
 Received: TypeAlias = SessionMessage | Exception
-Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
-"""The streams that a transport gives to the SDK: messages from the server, and messages to it."""
+Streams: TypeAlias = tuple[
+    MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]
+]
+"""The streams that a transport gives to the SDK: messages from the server, and messages
+to it.
+"""
 CONNECT_SECONDS = 30.0
 UNTRUSTED = (
     "its certificate is not trusted. If it is one of your own, or a proxy's that stands between, set SSL_CERT_FILE to a"
     " PEM file of the certificates to trust, and start the agent again"
 )
 _LOST = ("Connection closed", "SSE stream ended")
-"""Prefixes of the messages of errors that the SDK itself raises, rather than the server."""
+"""Prefixes of the messages of errors that the SDK itself raises, rather than the
+server.
+"""
 _INVALID = "what it answered is not what the protocol says"
 
 
 class Watch:
-    """Watches one connection: whether it is lost, why a call failed, and whether the lists must be read again.
+    """Watches one connection: whether it is lost, why a call failed, and whether the
+    lists must be read again.
 
-    :ivar lost: set when the server is gone. Only the transport sets it, since a server may answer a request with any
-        error code.
-    :ivar changed: set when the server reports that one of its lists has changed; replaced when the lists are read.
+    :ivar lost: set when the server is gone. Only the transport sets it, since a server
+        may answer a request with any error code.
+    :ivar changed: set when the server reports that one of its lists has changed;
+        replaced when the lists are read.
     :ivar reason: why the connection is lost; empty if the transport does not know.
     :ivar status: the status of the last HTTP response; 0 if there was none.
     """
@@ -64,8 +74,11 @@ class Watch:
         request = response.request
         if request.method != "POST" or "mcp-session-id" not in request.headers:
             return
-        # In the protocol, 404 means that the server has forgotten the session; older servers answer with 400.
-        if self.status == 404 or (self.status == 400 and b"session" in (await response.aread()).lower()):
+        # In the protocol, 404 means that the server has forgotten the session; older
+        # servers answer with 400.
+        if self.status == 404 or (
+            self.status == 400 and b"session" in (await response.aread()).lower()
+        ):
             self.reason = "it does not know the session any more"
             self.lost.set()
 
@@ -78,7 +91,9 @@ class Watch:
         return next(words, f"{type(leaves[0]).__name__} while speaking with it")
 
     def is_unanswered(self, error: BaseException) -> bool:
-        """Return whether a request that failed with this error may still have been carried out."""
+        """Return whether a request that failed with this error may still have been
+        carried out.
+        """
         return self.lost.is_set() or any(map(self._is_open, leaves_of(error)))
 
     def _is_open(self, error: BaseException) -> bool:
@@ -86,9 +101,17 @@ class Watch:
             case MCPError():
                 is_status = error.code == types.INTERNAL_ERROR and self.status >= 500
                 # Servers also use this code with other meanings.
-                is_lost = error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
+                is_lost = (
+                    error.code == types.CONNECTION_CLOSED
+                    and error.message.startswith(_LOST)
+                )
                 return is_status or is_lost
-            case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout() | httpx2.HTTPStatusError():
+            case (
+                httpx2.ConnectError()
+                | httpx2.ConnectTimeout()
+                | httpx2.PoolTimeout()
+                | httpx2.HTTPStatusError()
+            ):
                 return False
             case httpx2.HTTPError() | OSError():
                 return True
@@ -99,10 +122,15 @@ class Watch:
         match error:
             case ToolError():
                 return str(error)
-            case MCPError() if self.status >= 300 and error.code == types.INTERNAL_ERROR:
+            case MCPError() if (
+                self.status >= 300 and error.code == types.INTERNAL_ERROR
+            ):
                 return _answered(self.status)
             case MCPError():
-                return one_line(error.message, 400) or f"it answered with error {error.code}"
+                return (
+                    one_line(error.message, 400)
+                    or f"it answered with error {error.code}"
+                )
             case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 return UNTRUSTED
             case httpx2.ConnectError():
@@ -116,7 +144,11 @@ class Watch:
             case httpx2.HTTPError():
                 return f"the connection broke ({type(error).__name__})"
             case OSError():
-                return f"{because(error)}: {error.filename}" if error.filename else because(error)
+                return (
+                    f"{because(error)}: {error.filename}"
+                    if error.filename
+                    else because(error)
+                )
             case RuntimeError() | ValueError():
                 return one_line(str(error), 400)
             case _:
@@ -124,7 +156,11 @@ class Watch:
 
 
 def _answered(status: int) -> str:
-    more = "; put a valid token into the headers of its entry" if status in (401, 403) else ""
+    more = (
+        "; put a valid token into the headers of its entry"
+        if status in (401, 403)
+        else ""
+    )
     return f"it answered with HTTP status {status}{more}"
 
 
@@ -138,12 +174,16 @@ def leaves_of(error: BaseException) -> list[BaseException]:
 
 @asynccontextmanager
 async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
-    """Connect over a transport, detect when it ends, and repair lists of tools (see `_mend_tools`)."""
+    """Connect over a transport, detect when it ends, and repair lists of tools (see
+    `_mend_tools`).
+    """
 
     async def forward() -> None:
         async with to_session:
             async for message in incoming:
-                if isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse):
+                if isinstance(message, SessionMessage) and isinstance(
+                    message.message, types.JSONRPCResponse
+                ):
                     _mend_tools(message.message.result)
                 await to_session.send(message)
             watch.lost.set()
@@ -159,17 +199,22 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
 
 
 def _mend_tools(result: dict[str, Any]) -> None:
-    """Keep one malformed tool from making the whole list invalid, and remove the output schemas.
+    """Keep one malformed tool from making the whole list invalid, and remove the output
+    schemas.
 
-    The SDK checks results against the patterns of an output schema with Python's `re`, which may never finish. The
-    model reads every result as it is.
+    The SDK checks results against the patterns of an output schema with Python's `re`,
+    which may never finish. The model reads every result as it is.
     """
     tools = result.get("tools")
     if not isinstance(tools, list):
         return
     kept: list[dict[str, object]] = []
     for tool in cast("list[object]", tools):
-        mended = _mended_tool(cast("dict[str, object]", tool)) if isinstance(tool, dict) else None
+        mended = (
+            _mended_tool(cast("dict[str, object]", tool))
+            if isinstance(tool, dict)
+            else None
+        )
         if mended is not None:
             kept.append(mended)
     result["tools"] = kept
@@ -178,24 +223,36 @@ def _mend_tools(result: dict[str, Any]) -> None:
 def _mended_tool(tool: dict[str, object]) -> dict[str, object] | None:
     """Return a tool that the SDK accepts; None if it has no name.
 
-    Members that violate the protocol are left out. If that is not enough, all optional members are left out.
+    Members that violate the protocol are left out. If that is not enough, all optional
+    members are left out.
     """
     if not isinstance(tool.get("name"), str):
         return None
     mended = {key: value for key, value in tool.items() if key != "outputSchema"}
     mended["inputSchema"] = _mended_schema(mended.get("inputSchema"))
-    for key, kind in (("description", str), ("title", str), ("annotations", dict), ("_meta", dict)):
+    for key, kind in (
+        ("description", str),
+        ("title", str),
+        ("annotations", dict),
+        ("_meta", dict),
+    ):
         if not isinstance(mended.get(key), kind):
             mended.pop(key, None)
     try:
         types.Tool.model_validate(mended)
     except ValidationError:
-        return {key: value for key, value in mended.items() if key in ("name", "description", "inputSchema")}
+        return {
+            key: value
+            for key, value in mended.items()
+            if key in ("name", "description", "inputSchema")
+        }
     return mended
 
 
 def _mended_schema(schema: object) -> dict[str, object]:
-    """Return a schema whose members have the types that the SDK checks; `schemas` rewrites all of it later."""
+    """Return a schema whose members have the types that the SDK checks; `schemas`
+    rewrites all of it later.
+    """
     mended: dict[str, object] = {
         "type": "object",
         **(cast("dict[str, object]", schema) if isinstance(schema, dict) else {}),
@@ -204,21 +261,34 @@ def _mended_schema(schema: object) -> dict[str, object]:
         if not isinstance(mended.get(key), kind):
             mended.pop(key, None)
     if "required" in mended:
-        mended["required"] = [name for name in cast("list[object]", mended["required"]) if isinstance(name, str)]
+        mended["required"] = [
+            name
+            for name in cast("list[object]", mended["required"])
+            if isinstance(name, str)
+        ]
     return mended
 
 
 @asynccontextmanager
 async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     """Connect to a server over streamable HTTP."""
-    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)  # each request has its own limit
-    client = httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]})
-    async with client, streamable_http_client(server.url, http_client=client) as streams:
+    timeout = httpx2.Timeout(
+        CONNECT_SECONDS, read=None
+    )  # each request has its own limit
+    client = httpx2.AsyncClient(
+        headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]}
+    )
+    async with (
+        client,
+        streamable_http_client(server.url, http_client=client) as streams,
+    ):
         yield streams
 
 
 @asynccontextmanager
-async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGenerator[Streams]:
+async def over_acp(
+    server_id: str, channel: McpChannel, watch: Watch
+) -> AsyncGenerator[Streams]:
     """Connect to a server that the editor itself provides."""
     to_session, received = anyio.create_memory_object_stream[Received](math.inf)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
@@ -226,20 +296,28 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
 
     def notified(method: str, params: JsonObject | None) -> None:
         more = {} if params is None else {"params": params}
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the connection is being closed
+        with suppress(
+            anyio.BrokenResourceError, anyio.ClosedResourceError
+        ):  # the connection is being closed
             to_session.send_nowait(_message(method=method, **more))
 
     async def ask(request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
-        # The SDK numbers its requests per connection; the id of a subscription is unique in the process.
+        # The SDK numbers its requests per connection; the id of a subscription is
+        # unique in the process.
         request_id = request.id if isinstance(request.id, str) else new_id("mcp")
         params = cast("JsonObject | None", request.params)
         with scope:
             try:
-                response = await channel.ask(server_id, request_id, request.method, params, notified)
+                response = await channel.ask(
+                    server_id, request_id, request.method, params, notified
+                )
                 message = _message(id=request.id, **response)
             except (ToolError, ValidationError) as error:
                 text = str(error) if isinstance(error, ToolError) else _INVALID
-                if isinstance(error, ServerGoneError) or request.method == "server/discover":
+                if (
+                    isinstance(error, ServerGoneError)
+                    or request.method == "server/discover"
+                ):
                     watch.reason = text
                 if isinstance(error, ServerGoneError):
                     watch.lost.set()
@@ -250,18 +328,37 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
     async def carry() -> None:
         async for sent_message in sent:
             message = sent_message.message
-            if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-                if cancelled := running.get((message.params or {}).get("requestId", "")):
+            if (
+                isinstance(message, types.JSONRPCNotification)
+                and message.method == "notifications/cancelled"
+            ):
+                if cancelled := running.get(
+                    (message.params or {}).get("requestId", "")
+                ):
                     cancelled.cancel()
-            elif isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
-                # The SDK tries this if `server/discover` failed, but there is no handshake here.
-                unknown = "it speaks no version of MCP that goes over the editor's connection"
+            elif (
+                isinstance(message, types.JSONRPCRequest)
+                and message.method == "initialize"
+            ):
+                # The SDK tries this if `server/discover` failed, but there is no
+                # handshake here.
+                unknown = (
+                    "it speaks no version of MCP that goes over the editor's connection"
+                )
                 await to_session.send(_error(message, unknown))
             elif isinstance(message, types.JSONRPCRequest):
-                scope = running[message.id] = anyio.CancelScope()  # each request can be cancelled alone
+                scope = running[message.id] = (
+                    anyio.CancelScope()
+                )  # each request can be cancelled alone
                 tasks.start_soon(ask, message, scope)
 
-    async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:
+    async with (
+        to_session,
+        sent,
+        received,
+        to_server,
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(carry)
         try:
             yield received, to_server
@@ -270,8 +367,12 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
 
 
 def _message(**members: object) -> SessionMessage:
-    return SessionMessage(types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **members}))
+    return SessionMessage(
+        types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **members})
+    )
 
 
 def _error(request: types.JSONRPCRequest, message: str) -> SessionMessage:
-    return _message(id=request.id, error={"code": types.INTERNAL_ERROR, "message": message})
+    return _message(
+        id=request.id, error={"code": types.INTERNAL_ERROR, "message": message}
+    )

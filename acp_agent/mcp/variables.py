@@ -1,9 +1,11 @@
-"""Expands environment variables in the entry of an MCP server: `${NAME}` and `${NAME:-default}`.
+"""Expands environment variables in the entry of an MCP server: `${NAME}` and
+`${NAME:-default}`.
 
-Variables work in every text of an entry. As in a shell, the default is used if the variable is unset or empty. `$${`
-stands for a literal `${`.
+Variables work in every text of an entry. As in a shell, the default is used if the
+variable is unset or empty. `$${` stands for a literal `${`.
 
-POSIX, "Shell Command Language", section 2.6.2, which defines these two forms among others.
+POSIX, "Shell Command Language", section 2.6.2, which defines these two forms among
+others.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def expanded(text: str, env: Mapping[str, str], key: str) -> str:
 
     :param env: the agent's environment.
     :param key: the key in the entry, for the error.
-    :raises ToolError: if a variable is not set, or `${` does not begin a valid variable.
+    :raises ToolError: if a variable is not set, or `${` does not begin a valid
+        variable.
     """
     done: list[str] = []
     at = 0
@@ -46,7 +49,9 @@ def expanded(text: str, env: Mapping[str, str], key: str) -> str:
         if default is not None and not value:
             value = expanded(default, env, key)
         if value is None:
-            raise ToolError(f"`{key}` of its entry names the environment variable {name}, which is not set")
+            raise ToolError(
+                f"`{key}` of its entry names the environment variable {name}, which is not set"
+            )
         done.append(value)
         at = end + 1
     return "".join((*done, text[at:]))
@@ -58,7 +63,8 @@ def named_in(text: str) -> frozenset[str]:
 
 
 def _end(text: str, at: int) -> int | None:
-    """Return the index of the closing brace of the variable that begins before `at`, or None if it is not closed.
+    """Return the index of the closing brace of the variable that begins before `at`, or
+    None if it is not closed.
 
     A default may contain variables itself.
     """

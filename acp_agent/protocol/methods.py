@@ -29,7 +29,9 @@ SESSION_SET_CONFIG_OPTION = "session/set_config_option"
 TOOL_CALL_CANCEL = "tool_call/cancel"
 TERMINAL_CANCEL = "terminal/cancel"
 
-AGENT_METHODS = tuple(name for key, name in [*globals().items()] if key.isupper() and key != "INITIALIZE")
+AGENT_METHODS = tuple(
+    name for key, name in [*globals().items()] if key.isupper() and key != "INITIALIZE"
+)
 """What an agent is asked in either version, but for `initialize`."""
 
 AUTH_STATUS_UPDATE = "auth/status_update"

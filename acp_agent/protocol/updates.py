@@ -1,10 +1,12 @@
-"""The updates of a session that are sent often, and their parts, as plain JSON objects in the form of both versions.
+"""The updates of a session that are sent often, and their parts, as plain JSON objects
+in the form of both versions.
 
-There is one `session/update` for each token: a dict costs a small part of a validated model, and nothing has to be
-loaded for it. What is sent less often is written where it is made; tests check all of it against the official schema.
+There is one `session/update` for each token: a dict costs a small part of a validated
+model, and nothing has to be loaded for it. What is sent less often is written where it
+is made; tests check all of it against the official schema.
 
-None and an empty list are left out here, and what is left out stays as it was at the client. Null clears a field: where
-that is meant, it is written as such.
+None and an empty list are left out here, and what is left out stays as it was at the
+client. Null clears a field: where that is meant, it is written as such.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def text_content(text: str) -> JsonObject:
 def message_chunk(kind: str, message_id: str, content: JsonObject) -> JsonObject:
     """Return a part of a message.
 
-    :param kind: `user_message_chunk`, which is for replay alone, `agent_message_chunk` or `agent_thought_chunk`.
+    :param kind: `user_message_chunk`, which is for replay alone, `agent_message_chunk`
+        or `agent_thought_chunk`.
     :param message_id: the same for all parts of one message.
     :param content: a content block.
     """
@@ -52,7 +55,8 @@ def tool_call(
     raw_input: JsonValue = None,
     raw_output: JsonValue = None,
 ) -> JsonObject:
-    """Return a tool call without the update's discriminator, as a permission request carries it as well.
+    """Return a tool call without the update's discriminator, as a permission request
+    carries it as well.
 
     :param call_id: unique within the session.
     :param title: one line for people.

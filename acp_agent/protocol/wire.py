@@ -2,9 +2,10 @@
 
 Names are in camelCase on the wire, and reading is lenient where the schema asks for it.
 
-The schema marks properties that a reader should not be strict about (`x-deserialize-default-on-error`,
-`x-deserialize-skip-invalid-items`, `x-deserialize-default-on-null`): a client that is newer, or wrong in a detail,
-is still understood. Everything else is strict: no number is read from a string.
+The schema marks properties that a reader should not be strict about
+(`x-deserialize-default-on-error`, `x-deserialize-skip-invalid-items`,
+`x-deserialize-default-on-null`): a client that is newer, or wrong in a detail, is still
+understood. Everything else is strict: no number is read from a string.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def _null_as_list(value: object) -> object:
 
 
 Lenient = Annotated[T, WrapValidator(_default_on_error)]
-"""`x-deserialize-default-on-error`: a value that cannot be read counts as the field's default."""
+"""`x-deserialize-default-on-error`: a value that cannot be read counts as the field's
+default.
+"""
 
 ListOrNull = Annotated[list[T], BeforeValidator(_null_as_list)]
 """`x-deserialize-default-on-null`: null counts as no items."""
@@ -57,11 +60,13 @@ Unsigned = Annotated[int, Field(ge=0)]
 class WireModel(BaseModel):
     """Base of the generated models.
 
-    Attributes are snake_case, wire names camelCase. Unknown properties are ignored, `_meta` among them. A model's
-    validator is built when it is first used.
+    Attributes are snake_case, wire names camelCase. Unknown properties are ignored,
+    `_meta` among them. A model's validator is built when it is first used.
     """
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True, defer_build=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="ignore", strict=True, defer_build=True
+    )
 
     @classmethod
     def from_params(cls, params: JsonObject, method: str) -> Self:
@@ -73,11 +78,14 @@ class WireModel(BaseModel):
         try:
             return cls.model_validate(params)
         except ValidationError as error:
-            raise InvalidParamsError(f"{method}: {_explain(error, params, 'params')}") from None
+            raise InvalidParamsError(
+                f"{method}: {_explain(error, params, 'params')}"
+            ) from None
 
     @classmethod
     def from_result(cls, result: JsonValue, method: str) -> Self:
-        """Read what the client answered to a tool; null counts as an empty object, since some editors send it for one.
+        """Read what the client answered to a tool; null counts as an empty object,
+        since some editors send it for one.
 
         :param method: the method that was asked for, for the error's text.
         :raises ToolError: the answer cannot be used; names what is wrong.
@@ -93,7 +101,8 @@ class WireModel(BaseModel):
 
 
 def tag(key: str, named: frozenset[str], otherwise: str) -> Discriminator:
-    """Return the discriminator of a union in which one alternative may lack the constant that names the others.
+    """Return the discriminator of a union in which one alternative may lack the
+    constant that names the others.
 
     :param key: wire name of the property with the constant.
     :param named: the constants that choose their own alternative.
@@ -101,14 +110,19 @@ def tag(key: str, named: frozenset[str], otherwise: str) -> Discriminator:
     """
 
     def choose(value: object) -> str:
-        found = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else getattr(value, key, None)
+        found = (
+            cast("dict[str, object]", value).get(key)
+            if isinstance(value, dict)
+            else getattr(value, key, None)
+        )
         return found if isinstance(found, str) and found in named else otherwise
 
     return Discriminator(choose)
 
 
 def _explain(error: ValidationError, document: JsonValue, whole: str) -> str:
-    """Return what is wrong with a document in one line, by wire names and without its values.
+    """Return what is wrong with a document in one line, by wire names and without its
+    values.
 
     :param error: what validating the document raised.
     :param whole: what the document itself is called.
@@ -118,18 +132,28 @@ def _explain(error: ValidationError, document: JsonValue, whole: str) -> str:
         path, demand = _demand(detail, document)
         if demand not in demands.setdefault(path, []):
             demands[path].append(demand)
-    return "; ".join(f"{path or whole} {' or '.join(found)}" for path, found in list(demands.items())[:5])
+    return "; ".join(
+        f"{path or whole} {' or '.join(found)}"
+        for path, found in list(demands.items())[:5]
+    )
 
 
 def _demand(detail: ErrorDetails, document: JsonValue) -> tuple[str, str]:
-    kind, context = detail["type"], detail.get("ctx", {})
+    kind = detail["type"]
+    context = detail.get("ctx", {})
     path = _path(detail["loc"], document, missing=kind == "missing")
     match kind:
         case "union_tag_not_found" | "union_tag_invalid":
             # The one value that is named: an unknown kind of thing, cut short.
             known = context.get("expected_tags", "").replace("'", "")
-            wrong = f"is {str(context['tag'])[:40]!r}, which is none of {known}" if known else "is missing"
-            return f"{path}.{context['discriminator']}".replace("'", "").removeprefix("."), wrong
+            wrong = (
+                f"is {str(context['tag'])[:40]!r}, which is none of {known}"
+                if known
+                else "is missing"
+            )
+            return f"{path}.{context['discriminator']}".replace("'", "").removeprefix(
+                "."
+            ), wrong
         case "missing":
             return path, "is missing"
         case "string_type":
@@ -137,12 +161,15 @@ def _demand(detail: ErrorDetails, document: JsonValue) -> tuple[str, str]:
         case "model_type" | "model_attributes_type" | "dict_type":
             return path, "must be an object"
         case _:
-            return path, detail["msg"].replace("Input should", "must", 1).replace("'", "")
+            return path, detail["msg"].replace("Input should", "must", 1).replace(
+                "'", ""
+            )
 
 
 def _path(location: Sequence[str | int], document: JsonValue, *, missing: bool) -> str:
-    """Return the part of pydantic's location that is a path in the document: without the names of a union's
-    alternatives."""
+    """Return the part of pydantic's location that is a path in the document: without
+    the names of a union's alternatives.
+    """
     steps: list[str] = []
     here: object = document
     for index, step in enumerate(location):
@@ -152,5 +179,7 @@ def _path(location: Sequence[str | int], document: JsonValue, *, missing: bool) 
             if not (missing and index == len(location) - 1):
                 continue
         # A member's name may be the client's own, and so anything.
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{repr(step)[1:-1][:60]}")
+        steps.append(
+            f"[{step}]" if isinstance(step, int) else f".{repr(step)[1:-1][:60]}"
+        )
     return "".join(steps).removeprefix(".")

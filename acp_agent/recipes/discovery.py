@@ -1,7 +1,9 @@
-"""Discovery of recipes: their folders and files, precedence between files, and errors in files.
+"""Discovery of recipes: their folders and files, precedence between files, and errors
+in files.
 
-Everything here reads from disk, so call it in a worker thread. A cloned repository is untrusted, so the depth and
-number of folders are limited, and a project's symbolic links may not lead out of the project.
+Everything here reads from disk, so call it in a worker thread. A cloned repository is
+untrusted, so the depth and number of folders are limited, and a project's symbolic
+links may not lead out of the project.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ MAX_DEPTH = 4
 MAX_FILES = 500
 """Maximum number of files in one folder, including its subfolders."""
 MAX_NOTICES = 10
-"""Maximum number of skipped files and folders to report for one folder. An untrusted folder may contain very many."""
+"""Maximum number of skipped files and folders to report for one folder. An untrusted
+folder may contain very many.
+"""
 UNTRUSTED = "Came with this project, and runs once you have trusted it"
 """Description of a recipe whose file is not read until the user has trusted it."""
 PACKAGE = Path(__file__).parents[1]
@@ -54,7 +58,9 @@ class RecipeFolder:
 
     @property
     def within(self) -> Path | None:
-        """Return the folder that must contain its files: the project, for `<project>/.acp-agent/recipes`."""
+        """Return the folder that must contain its files: the project, for
+        `<project>/.acp-agent/recipes`.
+        """
         return self.path.parents[1] if self.origin == "project" else None
 
 
@@ -64,8 +70,8 @@ class RecipeLibrary:
 
     :ivar recipes: the recipes by name, in alphabetical order.
     :ivar errors: one for each file or folder that could not be used.
-    :ivar untrusted: recipes of a project that the user has not trusted, by name. They do not replace any of `recipes`,
-        and their text is not read.
+    :ivar untrusted: recipes of a project that the user has not trusted, by name. They
+        do not replace any of `recipes`, and their text is not read.
     """
 
     recipes: Mapping[str, Recipe]
@@ -80,13 +86,16 @@ class RecipeLibrary:
         reserved: Collection[str] = (),
         trusted: Callable[[Path], str | None] | None = None,
     ) -> RecipeLibrary:
-        """Read the files of these folders. Recipes in later folders replace those of the same name in earlier ones.
+        """Read the files of these folders. Recipes in later folders replace those of
+        the same name in earlier ones.
 
-        A file that cannot be used is reported, and the recipe that it would have replaced stays in use.
+        A file that cannot be used is reported, and the recipe that it would have
+        replaced stays in use.
 
         :param reserved: names of commands that no recipe may have.
-        :param trusted: returns the hexadecimal SHA-256 of the trusted text of a project's file, or None if the file may
-            not be read. If this is None, all files are trusted.
+        :param trusted: returns the hexadecimal SHA-256 of the trusted text of a
+            project's file, or None if the file may not be read. If this is None, all
+            files are trusted.
         """
         recipes: dict[str, Recipe] = {}
         untrusted: dict[str, Recipe] = {}
@@ -95,20 +104,36 @@ class RecipeLibrary:
             files, unread = listing(folder)
             errors += [RecipeError(why, source=str(path)) for path, why in unread]
             for name, path in files.items():
-                trusted_text = trusted(path) if trusted is not None and folder.origin == "project" else ""
+                trusted_text = (
+                    trusted(path)
+                    if trusted is not None and folder.origin == "project"
+                    else ""
+                )
                 try:
-                    recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
+                    recipe = read_recipe(
+                        folder, name, path, known, reserved, trusted_text
+                    )
                 except RecipeError as error:
-                    if folder.form == "claude" and isinstance(error.__cause__, DocumentError):
-                        _log.info("left out: %s", error)  # a file that is only unusable here is not faulty
+                    if folder.form == "claude" and isinstance(
+                        error.__cause__, DocumentError
+                    ):
+                        _log.info(
+                            "left out: %s", error
+                        )  # a file that is only unusable here is not faulty
                     else:
                         errors.append(error)
                 else:
                     (recipes if recipe.digest else untrusted)[recipe.name] = recipe
-        return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
+        return cls(
+            dict(sorted(recipes.items())),
+            tuple(errors),
+            dict(sorted(untrusted.items())),
+        )
 
     def get(self, name: str) -> Recipe | None:
-        """Return the recipe of this name, if there is one: `github/pr`, or `github:pr` as in editors."""
+        """Return the recipe of this name, if there is one: `github/pr`, or `github:pr`
+        as in editors.
+        """
         return self.recipes.get(name.replace(":", "/"))
 
     @property
@@ -123,7 +148,9 @@ class RecipeLibrary:
 
 
 def builtin_recipes_dir() -> Path:
-    """Return the folder of the built-in recipes: inside the installed package, or at the root of a checkout."""
+    """Return the folder of the built-in recipes: inside the installed package, or at
+    the root of a checkout.
+    """
     installed = PACKAGE / "builtin_recipes"
     return installed if installed.is_dir() else PACKAGE.parent / "recipes"
 
@@ -146,20 +173,26 @@ def read_recipe(
     :param folder: the recipe folder that contains it.
     :param name: its name in the folder: `github/pr` for `github/pr.md`.
     :param reserved: names of commands that no recipe may have.
-    :param trusted: hexadecimal SHA-256 of the only text that may be used; empty for any text, None for none.
+    :param trusted: hexadecimal SHA-256 of the only text that may be used; empty for any
+        text, None for none.
     :returns: the recipe; without text and digest if the text may not be used.
-    :raises RecipeError: if the file cannot be used, with the file and, if known, the line.
+    :raises RecipeError: if the file cannot be used, with the file and, if known, the
+        line.
     """
     try:
         name = _name(folder, name, known, reserved)
         text = None if trusted is None else read_text(path, within=folder.within)
-        if trusted is None or (trusted and text is not None and digest(text) != trusted):
+        if trusted is None or (
+            trusted and text is not None and digest(text) != trusted
+        ):
             return Recipe(name, UNTRUSTED, "", 1, path, folder.origin, "")
         if text is None:
             raise DocumentError("is a link to a file that does not exist")
         parse = parse_command if folder.form == "claude" else parse_recipe
         recipe = parse(text, name=name, source=path, origin=folder.origin, known=known)
-        if folder.origin != "builtin":  # skipping built-in recipes spares most sessions from importing Jinja2
+        if (
+            folder.origin != "builtin"
+        ):  # skipping built-in recipes spares most sessions from importing Jinja2
             check(recipe)
         return recipe
     except RecipeError:
@@ -169,10 +202,14 @@ def read_recipe(
         raise RecipeError(message, source=str(path), line=error.line) from error
     except Exception as error:  # one bad file must not affect the others
         _log.exception("the recipe %s could not be read", path)
-        raise RecipeError(f"cannot be read ({type(error).__name__}: {error})", source=str(path)) from error
+        raise RecipeError(
+            f"cannot be read ({type(error).__name__}: {error})", source=str(path)
+        ) from error
 
 
-def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[str]) -> str:
+def _name(
+    folder: RecipeFolder, name: str, known: Known, reserved: Collection[str]
+) -> str:
     """Return the name of the recipe in a file.
 
     :raises DocumentError: if no recipe can have this name.
@@ -190,32 +227,61 @@ def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[st
     return name
 
 
-def listing(folder: RecipeFolder) -> tuple[Mapping[str, Path], tuple[tuple[Path, str], ...]]:
-    """List the Markdown files of a folder and its subfolders, without hidden files and READMEs.
+def listing(
+    folder: RecipeFolder,
+) -> tuple[Mapping[str, Path], tuple[tuple[Path, str], ...]]:
+    """List the Markdown files of a folder and its subfolders, without hidden files and
+    READMEs.
 
-    :returns: paths by name (`github/pr` for `github/pr.md`) in alphabetical order, and skipped paths with the reason.
+    :returns: paths by name (`github/pr` for `github/pr.md`) in alphabetical order, and
+        skipped paths with the reason.
     """
     files: dict[str, Path] = {}
     unread: list[tuple[Path, str]] = []
 
     def failed(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
-            unread.append((Path(error.filename), f"cannot read this folder ({error.strerror})"))
+            unread.append(
+                (Path(error.filename), f"cannot read this folder ({error.strerror})")
+            )
 
     for at, inner, names in os.walk(folder.path, onerror=failed):
         path = Path(at)
         if len(path.relative_to(folder.path).parts) > MAX_DEPTH:
-            unread.append((path, f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up"))
+            unread.append(
+                (
+                    path,
+                    f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up",
+                )
+            )
             inner.clear()
             continue
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         links = (path / name for name in inner if (path / name).is_symlink())
-        unread += [(link, "is a link to a folder, which is not followed; put a copy here") for link in links]
+        unread += [
+            (link, "is a link to a folder, which is not followed; put a copy here")
+            for link in links
+        ]
         for name in names:
-            if name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md":
-                files[(path / name).relative_to(folder.path).as_posix().removesuffix(SUFFIX)] = path / name
+            if (
+                name.endswith(SUFFIX)
+                and not name.startswith(".")
+                and name.lower() != "readme.md"
+            ):
+                files[
+                    (path / name)
+                    .relative_to(folder.path)
+                    .as_posix()
+                    .removesuffix(SUFFIX)
+                ] = path / name
         if len(files) > MAX_FILES:
-            unread.insert(0, (folder.path, f"has more than {MAX_FILES} files, and the others are left out"))
+            unread.insert(
+                0,
+                (
+                    folder.path,
+                    f"has more than {MAX_FILES} files, and the others are left out",
+                ),
+            )
             break
     return dict(sorted(files.items())[:MAX_FILES]), tuple(unread[:MAX_NOTICES])
 
@@ -224,5 +290,6 @@ def signature(folders: Iterable[RecipeFolder]) -> Hashable:
     """Return a value that changes when a file is added, changed or removed."""
     found = ((folder, *listing(folder)) for folder in folders)
     return tuple(
-        (folder, unread, *((path, file_signature(path)) for path in files.values())) for folder, files, unread in found
+        (folder, unread, *((path, file_signature(path)) for path in files.values()))
+        for folder, files, unread in found
     )

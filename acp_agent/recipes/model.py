@@ -1,6 +1,8 @@
-"""Recipes as plain data, and the keys of their front matter. `parser` checks combinations of keys.
+"""Recipes as plain data, and the keys of their front matter. `parser` checks
+combinations of keys.
 
-The docstrings below the fields appear in the JSON Schema and in the documentation's tables.
+The docstrings below the fields appear in the JSON Schema and in the documentation's
+tables.
 """
 
 from __future__ import annotations
@@ -10,7 +12,16 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from acp_agent.config.forms import Flag, Form, Internal, ModelName, Section, SizeOrNull, Text, TextOrEmpty
+from acp_agent.config.forms import (
+    ConfigSection,
+    FieldRule,
+    Flag,
+    Internal,
+    ModelName,
+    SizeOrNull,
+    Text,
+    TextOrEmpty,
+)
 from acp_agent.config.hook_events import OnError
 from acp_agent.config.settings import Mode
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -26,7 +37,9 @@ Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 FENCE = "---"
 """The line before and after the front matter."""
 MCP_TOOL = "mcp__"
-"""Prefix of the names of MCP servers' tools, which are unknown until the servers have started."""
+"""Prefix of the names of MCP servers' tools, which are unknown until the servers have
+started.
+"""
 SWAP_HANDLER = "swap_context"
 """The handler that replaces the conversation with a recipe's answer."""
 EXTERNAL = "external"
@@ -38,7 +51,9 @@ PLACE_NAMES = ("conversation_id", "cwd", "date", "git", "shell")
 
 
 class CommandError(Exception):
-    """Raised if a command in a recipe's text could not be run or failed. The message says which and why."""
+    """Raised if a command in a recipe's text could not be run or failed. The message
+    says which and why.
+    """
 
 
 class RefusedCommandError(CommandError):
@@ -46,8 +61,9 @@ class RefusedCommandError(CommandError):
 
 
 @frozen
-class Surroundings:
-    """The values and functions that a recipe's text may use in addition to its arguments; see `PLACE_NAMES`.
+class RecipeSurroundings:
+    """The values and functions that a recipe's text may use in addition to its
+    arguments; see `PLACE_NAMES`.
 
     :ivar cwd: absolute path of the session's folder.
     :ivar date: today's date, such as 2026-03-31.
@@ -68,7 +84,8 @@ class Surroundings:
 class Known:
     """The names against which a recipe's front matter is checked.
 
-    :ivar handlers: maps each event that a recipe may hook into to its handlers, each with the model of its parameters.
+    :ivar handlers: maps each event that a recipe may hook into to its handlers, each
+        with the model of its parameters.
     :ivar tools: names that `allowed_tools` may list; None for any.
     :ivar compacting: names of recipes that must compact the conversation.
     :ivar strategies: returns the valid values of `compaction.strategy`; None for any.
@@ -94,10 +111,14 @@ def _heading(value: str) -> str:
 
 
 _TEXT = {"type": ["string", "number", "boolean"], "title": "a text"}
-Words = Annotated[str, Form(schema=_TEXT)]
-"""A text that is used exactly as written. If it is not quoted, an editor may take it for a number."""
-OneLine = Annotated[str, Form(_one_line, _TEXT)]
-_Heading = Annotated[str, Form(_heading, {"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})]
+Words = Annotated[str, FieldRule(schema=_TEXT)]
+"""A text that is used exactly as written. If it is not quoted, an editor may take it
+for a number.
+"""
+OneLine = Annotated[str, FieldRule(_one_line, _TEXT)]
+_Heading = Annotated[
+    str, FieldRule(_heading, {"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})
+]
 
 
 _JINJA_WORDS = (
@@ -110,21 +131,34 @@ def _argument_name(value: str) -> str:
     if not (value.isascii() and value.isidentifier()):
         raise ValueError("an argument's name has letters, digits and underscores alone")
     if value in RESERVED_NAMES:
-        raise ValueError("this name stands for the rest of the command line; take another")
+        raise ValueError(
+            "this name stands for the rest of the command line; take another"
+        )
     if value in (*PLACE_NAMES, *_JINJA_WORDS):
-        raise ValueError("this name has a meaning of its own in a template; take another")
+        raise ValueError(
+            "this name has a meaning of its own in a template; take another"
+        )
     return value
 
 
 _TAKEN = "|".join((*RESERVED_NAMES, *PLACE_NAMES, *_JINJA_WORDS))
 ArgumentName = Annotated[
-    str, Form(_argument_name, {"pattern": f"^(?!(?:{_TAKEN})$)[A-Za-z_][A-Za-z0-9_]*$", "type": "string"})
+    str,
+    FieldRule(
+        _argument_name,
+        {"pattern": f"^(?!(?:{_TAKEN})$)[A-Za-z_][A-Za-z0-9_]*$", "type": "string"},
+    ),
 ]
-_Pattern = Annotated[str, Form(schema={"type": ["string", "number", "boolean"], "minLength": 1}, min_length=1)]
+_Pattern = Annotated[
+    str,
+    FieldRule(
+        schema={"type": ["string", "number", "boolean"], "minLength": 1}, min_length=1
+    ),
+]
 
 
 @frozen
-class Argument(Section):
+class Argument(ConfigSection):
     """A named value that the recipe's text asks for."""
 
     name: Annotated[str, Internal()]
@@ -137,7 +171,7 @@ class Argument(Section):
 
 
 @frozen
-class NamedHandler(Section):
+class NamedHandler(ConfigSection):
     """A built-in handler that a recipe names, and its parameters."""
 
     handler: TextOrEmpty
@@ -154,27 +188,34 @@ class NamedHandler(Section):
 
 
 @frozen
-class CompactionOptions(Section):
+class CompactionOptions(ConfigSection):
     """How a recipe that compacts wants it done. None leaves it to the configuration."""
 
     strategy: Text | None = None
-    """how it is done, such as `summary`, `native` or `excerpts`; a name that no strategy has is an error"""
+    """how it is done, such as `summary`, `native` or `excerpts`; a name that no
+    strategy has is an error
+    """
     size: SizeOrNull = None
-    """how much the new context may take beside the system prompt and the tools; left out: `20%`, and at most 64,000
-    tokens"""
+    """how much the new context may take beside the system prompt and the tools; left
+    out: `20%`, and at most 64,000 tokens
+    """
     sections: tuple[_Heading, ...] | None = None
     """headings that a summary must have, with or without their `#`; `[]`: none"""
     verify: Verify | None = None
-    """what happens where a summary says what the conversation does not: nothing, it is marked, the model is asked once
-    to mend it, or it is not used"""
+    """what happens where a summary says what the conversation does not: nothing, it is
+    marked, the model is asked once to mend it, or it is not used
+    """
     model: ModelName | None = None
-    """writes the summary; left out: the session's own. A provider that is neither built in nor in `config.yaml` is an
-    error"""
+    """writes the summary; left out: the session's own. A provider that is neither built
+    in nor in `config.yaml` is an error
+    """
 
 
 @frozen
-class HookSection(Section):
-    """`hooks.*`: one `handler` with its `params` and `on_error`, or several `handlers` in order."""
+class HookSection(ConfigSection):
+    """`hooks.*`: one `handler` with its `params` and `on_error`, or several `handlers`
+    in order.
+    """
 
     handler: TextOrEmpty | None = None
     """the one handler that answers"""
@@ -189,25 +230,35 @@ class HookSection(Section):
 
     def named(self, name: str) -> NamedHandler | None:
         """Return the first handler with this name, or None."""
-        return next((handler for handler in self.handlers or () if handler.handler == name), None)
+        return next(
+            (handler for handler in self.handlers or () if handler.handler == name),
+            None,
+        )
 
 
 @frozen
-class FrontMatter(Section):
-    """What may stand between the fences. `defaults` is the older way to write `arguments.*.default`."""
+class FrontMatter(ConfigSection):
+    """What may stand between the fences. `defaults` is the older way to write
+    `arguments.*.default`.
+    """
 
     name: Words | None = None
-    """the same as the file's name without `.md`: lower-case letters, digits, `-`, `_`; in a folder, with or without
-    that before it"""
+    """the same as the file's name without `.md`: lower-case letters, digits, `-`, `_`;
+    in a folder, with or without that before it
+    """
     description: OneLine | None = None
     """one line for the editor's list"""
     allowed_tools: tuple[Text, ...] | None = None
-    """[tools](tools.md) that may run; `[]` for none. Left out: all. A name that no tool has is an error, but for those
-    of [MCP servers](mcp.md): `mcp__server__tool`, or `mcp__server` for all of one. What the model is told of tools
-    stays the same, so that the provider's cache is hit"""
+    """[tools](tools.md) that may run; `[]` for none. Left out: all. A name that no tool
+    has is an error, but for those of [MCP servers](mcp.md): `mcp__server__tool`, or
+    `mcp__server` for all of one. What the model is told of tools stays the same, so
+    that the provider's cache is hit
+    """
     allowed_commands: tuple[_Pattern, ...] | None = None
     """glob patterns that a shell command must match, such as `git log*`"""
-    arguments: Mapping[ArgumentName, Argument | None] = field(default_factory=dict[str, "Argument | None"])
+    arguments: Mapping[ArgumentName, Argument | None] = field(
+        default_factory=dict[str, "Argument | None"]
+    )
     """names with `description`, `default`, `required`"""
     defaults: Mapping[ArgumentName, Words] = field(default_factory=dict[str, str])
     """the short form: names with their defaults"""
@@ -216,8 +267,9 @@ class FrontMatter(Section):
     model: ModelName | None = None
     """the model that the run asks, in place of the session's own"""
     mode: Mode | None = None
-    """the [mode](sessions.md#modes) of the run. A project's recipe can make the session's mode stricter, and never
-    freer"""
+    """the [mode](sessions.md#modes) of the run. A project's recipe can make the
+    session's mode stricter, and never freer
+    """
     version: Words = ""
     """whatever you call this version of the recipe"""
     compaction: CompactionOptions = CompactionOptions()
@@ -233,17 +285,24 @@ class Recipe:
     :ivar body: the template, as in the file.
     :ivar body_line: the line of the file at which `body` begins, from 1.
     :ivar source: the file.
-    :ivar digest: hexadecimal SHA-256 of the file's text; identifies the version of a recipe that has run.
+    :ivar digest: hexadecimal SHA-256 of the file's text; identifies the version of a
+        recipe that has run.
     :ivar allowed_tools: the tools that may run; None for all, empty for none.
-    :ivar allowed_commands: patterns of the commands that the shell tool may run; None for all.
-    :ivar hooks: sections by event, under the recipe's name for the event; each has `handlers`.
+    :ivar allowed_commands: patterns of the commands that the shell tool may run; None
+        for all.
+    :ivar hooks: sections by event, under the recipe's name for the event; each has
+        `handlers`.
     :ivar model: the `provider/model` for its run; None for the session's own.
     :ivar mode: the permission mode of its run; None for the session's own.
     :ivar version: the author's name for this version; empty if none is given.
-    :ivar hint: its author's description of the text to type after the name; may be empty.
-    :ivar is_template: whether its text is a template; otherwise only placeholders are replaced.
-    :ivar compaction: options for the compaction, if its answer replaces the conversation.
-    :ivar notice: a notice for the user about a usable file, such as keys that are no longer used.
+    :ivar hint: its author's description of the text to type after the name; may be
+        empty.
+    :ivar is_template: whether its text is a template; otherwise only placeholders are
+        replaced.
+    :ivar compaction: options for the compaction, if its answer replaces the
+        conversation.
+    :ivar notice: a notice for the user about a usable file, such as keys that are no
+        longer used.
     """
 
     name: str
@@ -272,4 +331,11 @@ class Recipe:
 
     def handler(self, name: str) -> NamedHandler | None:
         """Return the first handler of this name at any event, or None if there is none."""
-        return next((found for section in self.hooks.values() if (found := section.named(name))), None)
+        return next(
+            (
+                found
+                for section in self.hooks.values()
+                if (found := section.named(name))
+            ),
+            None,
+        )

@@ -1,1 +1,3 @@
-"""The sandbox for commands: the operating system limits what they can read, write and connect to."""
+"""The sandbox for commands: the operating system limits what they can read, write and
+connect to.
+"""

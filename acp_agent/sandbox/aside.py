@@ -41,11 +41,13 @@ def rename(folder: Path, path: Part) -> Iterator[str]:
 
 @contextmanager
 def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str]]:
-    """Open the folder that contains a path without following links, and yield it with the path's last part.
+    """Open the folder that contains a path without following links, and yield it with
+    the path's last part.
 
-    :param folder: the folder that the path is relative to: an absolute path or a descriptor; None if the path is
-        absolute.
-    :raises OSError: if the folder does not exist; `NotADirectoryError` if there is a link on the way.
+    :param folder: the folder that the path is relative to: an absolute path or a
+        descriptor; None if the path is absolute.
+    :raises OSError: if the folder does not exist; `NotADirectoryError` if there is a
+        link on the way.
     """
     if isinstance(folder, int):
         opened = os.dup(folder)
@@ -53,7 +55,11 @@ def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str
         opened = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in path[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
+            inner = os.open(
+                part,
+                os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+                dir_fd=opened,
+            )
             os.close(opened)
             opened = inner
         yield opened, path[-1]
@@ -91,7 +97,11 @@ def _names_in(folder: int, path: Part) -> list[str] | None:
     with parent_of(folder, path) as (inside, last):
         if not stat.S_ISDIR(os.lstat(last, dir_fd=inside).st_mode):
             return None
-        opened = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+        opened = os.open(
+            last,
+            os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+            dir_fd=inside,
+        )
     try:
         return os.listdir(opened)  # noqa: PTH208 - a descriptor
     finally:
@@ -99,19 +109,25 @@ def _names_in(folder: int, path: Part) -> list[str] | None:
 
 
 def times(folder: int, name: str, entries: Iterable[Part]) -> Iterator[int]:
-    """Yield the last change time of each entry below a name in an open folder, in nanoseconds since the epoch."""
+    """Yield the last change time of each entry below a name in an open folder, in
+    nanoseconds since the epoch.
+    """
     for each in entries:
         with suppress(OSError), parent_of(folder, (name, *each)) as (inside, last):
             yield os.lstat(last, dir_fd=inside).st_ctime_ns
 
 
 def content_of(folder: int, name: str, found: os.stat_result) -> bytes | None:
-    """Return a file's content or a link's target; None for anything else, or if the file is too large."""
+    """Return a file's content or a link's target; None for anything else, or if the
+    file is too large.
+    """
     if stat.S_ISLNK(found.st_mode):
         return os.fsencode(os.readlink(name, dir_fd=folder))
     if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
         return None
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    file = os.open(
+        name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+    )
     with os.fdopen(file, "rb") as opened:
         return opened.read(MOST_BYTES + 1)
 
@@ -123,7 +139,11 @@ def move_below(folder: int, name: str, new: str, below: Part) -> None:
         for part in (new, *below[:-1]):
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=target)
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
+            inner = os.open(
+                part,
+                os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+                dir_fd=target,
+            )
             os.close(target)
             target = inner
         with parent_of(folder, (name, *below)) as (inside, last):

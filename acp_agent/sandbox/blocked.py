@@ -1,14 +1,18 @@
-"""Renames guarded paths that a command creates, while the command runs and after it has ended.
+"""Renames guarded paths that a command creates, while the command runs and after it has
+ended.
 
-Mounts protect existing paths, and placeholders protect missing ones. Each takes half a millisecond, and the user's
-editor sees the placeholders. That is too much for the hundred names that some program might obey one day. So a thread
-looks for them ten times a second, and renames each one that appears to a name that no program obeys. Nothing is lost,
-and the user can rename it back.
+Mounts protect existing paths, and placeholders protect missing ones. Each takes half a
+millisecond, and the user's editor sees the placeholders. That is too much for the
+hundred names that some program might obey one day. So a thread looks for them ten times
+a second, and renames each one that appears to a name that no program obeys. Nothing is
+lost, and the user can rename it back.
 
-Files that git checks out of the user's own commits stay (see `tips`), and so do files that the agent's tools have
-written (see `written`). Files that the command puts beside them are moved into a folder with the new name.
+Files that git checks out of the user's own commits stay (see `tips`), and so do files
+that the agent's tools have written (see `written`). Files that the command puts beside
+them are moved into a folder with the new name.
 
-If someone else creates a guarded path meanwhile, such as the user's editor, it is renamed too.
+If someone else creates a guarded path meanwhile, such as the user's editor, it is
+renamed too.
 
 Source: rename(2); open(2), `O_NOFOLLOW`
 """
@@ -47,7 +51,9 @@ from acp_agent.sandbox.written import has_written, is_written, judging
 
 _POLL_SECONDS = 0.1
 _MOST_READ = 32 * 1024 * 1024
-"""Maximum bytes of one guarded path that are read in one check. A path with more counts as the command's."""
+"""Maximum bytes of one guarded path that are read in one check. A path with more counts
+as the command's.
+"""
 _MOST_READ_FIRST = 256 * 1024
 """Maximum bytes that are read of a path before all other paths have been checked."""
 _Version: TypeAlias = tuple[int, int, int]
@@ -59,11 +65,13 @@ class _TooMuchError(Exception):
 
 
 @frozen
-class Place:
-    """Guarded paths below a folder that commands may write. The folder is absolute and resolved.
+class GuardedFolder:
+    """Guarded paths below a folder that commands may write. The folder is absolute and
+    resolved.
 
     :ivar paths: the parts of each path, relative to the folder.
-    :ivar targets: for each path that exists, the target if it is a link; empty for anything else.
+    :ivar targets: for each path that exists, the target if it is a link; empty for
+        anything else.
     """
 
     folder: Path
@@ -71,20 +79,31 @@ class Place:
     targets: Mapping[Part, str]
 
 
-def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...]:
+def places(
+    roots: Iterable[Path], more: Iterable[Path] = ()
+) -> tuple[GuardedFolder, ...]:
     """Return the guarded paths to watch in a session's directories, as they are now.
 
-    :param more: further paths that other programs run. Paths outside the roots are left out.
+    :param more: further paths that other programs run. Paths outside the roots are left
+        out.
     """
     rows = tuple(row.parts for row in guarded_paths("closed"))
-    found: list[Place] = []
+    found: list[GuardedFolder] = []
     for root in roots:
-        named = (path.relative_to(root).parts for path in more if path != root and path.is_relative_to(root))
+        named = (
+            path.relative_to(root).parts
+            for path in more
+            if path != root and path.is_relative_to(root)
+        )
         paths = tuple(dict.fromkeys((*rows, *named)))
         for parent in _parents(root, paths):
             open_up(parent)
-        targets = {path: target for path in paths if (target := _target(root, path)) is not None}
-        found.append(Place(root, paths, targets))
+        targets = {
+            path: target
+            for path in paths
+            if (target := _target(root, path)) is not None
+        }
+        found.append(GuardedFolder(root, paths, targets))
     return tuple(found)
 
 
@@ -94,18 +113,24 @@ class Sweep:
     :param everything: the places to watch, as they were before the command.
     :param own: the content of the user's own commits.
     :param blocked: a list to which a line is added for each renamed path.
-    :param until: the time after which the command cannot have created anything, in nanoseconds since the epoch; None if
-        it has just ended or still runs.
+    :param until: the time after which the command cannot have created anything, in
+        nanoseconds since the epoch; None if it has just ended or still runs.
     :ivar kept: the absolute paths that git checked out and that stay.
     """
 
     def __init__(
-        self, everything: Sequence[Place], own: Sequence[Tracked], blocked: list[str], until: int | None = None
+        self,
+        everything: Sequence[GuardedFolder],
+        own: Sequence[Tracked],
+        blocked: list[str],
+        until: int | None = None,
     ) -> None:
         self.blocked = blocked
         self.kept: dict[Path, None] = {}
         self._everything = everything
-        self._parents = {each.folder: _parents(each.folder, each.paths) for each in everything}
+        self._parents = {
+            each.folder: _parents(each.folder, each.paths) for each in everything
+        }
         self._own = own
         self._until = until
         self._is_last = False
@@ -114,18 +139,22 @@ class Sweep:
         self._left_to_read = 0
         self._touch: Callable[[], None] = lambda: None
 
-    def run(self, *, is_last: bool = False, touch: Callable[[], None] = lambda: None) -> None:
+    def run(
+        self, *, is_last: bool = False, touch: Callable[[], None] = lambda: None
+    ) -> None:
         """Check each path once. Paths of which much has to be read come last.
 
-        :param is_last: whether nothing can change any more. If so, all contents are read again.
-        :param touch: called before each path that exists, and before each file that is read.
+        :param is_last: whether nothing can change any more. If so, all contents are
+            read again.
+        :param touch: called before each path that exists, and before each file that is
+            read.
         """
         self._touch = touch
         self._is_last = is_last
         if is_last:
             self._judged.clear()
             self.kept.clear()
-        large: list[tuple[Place, Part]] = []
+        large: list[tuple[GuardedFolder, Part]] = []
         for place in self._everything:
             with restoring((place.folder,)):
                 for parent in self._parents[place.folder]:
@@ -140,16 +169,21 @@ class Sweep:
             self._left_to_read = _MOST_READ
             self.blocked.extend(self._blocked(place, path))
 
-    def _blocked(self, place: Place, path: Part, *, is_first: bool = False) -> Iterator[str]:
+    def _blocked(
+        self, place: GuardedFolder, path: Part, *, is_first: bool = False
+    ) -> Iterator[str]:
         """Rename a path that has changed, and yield a line for each rename.
 
         A path that existed and is not a link is a mount, which no command can change.
 
-        :param is_first: whether to put off a path of which more has to be read than `_MOST_READ_FIRST`.
+        :param is_first: whether to put off a path of which more has to be read than
+            `_MOST_READ_FIRST`.
         :raises _TooMuchError: if it is put off.
         """
         target = place.targets.get(path)
-        if target == "" or (target is None and not os.path.lexists(f"{place.folder}/{'/'.join(path)}")):
+        if target == "" or (
+            target is None and not os.path.lexists(f"{place.folder}/{'/'.join(path)}")
+        ):
             return
         self._touch()
         try:
@@ -171,17 +205,31 @@ class Sweep:
                     os.symlink(target, name, dir_fd=folder)
             return
         found = os.lstat(name, dir_fd=folder)
-        is_same = stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == target
+        is_same = (
+            stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == target
+        )
         if not is_same and (self._until is None or found.st_ctime_ns <= self._until):
             yield line(path, (*path[:-1], set_aside(folder, name)))
             with changing(folder):
                 os.symlink(target, name, dir_fd=folder)
 
-    def _new(self, place: Place, path: Part, folder: int, name: str, *, is_first: bool) -> Iterator[str]:
-        """Rename a path that has appeared, or only those parts of it that the command wrote."""
+    def _new(
+        self,
+        place: GuardedFolder,
+        path: Part,
+        folder: int,
+        name: str,
+        *,
+        is_first: bool,
+    ) -> Iterator[str]:
+        """Rename a path that has appeared, or only those parts of it that the command
+        wrote.
+        """
         whole = place.folder.joinpath(*path)
         entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
-        if self._until is not None and not any(time <= self._until for time in times(folder, name, entries)):
+        if self._until is not None and not any(
+            time <= self._until for time in times(folder, name, entries)
+        ):
             return
         verdicts: Mapping[Part, _Verdict] = {}
         try:
@@ -189,7 +237,9 @@ class Sweep:
         except _TooMuchError:
             if is_first:
                 raise
-        strange = [each for each in entries if verdicts.get(each, "strange") == "strange"]
+        strange = [
+            each for each in entries if verdicts.get(each, "strange") == "strange"
+        ]
         if (strange or not entries) and self._may_be_half_written(whole):
             return
         if len(strange) == len(entries):
@@ -201,28 +251,44 @@ class Sweep:
         for each in strange:
             try:
                 move_below(folder, name, new, each)
-            except PermissionError:  # a command has removed the permissions of a folder on the way
+            except (
+                PermissionError
+            ):  # a command has removed the permissions of a folder on the way
                 yield line(path, (*path[:-1], set_aside(folder, name)))
                 return
             yield line((*path, *each), (*path[:-1], new, *each))
 
-    def _verdicts(self, folder: int, name: str, whole: Path, entries: Sequence[Part]) -> Mapping[Part, _Verdict]:
-        """Return a verdict for each entry of a guarded path; none if there are too many entries to examine."""
+    def _verdicts(
+        self, folder: int, name: str, whole: Path, entries: Sequence[Part]
+    ) -> Mapping[Part, _Verdict]:
+        """Return a verdict for each entry of a guarded path; none if there are too many
+        entries to examine.
+        """
         if len(entries) > MOST_ENTRIES:
             return {}
-        return {each: self._verdict(folder, (name, *each), whole, each) for each in entries}
+        return {
+            each: self._verdict(folder, (name, *each), whole, each) for each in entries
+        }
 
     def _may_be_half_written(self, whole: Path) -> bool:
-        """Return whether git may still be checking out a path. This is assumed only once for each path."""
-        if self._is_last or whole in self._awaited or not any(own.at(whole) for own in self._own):
+        """Return whether git may still be checking out a path. This is assumed only
+        once for each path.
+        """
+        if (
+            self._is_last
+            or whole in self._awaited
+            or not any(own.at(whole) for own in self._own)
+        ):
             return False
         self._awaited.add(whole)
         return True
 
     def _verdict(self, folder: int, path: Part, whole: Path, below: Part) -> _Verdict:
-        """Return whether the content of a file or link at this path is the user's, and how that is known.
+        """Return whether the content of a file or link at this path is the user's, and
+        how that is known.
 
-        :param path: relative to the open folder. `below` is the same path relative to the guarded path `whole`.
+        :param path: relative to the open folder. `below` is the same path relative to
+            the guarded path `whole`.
         """
         try:
             with parent_of(folder, path) as (inside, last):
@@ -231,14 +297,21 @@ class Sweep:
                 label = whole.joinpath(*below)
                 judged = self._judged.get(str(label))
                 if judged is None or judged[0] != version:
-                    judged = self._judged[str(label)] = version, self._judge(inside, last, found, whole, below)
+                    judged = self._judged[str(label)] = (
+                        version,
+                        self._judge(inside, last, found, whole, below),
+                    )
                 return judged[1]
         except OSError:  # it has changed meanwhile
             return "strange"
 
-    def _judge(self, inside: int, last: str, found: os.stat_result, whole: Path, below: Part) -> _Verdict:
+    def _judge(
+        self, inside: int, last: str, found: os.stat_result, whole: Path, below: Part
+    ) -> _Verdict:
         label = whole.joinpath(*below)
-        if not has_written(str(label)) and not any(own.content(whole, below) for own in self._own):
+        if not has_written(str(label)) and not any(
+            own.content(whole, below) for own in self._own
+        ):
             return "strange"  # whatever it contains
         if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
             self._left_to_read -= found.st_size
@@ -250,17 +323,30 @@ class Sweep:
             return "strange"
         if stat.S_ISREG(found.st_mode) and is_written(str(label), data):
             return "written"
-        kind = "link" if stat.S_ISLNK(found.st_mode) else "program" if found.st_mode & 0o111 else "file"
+        kind = (
+            "link"
+            if stat.S_ISLNK(found.st_mode)
+            else "program"
+            if found.st_mode & 0o111
+            else "file"
+        )
         for own in self._own:
             contents = own.content(whole, below)
             forms = {data, without_carriage_returns(data)} if kind != "link" else {data}
-            if any(Content(kind, blob_of(form, own.algorithm)) in contents for form in forms):
-                is_own = kind != "link" or self._leads_to_own(own, label, os.fsdecode(data))
+            if any(
+                Content(kind, blob_of(form, own.algorithm)) in contents
+                for form in forms
+            ):
+                is_own = kind != "link" or self._leads_to_own(
+                    own, label, os.fsdecode(data)
+                )
                 return "tracked" if is_own else "strange"
         return "strange"
 
     def _leads_to_own(self, own: Tracked, link: Path, target: str) -> bool:
-        """Return whether everything that a link leads to is content of the user's commits."""
+        """Return whether everything that a link leads to is content of the user's
+        commits.
+        """
         place = Path(os.path.normpath(link.parent / target))
         with suppress(OSError), parent_of(None, place.parts) as (folder, name):
             entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
@@ -269,12 +355,15 @@ class Sweep:
             for each in entries:
                 with parent_of(folder, (name, *each)) as (inside, last):
                     found = os.lstat(last, dir_fd=inside)
-                    if stat.S_ISLNK(found.st_mode) or self._judge(inside, last, found, place, each) == "strange":
+                    if (
+                        stat.S_ISLNK(found.st_mode)
+                        or self._judge(inside, last, found, place, each) == "strange"
+                    ):
                         return False
             return True
         return False
 
-    def _blocked_link(self, place: Place, path: Part) -> Iterator[str]:
+    def _blocked_link(self, place: GuardedFolder, path: Part) -> Iterator[str]:
         """Rename a link on the way to a guarded path if the path exists through it."""
         if not os.path.lexists(place.folder.joinpath(*path)):
             return
@@ -288,7 +377,8 @@ class Sweep:
 def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generator[None]:
     """Rename planted paths while the `with` block runs, and when it ends.
 
-    :param touch: called before each check of the paths, and often during it; see `Sweep.run`.
+    :param touch: called before each check of the paths, and often during it; see
+        `Sweep.run`.
     """
     ended = Event()
 
@@ -312,7 +402,9 @@ def _parents(folder: Path, paths: Iterable[Part]) -> tuple[Path, ...]:
 
 
 def _target(root: Path, path: Part) -> str | None:
-    """Return the target of a link, an empty string for anything else, and None if the path does not exist."""
+    """Return the target of a link, an empty string for anything else, and None if the
+    path does not exist.
+    """
     if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # true of nearly all paths
         return None
     with suppress(OSError), parent_of(root, path) as (folder, name):
@@ -322,5 +414,11 @@ def _target(root: Path, path: Part) -> str | None:
 
 
 def without_carriage_returns(data: bytes) -> bytes:
-    """Return a text as it is in the repository if git has checked it out with Windows line endings."""
-    return data.replace(b"\r\n", b"\n") if data.count(b"\r\n") == data.count(b"\n") else data
+    """Return a text as it is in the repository if git has checked it out with Windows
+    line endings.
+    """
+    return (
+        data.replace(b"\r\n", b"\n")
+        if data.count(b"\r\n") == data.count(b"\n")
+        else data
+    )

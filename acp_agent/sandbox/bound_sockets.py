@@ -1,6 +1,7 @@
 """Asks the kernel which sockets are bound to files, and what is mounted.
 
-Source: sock_diag(7); linux/unix_diag.h; netlink(7); unix(7); proc_net(5), `/proc/net/unix`; proc_pid_mountinfo(5)
+Source: sock_diag(7); linux/unix_diag.h; netlink(7); unix(7); proc_net(5),
+`/proc/net/unix`; proc_pid_mountinfo(5)
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
 _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _DONE = 3  # NLMSG_DONE; 2 is an error
 _ERROR = 2
-_NAME, _FILE = 0, 1
+_NAME = 0
+_FILE = 1
 """UNIX_DIAG_NAME and UNIX_DIAG_VFS. A request asks for them by setting their bits."""
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBHIIIII")
@@ -38,8 +40,10 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 class BoundSocket:
     """A socket that is bound to a file.
 
-    :ivar name: the name that it was bound to; absolute, or relative to an unknown folder.
-    :ivar inode: the lower 32 bits of the file's inode; None if the kernel does not report it.
+    :ivar name: the name that it was bound to; absolute, or relative to an unknown
+        folder.
+    :ivar inode: the lower 32 bits of the file's inode; None if the kernel does not
+        report it.
     :ivar device: major and minor number of the file system.
     """
 
@@ -70,15 +74,27 @@ def bound_sockets() -> list[BoundSocket]:
 
 
 def _dump() -> bytes:
-    """Ask the kernel for all Unix sockets, with the names and files of those that are bound.
+    """Ask the kernel for all Unix sockets, with the names and files of those that are
+    bound.
 
     :raises OSError: if the kernel does not answer.
     """
-    request = _REQUEST.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, 1 << _NAME | 1 << _FILE, 0xFFFFFFFF, 0xFFFFFFFF)
+    request = _REQUEST.pack(
+        socket.AF_UNIX,
+        0,
+        0,
+        0xFFFFFFFF,
+        0,
+        1 << _NAME | 1 << _FILE,
+        0xFFFFFFFF,
+        0xFFFFFFFF,
+    )
     received = bytearray()
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.settimeout(_SECONDS)
-        kernel.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0) + request)
+        kernel.send(
+            _HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0) + request
+        )
         while len(received) < _MOST_BYTES:
             part = kernel.recv(256 * 1024)
             received += part
@@ -99,7 +115,9 @@ def parse_dump(data: bytes) -> Iterator[BoundSocket]:
         if kind != _BY_FAMILY:
             continue
         attributes = dict(_attributes(body[_ENTRY:]))
-        name = attributes.get(_NAME, b"").partition(b"\0")[0]  # an abstract name begins with a zero
+        name = attributes.get(_NAME, b"").partition(b"\0")[
+            0
+        ]  # an abstract name begins with a zero
         if name and _FILE in attributes:
             inode, device = _INODE_AND_DEVICE.unpack_from(attributes[_FILE])
             numbers = (device >> _MINOR_BITS, device & (1 << _MINOR_BITS) - 1)
@@ -134,10 +152,16 @@ def _aligned(length: int) -> int:
 
 
 def _listed() -> Iterator[BoundSocket]:
-    """Yield the sockets that `/proc/net/unix` lists. It has neither inodes nor devices of their files."""
+    """Yield the sockets that `/proc/net/unix` lists. It has neither inodes nor devices
+    of their files.
+    """
     for line in lines_of("/proc/net/unix"):
         words = line.split(" ", 7)
-        if len(words) == 8 and (name := words[7].lstrip(" ")) and not name.startswith("@"):
+        if (
+            len(words) == 8
+            and (name := words[7].lstrip(" "))
+            and not name.startswith("@")
+        ):
             yield BoundSocket(name)
 
 
@@ -148,13 +172,18 @@ def mounts() -> list[Mount]:
         words = line.split(" ", 5)
         major, _, minor = words[2].partition(":") if len(words) == 6 else ("", "", "")
         if major.isdecimal() and minor.isdecimal():
-            root, path = (_ESCAPE.sub(lambda found: chr(int(found[1], 8)), word) for word in words[3:5])
+            root, path = (
+                _ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
+                for word in words[3:5]
+            )
             found.append(Mount(path, root, (int(major), int(minor))))
     return found
 
 
 def lines_of(file: str) -> list[str]:
-    """Return the lines of one of the kernel's files, or an empty list if it cannot be read."""
+    """Return the lines of one of the kernel's files, or an empty list if it cannot be
+    read.
+    """
     try:
         return Path(file).read_bytes().decode(errors="surrogateescape").split("\n")
     except OSError:

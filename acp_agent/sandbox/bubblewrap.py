@@ -1,4 +1,5 @@
-"""The sandbox on Linux: builds bubblewrap's command line, and checks whether bubblewrap works here.
+"""The sandbox on Linux: builds bubblewrap's command line, and checks whether bubblewrap
+works here.
 
 Source: bwrap(1), mount_namespaces(7)
 """
@@ -32,9 +33,13 @@ done 2> /dev/null
 [ -z "$left" ] || echo "Ended with the command, since no process outlives it:$left" >&2
 exit $code
 """
-"""Runs the command, and lists its processes that are still running, since they end with it."""
+"""Runs the command, and lists its processes that are still running, since they end with
+it.
+"""
 _FILTERED = ("/bin/sh", "-c", 'exec 9< "$0"; exec "$@"')
-"""Opens the file with the system call filter for bwrap, since an editor's terminal does not pass on open files."""
+"""Opens the file with the system call filter for bwrap, since an editor's terminal does
+not pass on open files.
+"""
 
 
 def command_line(
@@ -48,14 +53,15 @@ def command_line(
 ) -> tuple[str, ...]:
     """Return the command line that runs a program in the sandbox.
 
-    Run it only within `placeholders(policy.closed)`. Run it without `LOADER_VARIABLES`, which could make bwrap itself
-    load code of the project.
+    Run it only within `placeholders(policy.closed)`. Run it without `LOADER_VARIABLES`,
+    which could make bwrap itself load code of the project.
 
-    The program and all of its processes end when bwrap does. If a signal ends the program, the exit status is 128 or
-    more.
+    The program and all of its processes end when bwrap does. If a signal ends the
+    program, the exit status is 128 or more.
 
     :param cwd: where the program runs; absolute and resolved.
-    :param covers: files that cover other files, keyed by the path that they cover. All of them exist.
+    :param covers: files that cover other files, keyed by the path that they cover. All
+        of them exist.
     :param filter_file: a file with the system call filter; see `seccomp`.
     :param variables: further environment variables of the program.
     :param found: the result of `sockets_of`; None to find the sockets here.
@@ -64,25 +70,42 @@ def command_line(
     program = find_program("bwrap")
     protected = policy.protected
     found = sockets_of(policy) if found is None else found
-    # While a command runs, it can neither move a socket's file, which is covered, nor a folder that holds it.
+    # While a command runs, it can neither move a socket's file, which is covered, nor a
+    # folder that holds it.
     holders = policy.holding((*protected, *found.paths))
-    opened, closed = (*_FILTERED, str(filter_file)), ("--seccomp", "9")
+    opened = (*_FILTERED, str(filter_file))
+    closed = ("--seccomp", "9")
     if filter_file is None:
-        opened, closed = (), ()
+        opened = ()
+        closed = ()
     return (
         *opened,
         program or "/usr/bin/bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-        # Even without capabilities, root may write kernel settings such as `core_pattern`.
+        # Even without capabilities, root may write kernel settings such as
+        # `core_pattern`.
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *_temporary(_knows_size(program)),
-        *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
-        *(word for mount in _mounts(policy, protected, holders, found, covers or {}) for word in mount),
+        *(
+            word
+            for path in needed_of_run()
+            for word in ("--ro-bind-try", str(path), str(path))
+        ),
+        *(
+            word
+            for mount in _mounts(policy, protected, holders, found, covers or {})
+            for word in mount
+        ),
         *_sealed(policy, holders),
-        *(word for name, value in (variables or {}).items() for word in ("--setenv", name, value)),
+        *(
+            word
+            for name, value in (variables or {}).items()
+            for word in ("--setenv", name, value)
+        ),
         *("--setenv", "TMPDIR", "/tmp"),
-        # As the first process, the supervisor ends after all others, and bwrap ends after it. Root would otherwise keep
-        # its capabilities, and could unmount what covers a path.
+        # As the first process, the supervisor ends after all others, and bwrap ends
+        # after it. Root would otherwise keep its capabilities, and could unmount what
+        # covers a path.
         *("--unshare-pid", "--as-pid-1", "--unshare-ipc", *network),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
         *closed,
@@ -93,7 +116,8 @@ def command_line(
 
 
 def _temporary(limited: bool) -> Iterator[str]:
-    """Yield the words for the in-memory file systems. Together they hold less memory than one process may use.
+    """Yield the words for the in-memory file systems. Together they hold less memory
+    than one process may use.
 
     Only `/tmp` and `/dev/shm` are writable in the end; see `_sealed`.
 
@@ -111,7 +135,9 @@ def sockets_of(policy: Policy) -> Sockets:
     """Find the sockets that a command could connect to, which `command_line` covers."""
     writable = (*policy.write, *policy.open)
     denied = [path for path in policy.read_deny if path.is_dir()]
-    return sockets((*empty_folders(), *denied), (*writable, *_shown_work_trees(policy)), writable)
+    return sockets(
+        (*empty_folders(), *denied), (*writable, *_shown_work_trees(policy)), writable
+    )
 
 
 def _mounts(
@@ -128,30 +154,42 @@ def _mounts(
     files = (*(path for path in policy.read_deny if path not in folders), *found.paths)
     mounts = [
         *((path, ("--tmpfs", str(path))) for path in folders),
-        *((path, ("--ro-bind", str(path), str(path))) for path in _shown_work_trees(policy)),
+        *(
+            (path, ("--ro-bind", str(path), str(path)))
+            for path in _shown_work_trees(policy)
+        ),
         *((path, ("--bind", str(path), str(path))) for path in writable),
         *((path, ("--ro-bind-try", str(path), str(path))) for path in protected),
         *((path, ("--ro-bind", "/dev/null", str(path))) for path in files),
-        *((path, ("--ro-bind", str(cover), str(path))) for path, cover in covers.items()),
+        *(
+            (path, ("--ro-bind", str(cover), str(path)))
+            for path, cover in covers.items()
+        ),
     ]
     return [words for _, words in sorted(mounts, key=lambda mount: len(mount[0].parts))]
 
 
 def _shown_work_trees(policy: Policy) -> Iterator[Path]:
-    """Yield the work trees around the roots that commands would not see because a folder above them is empty.
+    """Yield the work trees around the roots that commands would not see because a
+    folder above them is empty.
 
-    Without them, git would treat all files outside the root as deleted, and `git commit -a` would commit that.
+    Without them, git would treat all files outside the root as deleted, and `git commit
+    -a` would commit that.
     """
     for repository in policy.repositories:
         tree = repository.work_tree
-        if tree not in policy.roots and any(tree.is_relative_to(folder) for folder in empty_folders()):
+        if tree not in policy.roots and any(
+            tree.is_relative_to(folder) for folder in empty_folders()
+        ):
             yield tree
 
 
 def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
-    """Yield the words that make the empty folders read-only after everything else is mounted in them.
+    """Yield the words that make the empty folders read-only after everything else is
+    mounted in them.
 
-    If they were writable, they would use memory that no limit counts, since even empty files take some.
+    If they were writable, they would use memory that no limit counts, since even empty
+    files take some.
     """
     writable = {*policy.write, *policy.open, *holders, Path(os.path.realpath("/tmp"))}
     for folder in (*empty_folders(), Path("/dev"), *policy.read_deny):
@@ -160,10 +198,15 @@ def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
 
 
 def _limits() -> Iterator[str]:
-    """Yield the words that limit the number of processes, and the memory of each to that of the machine."""
+    """Yield the words that limit the number of processes, and the memory of each to
+    that of the machine.
+    """
     if program := find_program("prlimit"):
         yield program
-        limits = {"nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES), "data": (resource.RLIMIT_DATA, _machine_memory())}
+        limits = {
+            "nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES),
+            "data": (resource.RLIMIT_DATA, _machine_memory()),
+        }
         for name, (limit, most) in limits.items():
             yield f"--{name}={_within(limit, most)}"
         yield from ("--core=0", "--")
@@ -178,14 +221,18 @@ def _machine_memory() -> int:
 
 
 def _within(limit: int, most: int) -> int:
-    """Return a limit no higher than the hard limit, which an unprivileged user cannot raise."""
+    """Return a limit no higher than the hard limit, which an unprivileged user cannot
+    raise.
+    """
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(hard, most)
 
 
 @cache
 def _knows_size(program: str | None) -> bool:
-    """Return whether bubblewrap can limit the size of an in-memory file system, as it can since 0.7."""
+    """Return whether bubblewrap can limit the size of an in-memory file system, as it
+    can since 0.7.
+    """
     if program is None:
         return False
     try:
@@ -204,7 +251,8 @@ def _knows_size(program: str | None) -> bool:
 
 @contextmanager
 def filter_file(*, local: bool = True) -> Generator[Path | None]:
-    """Write the system call filter to a file inside the `with` block; yield None if this machine has no filter.
+    """Write the system call filter to a file inside the `with` block; yield None if
+    this machine has no filter.
 
     :param local: see `filter_program`.
     """

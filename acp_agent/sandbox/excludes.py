@@ -1,11 +1,13 @@
 """Hides from git what the sandbox puts into a work tree while a command runs.
 
-Placeholders are empty untracked folders, which `clean` and `stash -u` want to remove. Guarded paths that were renamed
-(see `blocked`) are not part of the project, but `git add -A` would commit them.
+Placeholders are empty untracked folders, which `clean` and `stash -u` want to remove.
+Guarded paths that were renamed (see `blocked`) are not part of the project, but `git
+add -A` would commit them.
 
-Git neither cleans nor stashes ignored files. In the sandbox, another file covers the repository's `info/exclude`. It
-has the same text, plus a line for each of these paths. Unlike `core.excludesFile`, this replaces no setting of the
-user. Git outside the sandbox still reads the user's own file.
+Git neither cleans nor stashes ignored files. In the sandbox, another file covers the
+repository's `info/exclude`. It has the same text, plus a line for each of these paths.
+Unlike `core.excludesFile`, this replaces no setting of the user. Git outside the
+sandbox still reads the user's own file.
 
 Source: gitignore(5)
 """
@@ -33,7 +35,9 @@ _SPECIAL = re.compile(rb"[\\*?\[ ]")
 
 @contextmanager
 def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
-    """Write the files that cover `info/exclude` inside the `with` block, and yield them, keyed by the covered path."""
+    """Write the files that cover `info/exclude` inside the `with` block, and yield
+    them, keyed by the covered path.
+    """
     texts = _excludes(policy)
     with temporary_folder() as folder:
         covers: dict[Path, Path] = {}
@@ -44,7 +48,9 @@ def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
 
 
 def _excludes(policy: Policy) -> dict[Path, bytes]:
-    """Return the text of each `info/exclude`, keyed by path, with patterns added for what to hide in the roots."""
+    """Return the text of each `info/exclude`, keyed by path, with patterns added for
+    what to hide in the roots.
+    """
     texts: dict[Path, bytes] = {}
     for root in policy.roots:
         repository = repository_of(root)
@@ -55,7 +61,9 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
         is_denied = any(path.is_relative_to(denied) for denied in policy.read_deny)
         if is_denied or path.is_symlink():
             continue
-        with suppress(OSError):  # it does not exist and could not be created, or is too large to be written anew
+        with suppress(
+            OSError
+        ):  # it does not exist and could not be created, or is too large to be written anew
             text = texts[path] if path in texts else read_resolved(path, _MOST_BYTES)
             texts[path] = b"\n".join([text, *lines, b""])
     return texts
@@ -64,8 +72,8 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
 def _lines(root: Path, work_tree: Path) -> list[bytes]:
     """Return the patterns for a root.
 
-    They match the new names of renamed guarded paths, and the guarded folders that are empty, to which no pattern of
-    the user can refer.
+    They match the new names of renamed guarded paths, and the guarded folders that are
+    empty, to which no pattern of the user can refer.
     """
     lines = [*_of_renamed(root.relative_to(work_tree))]
     for name in GUARDED:
@@ -86,6 +94,8 @@ def _of_renamed(folder: Path) -> tuple[bytes, ...]:
 
 
 def _pattern(path: Path) -> bytes:
-    """Return a pattern that matches only this path. A line break in the path is matched as any character."""
+    """Return a pattern that matches only this path. A line break in the path is matched
+    as any character.
+    """
     escaped = _SPECIAL.sub(rb"\\\g<0>", os.fsencode(path))
     return b"/" + re.sub(rb"[\r\n]", b"?", escaped)

@@ -1,8 +1,11 @@
-"""Keeps sandboxed commands and the editor apart, since an editor that accesses a file for the agent follows links.
+"""Keeps sandboxed commands and the editor apart, since an editor that accesses a file
+for the agent follows links.
 
-The agent opens by descriptor what it has checked, but can only give the editor a path. At that moment, a command of
-another session of this process could replace a folder of the path with a link. So a command waits while the editor
-works on a file that the command could redirect. While such a command runs, the agent does not rely on the editor.
+The agent opens by descriptor what it has checked, but can only give the editor a path.
+At that moment, a command of another session of this process could replace a folder of
+the path with a link. So a command waits while the editor works on a file that the
+command could redirect. While such a command runs, the agent does not rely on the
+editor.
 """
 
 from __future__ import annotations
@@ -24,15 +27,20 @@ _accesses: list[Path] = []
 
 @contextmanager
 def command_in(folders: Iterable[Path]) -> Generator[None]:
-    """Wait until the editor works on nothing in the folders, then let a command run inside the `with` block.
+    """Wait until the editor works on nothing in the folders, then let a command run
+    inside the `with` block.
 
     :param folders: the folders that the command may write, absolute and resolved.
     :raises TimeoutError: if the editor does not finish in time.
     """
     writable = tuple(folders)
     with _changed:
-        if not _changed.wait_for(lambda: not any(_is_in(path, writable) for path in _accesses), _LONGEST_WAIT):
-            raise TimeoutError("the editor has been working on a file in this folder for a minute")
+        if not _changed.wait_for(
+            lambda: not any(_is_in(path, writable) for path in _accesses), _LONGEST_WAIT
+        ):
+            raise TimeoutError(
+                "the editor has been working on a file in this folder for a minute"
+            )
         _commands.append(writable)
     try:
         yield
@@ -46,7 +54,8 @@ def editor_access(path: Path) -> Generator[bool]:
     """Let the editor work on a path inside the `with` block.
 
     :param path: absolute and resolved.
-    :returns: whether no running command could redirect the path. If so, no such command starts inside the block.
+    :returns: whether no running command could redirect the path. If so, no such command
+        starts inside the block.
     """
     with _changed:
         is_alone = not any(_is_in(path, writable) for writable in _commands)

@@ -1,12 +1,15 @@
-"""Makes a git configuration that a command wrote harmless: settings that could run a program become comments.
+"""Makes a git configuration that a command wrote harmless: settings that could run a
+program become comments.
 
-Only settings that are known to run nothing stay, since new versions of git add settings that run programs. Some
-settings stay only with certain values: an address can name a program (`ext::sh -c …`) or a repository with hooks, a
-work tree can be any folder, and git fetches missing objects from a promisor remote as soon as it needs them, even in
+Only settings that are known to run nothing stay, since new versions of git add settings
+that run programs. Some settings stay only with certain values: an address can name a
+program (`ext::sh -c …`) or a repository with hooks, a work tree can be any folder, and
+git fetches missing objects from a promisor remote as soon as it needs them, even in
 `git status`.
 
-Source: git-config(1); git-remote-ext(1); gitremote-helpers(7); git-fetch(1), "GIT URLS"; partial-clone in git's
-technical documentation; `extensions.refStorage`, whose value may be the address of another folder
+Source: git-config(1); git-remote-ext(1); gitremote-helpers(7); git-fetch(1), "GIT
+URLS"; partial-clone in git's technical documentation; `extensions.refStorage`, whose
+value may be the address of another folder
 """
 
 from __future__ import annotations
@@ -54,15 +57,19 @@ _SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "ssh+git")
 
 
 @frozen
-class Surroundings:
-    """The context in which the values of a repository's settings are judged. All paths are absolute and resolved.
+class RepositorySurroundings:
+    """The context in which the values of a repository's settings are judged. All paths
+    are absolute and resolved.
 
     :ivar git: the git directory.
-    :ivar work_tree: the folder from which git runs there. Relative addresses are relative to it.
-    :ivar roots: the session's directories, in which repositories are found and made harmless.
+    :ivar work_tree: the folder from which git runs there. Relative addresses are
+        relative to it.
+    :ivar roots: the session's directories, in which repositories are found and made
+        harmless.
     :ivar writable: the folders that commands may write, including the roots.
     :ivar is_whole: whether the roots were searched completely.
-    :ivar may_fetch: whether git may fetch missing objects from other machines without being told to.
+    :ivar may_fetch: whether git may fetch missing objects from other machines without
+        being told to.
     """
 
     git: Path
@@ -73,7 +80,9 @@ class Surroundings:
     may_fetch: bool = False
 
     def is_address(self, value: str) -> bool:
-        """Return whether an address leads neither to a program nor to a repository that a command has filled."""
+        """Return whether an address leads neither to a program nor to a repository that
+        a command has filled.
+        """
         if value.startswith(("-", "~")) or _HELPER.match(value):
             return False
         if scheme := _SCHEME.match(value):
@@ -82,15 +91,23 @@ class Surroundings:
             value = value[len("file://") :]
         elif ":" in value.partition("/")[0]:
             return True  # SSH: `host:path`
-        places = (Path(os.path.realpath(base / value)) for base in (self.work_tree, self.git))
+        places = (
+            Path(os.path.realpath(base / value)) for base in (self.work_tree, self.git)
+        )
         return bool(value) and all(map(self._is_sound, places))
 
     def is_remote(self, value: str) -> bool:
         """Return whether a branch's remote, which is a name or an address, is harmless."""
-        return self.is_address(value) if "/" in value or ":" in value else bool(value) and not value.startswith("-")
+        return (
+            self.is_address(value)
+            if "/" in value or ":" in value
+            else bool(value) and not value.startswith("-")
+        )
 
     def is_work_tree(self, value: str) -> bool:
-        """Return whether a folder itself says that it is the work tree of the git directory."""
+        """Return whether a folder itself says that it is the work tree of the git
+        directory.
+        """
         place = Path(os.path.realpath(self.git / value))
         return git_directory_of(place / ".git") == self.git
 
@@ -98,16 +115,18 @@ class Surroundings:
         if not any(place.is_relative_to(folder) for folder in self.writable):
             return True
         is_protected = any(place in (root, root / ".git") for root in self.roots)
-        return is_protected or (self.is_whole and any(is_walked(root, place) for root in self.roots))
+        return is_protected or (
+            self.is_whole and any(is_walked(root, place) for root in self.roots)
+        )
 
 
-_CHECKS: dict[tuple[bytes, bytes], Callable[[Surroundings, str], bool]] = {
-    (b"core", b"worktree"): Surroundings.is_work_tree,
-    (b"remote", b"url"): Surroundings.is_address,
-    (b"remote", b"pushurl"): Surroundings.is_address,
-    (b"submodule", b"url"): Surroundings.is_address,
-    (b"branch", b"remote"): Surroundings.is_remote,
-    (b"branch", b"pushremote"): Surroundings.is_remote,
+_CHECKS: dict[tuple[bytes, bytes], Callable[[RepositorySurroundings, str], bool]] = {
+    (b"core", b"worktree"): RepositorySurroundings.is_work_tree,
+    (b"remote", b"url"): RepositorySurroundings.is_address,
+    (b"remote", b"pushurl"): RepositorySurroundings.is_address,
+    (b"submodule", b"url"): RepositorySurroundings.is_address,
+    (b"branch", b"remote"): RepositorySurroundings.is_remote,
+    (b"branch", b"pushremote"): RepositorySurroundings.is_remote,
     (b"remote", b"promisor"): lambda around, _: around.may_fetch,
     (b"remote", b"partialclonefilter"): lambda around, _: around.may_fetch,
     (b"extensions", b"partialclone"): lambda around, _: around.may_fetch,
@@ -116,8 +135,11 @@ _CHECKS: dict[tuple[bytes, bytes], Callable[[Surroundings, str], bool]] = {
 """Settings that stay only with certain values."""
 
 
-def harmless(config: bytes, around: Surroundings) -> tuple[bytes, tuple[str, ...]]:
-    """Return a git configuration in which each setting that may run a program is a comment, and these settings.
+def harmless(
+    config: bytes, around: RepositorySurroundings
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return a git configuration in which each setting that may run a program is a
+    comment, and these settings.
 
     :param around: the context in which values are judged.
     """
@@ -134,15 +156,21 @@ def harmless(config: bytes, around: Surroundings) -> tuple[bytes, tuple[str, ...
         elif setting is not None:
             is_kept = _is_kept(section, setting[1].lower(), setting[2], around)
         else:
-            is_kept = not plain or (plain[:1] in (b"#", b";") and not plain.endswith(b"\\"))
+            is_kept = not plain or (
+                plain[:1] in (b"#", b";") and not plain.endswith(b"\\")
+            )
             section = section if is_kept else b""
-        lines.append(line if is_kept else NOTE + line.replace(b"\r", b" ").rstrip(b"\\ "))
+        lines.append(
+            line if is_kept else NOTE + line.replace(b"\r", b" ").rstrip(b"\\ ")
+        )
         if not is_kept and header is None:
             taken.append(line.decode(errors="replace").strip())
     return b"\n".join(lines), tuple(taken)
 
 
-def _is_kept(section: bytes, key: bytes, value: bytes, around: Surroundings) -> bool:
+def _is_kept(
+    section: bytes, key: bytes, value: bytes, around: RepositorySurroundings
+) -> bool:
     if key not in _SECTIONS.get(section, ()):
         return False
     check = _CHECKS.get((section, key))

@@ -1,11 +1,13 @@
-"""Reads and changes a repository's index by git's own plumbing, but without the repository's settings and hooks.
+"""Reads and changes a repository's index by git's own plumbing, but without the
+repository's settings and hooks.
 
-An index has four versions, may refer to a second file, and may hold whole folders as one entry. So git itself reads it.
-Git gets a private copy in a private git directory, and of the repository only the objects. To change an index, git
-changes the copy, which then replaces the index under the lock that every git uses: the file `index.lock`.
+An index has four versions, may refer to a second file, and may hold whole folders as
+one entry. So git itself reads it. Git gets a private copy in a private git directory,
+and of the repository only the objects. To change an index, git changes the copy, which
+then replaces the index under the lock that every git uses: the file `index.lock`.
 
-Source: gitformat-index(5); git-ls-files(1); git-update-index(1), `--index-info` and "SPLIT INDEX"; git's read-cache.c
-(`write_locked_index`) and lockfile.h
+Source: gitformat-index(5); git-ls-files(1); git-update-index(1), `--index-info` and
+"SPLIT INDEX"; git's read-cache.c (`write_locked_index`) and lockfile.h
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _SECONDS = 10.0
 _LOCK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _NEITHER_SPLIT_NOR_WATCHED = "[core]\n\tsplitIndex = false\n\tfsmonitor = false\n"
-"""Git would write the second file of a split index into the private directory, where it would be lost."""
+"""Git would write the second file of a split index into the private directory, where it
+would be lost.
+"""
 _SPLIT = b"link"
 _SPARSE = b"sdir"
 
@@ -40,7 +44,7 @@ Version: TypeAlias = tuple[tuple[str, int, int, int], ...]
 
 
 @frozen
-class Entry:
+class IndexEntry:
     """An entry of an index.
 
     :ivar path: relative to the work tree.
@@ -70,13 +74,21 @@ class IndexFile:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether each path is in the file as it is: not compressed, not in another file, and no folder."""
+        """Return whether each path is in the file as it is: not compressed, not in
+        another file, and no folder.
+        """
         data = self.files["index"]
-        return data[4:8] in (b"\0\0\0\2", b"\0\0\0\3") and _SPLIT not in data and _SPARSE not in data
+        return (
+            data[4:8] in (b"\0\0\0\2", b"\0\0\0\3")
+            and _SPLIT not in data
+            and _SPARSE not in data
+        )
 
 
 def version_of(git: Path) -> Version:
-    """Return a value that changes whenever the index of a git directory does; empty if there is no index."""
+    """Return a value that changes whenever the index of a git directory does; empty if
+    there is no index.
+    """
     found: list[tuple[str, int, int, int]] = []
     for name in ("index", *_shared(git)):
         with suppress(OSError):
@@ -95,7 +107,10 @@ def read_index(git: Path) -> IndexFile:
     if sum(size for *_, size in version) > MOST_BYTES:
         raise ValueError("it is too large")
     return IndexFile(
-        git, version, {name: read_resolved(git / name, MOST_BYTES) for name, *_ in version} or {"index": b""}
+        git,
+        version,
+        {name: read_resolved(git / name, MOST_BYTES) for name, *_ in version}
+        or {"index": b""},
     )
 
 
@@ -106,18 +121,25 @@ def lines_of(index: IndexFile, common: Path) -> bytes:
     :raises OSError: if there is no git.
     :raises ValueError: if git cannot read the index.
     """
-    return _run(index, common, ("ls-files", "--stage", "-z"))[0] if index.files["index"] else b""
+    return (
+        _run(index, common, ("ls-files", "--stage", "-z"))[0]
+        if index.files["index"]
+        else b""
+    )
 
 
-def entry_in(line: bytes) -> Entry:
+def entry_in(line: bytes) -> IndexEntry:
     """Return the entry that a line of `git ls-files --stage -z` describes."""
     head, _, path = line.partition(b"\t")
     mode, blob, stage = head.decode("ascii").split(" ")
-    return Entry(path, mode, blob, int(stage))
+    return IndexEntry(path, mode, blob, int(stage))
 
 
-def replace_entries(index: IndexFile, common: Path, changes: Mapping[bytes, Entry | None]) -> None:
-    """Change some paths of an index. Other entries, flags and the version of the format stay.
+def replace_entries(
+    index: IndexFile, common: Path, changes: Mapping[bytes, IndexEntry | None]
+) -> None:
+    """Change some paths of an index. Other entries, flags and the version of the format
+    stay.
 
     :param index: the index as it is now.
     :param changes: the new entry of each path; None to remove it.
@@ -130,7 +152,9 @@ def replace_entries(index: IndexFile, common: Path, changes: Mapping[bytes, Entr
         lines.append(b"0 %s\t%s\0" % (b"0" * _width(common), path))
         if entry is not None:
             lines.append(f"{entry.mode} {entry.blob} 0\t".encode() + path + b"\0")
-    _, changed = _run(index, common, ("update-index", "-z", "--index-info"), b"".join(lines))
+    _, changed = _run(
+        index, common, ("update-index", "-z", "--index-info"), b"".join(lines)
+    )
     with folder_at(index.git) as folder, changing(folder):
         lock = _locked(folder)
         try:
@@ -138,7 +162,10 @@ def replace_entries(index: IndexFile, common: Path, changes: Mapping[bytes, Entr
                 if version_of(index.git) != index.version:
                     raise BlockingIOError("the index has changed")
                 file.write(changed)
-                os.fchmod(file.fileno(), stat.S_IMODE(os.lstat("index", dir_fd=folder).st_mode))
+                os.fchmod(
+                    file.fileno(),
+                    stat.S_IMODE(os.lstat("index", dir_fd=folder).st_mode),
+                )
             os.rename("index.lock", "index", src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             os.unlink("index.lock", dir_fd=folder)
@@ -149,7 +176,9 @@ def algorithm_of(common: Path) -> str:
     """Return the algorithm of a repository's hashes: `sha1` or `sha256`."""
     found = "sha1"
     with suppress(OSError, ValueError):
-        for name, value in settings_in(read_resolved(common / "config", _MOST_SETTINGS)):
+        for name, value in settings_in(
+            read_resolved(common / "config", _MOST_SETTINGS)
+        ):
             if name == b"extensions.objectformat" and value == b"sha256":
                 found = "sha256"
     return found
@@ -167,7 +196,9 @@ def _shared(git: Path) -> Iterator[str]:
 
 
 def _locked(folder: int) -> int:
-    """Create the lock of an index, waiting a moment for another git to end, and return its descriptor."""
+    """Create the lock of an index, waiting a moment for another git to end, and return
+    its descriptor.
+    """
     end = time.monotonic() + _LOCK_SECONDS
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
@@ -179,10 +210,18 @@ def _locked(folder: int) -> int:
             time.sleep(_POLL_SECONDS)
 
 
-def _run(index: IndexFile, common: Path, words: tuple[str, ...], data: bytes = b"") -> tuple[bytes, bytes]:
-    """Run git on a copy of an index, and return what it printed and the copy's content afterwards."""
+def _run(
+    index: IndexFile, common: Path, words: tuple[str, ...], data: bytes = b""
+) -> tuple[bytes, bytes]:
+    """Run git on a copy of an index, and return what it printed and the copy's content
+    afterwards.
+    """
     settings = _NEITHER_SPLIT_NOR_WATCHED
-    with private_repository(common, algorithm_of(common), settings) as (git, folder, env):
+    with private_repository(common, algorithm_of(common), settings) as (
+        git,
+        folder,
+        env,
+    ):
         for name, content in index.files.items():
             (folder / name).write_bytes(content)
         try:

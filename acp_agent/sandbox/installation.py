@@ -1,10 +1,13 @@
-"""The agent's own installation: the places that its code is loaded from, now and at its next start.
+"""The agent's own installation: the places that its code is loaded from, now and at its
+next start.
 
-The installation may be in a place where commands can write: in a virtual environment of the project, in the cache that
-`uvx` runs programs from, or in the project itself, as an editable installation. Its files may also have other names: uv
-makes hard links from its cache into every environment, so changing a file in one environment changes it in all.
+The installation may be in a place where commands can write: in a virtual environment of
+the project, in the cache that `uvx` runs programs from, or in the project itself, as an
+editable installation. Its files may also have other names: uv makes hard links from its
+cache into every environment, so changing a file in one environment changes it in all.
 
-Source: Python, `site` and "sys.path"; PEP 405; uv's documentation, "Caching" and `--link-mode`
+Source: Python, `site` and "sys.path"; PEP 405; uv's documentation, "Caching" and
+`--link-mode`
 """
 
 from __future__ import annotations
@@ -27,10 +30,11 @@ _SITE = ("site-packages", "dist-packages")
 
 
 def installed_in(writable: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the files and folders of the installation that lie in folders that commands may write.
+    """Return the files and folders of the installation that lie in folders that
+    commands may write.
 
-    If an environment contains such a folder, for example because the session's directory is the environment itself, the
-    environment's parts are returned instead.
+    If an environment contains such a folder, for example because the session's
+    directory is the environment itself, the environment's parts are returned instead.
 
     :param writable: absolute and resolved.
     :returns: paths, none of which lies in another.
@@ -41,13 +45,21 @@ def installed_in(writable: Iterable[Path]) -> tuple[Path, ...]:
         parts = (place,)
         if any(folder.is_relative_to(place) for folder in folders):
             parts = (
-                tuple(place / name for name in _OF_AN_ENVIRONMENT) if (place / _OF_AN_ENVIRONMENT[-1]).exists() else ()
+                tuple(place / name for name in _OF_AN_ENVIRONMENT)
+                if (place / _OF_AN_ENVIRONMENT[-1]).exists()
+                else ()
             )
         for part in parts:
             is_within = any(part.is_relative_to(folder) for folder in folders)
-            if is_within and part.exists() and not any(folder.is_relative_to(part) for folder in folders):
+            if (
+                is_within
+                and part.exists()
+                and not any(folder.is_relative_to(part) for folder in folders)
+            ):
                 found.add(part)
-    found = {each for each in found if not (each.is_symlink() and found & {each.resolve()})}
+    found = {
+        each for each in found if not (each.is_symlink() and found & {each.resolve()})
+    }
     return tuple(sorted(each for each in found if found.isdisjoint(each.parents)))
 
 
@@ -56,24 +68,35 @@ def is_installed(path: Path) -> bool:
 
     :param path: absolute and resolved.
     """
-    parts = {part for place in _places() for part in (place, *(place / name for name in _OF_AN_ENVIRONMENT))}
+    parts = {
+        part
+        for place in _places()
+        for part in (place, *(place / name for name in _OF_AN_ENVIRONMENT))
+    }
     return not (parts - _environments()).isdisjoint((path, *path.parents))
 
 
 def _environments() -> set[Path]:
     """Return the folders of the interpreters, which may also contain a project."""
-    return {Path(each).resolve() for each in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
+    return {
+        Path(each).resolve() for each in (sys.prefix, sys.exec_prefix, sys.base_prefix)
+    }
 
 
 def variables_of_commands() -> dict[str, str]:
-    """Return the environment variables that let commands work without the closed parts of the installation.
+    """Return the environment variables that let commands work without the closed parts
+    of the installation.
 
-    If the agent runs from uv's cache, as with `uvx`, its folders there are mounts, and uv cannot move a file between
-    mounts. So uv uses another cache in commands.
+    If the agent runs from uv's cache, as with `uvx`, its folders there are mounts, and
+    uv cannot move a file between mounts. So uv uses another cache in commands.
     """
     for folder in Path(sys.prefix).resolve().parents:
         if folder.name.startswith(_OF_UV):
-            return {"UV_CACHE_DIR": str(folder.parent.with_name(f"{folder.parent.name}-of-commands"))}
+            return {
+                "UV_CACHE_DIR": str(
+                    folder.parent.with_name(f"{folder.parent.name}-of-commands")
+                )
+            }
     return {}
 
 
@@ -93,7 +116,8 @@ def _places() -> tuple[Path, ...]:
 
 @cache
 def shared_fault() -> str:
-    """Replace files of the installation that have other names elsewhere with copies, once per process.
+    """Replace files of the installation that have other names elsewhere with copies,
+    once per process.
 
     :returns: why this failed; empty if nothing is left to do.
     """
@@ -114,7 +138,9 @@ def shared_fault() -> str:
 
 
 def _samples(folder: Path) -> Iterator[Path]:
-    """Yield one file of each package in a folder. An installer links either all files of a package or none."""
+    """Yield one file of each package in a folder. An installer links either all files
+    of a package or none.
+    """
     for entry in folder.iterdir():
         if entry.is_dir():
             yield entry / "__init__.py"
@@ -139,7 +165,9 @@ def _is_shared(file: Path) -> bool:
 
 
 def _copy_in_place(file: Path) -> None:
-    """Replace a file with a copy of itself. Processes that have it open keep the old one."""
+    """Replace a file with a copy of itself. Processes that have it open keep the old
+    one.
+    """
     copy = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         shutil.copy2(file, copy)

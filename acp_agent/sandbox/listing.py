@@ -1,12 +1,14 @@
-"""Lists folders that commands may write, even if a command has removed the permissions of their owner.
+"""Lists folders that commands may write, even if a command has removed the permissions
+of their owner.
 
-Permissions do not stop the command that removed them: it can restore them later, and programs can enter a folder that
-nobody can list. To the agent, such a folder would look empty. So the agent lets the owner list and enter the folder
-again. A read-only folder stays read-only: the agent makes it writable only for the moment in which it changes something
-there.
+Permissions do not stop the command that removed them: it can restore them later, and
+programs can enter a folder that nobody can list. To the agent, such a folder would look
+empty. So the agent lets the owner list and enter the folder again. A read-only folder
+stays read-only: the agent makes it writable only for the moment in which it changes
+something there.
 
-A folder is opened from the writable folder above it, without following links, and changed by descriptor. Folders
-elsewhere and other users' folders stay as they are.
+A folder is opened from the writable folder above it, without following links, and
+changed by descriptor. Folders elsewhere and other users' folders stay as they are.
 
 Source: open(2), `O_PATH`; path_resolution(7), "Permissions"; proc_pid_fd(5)
 """
@@ -29,7 +31,8 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def restoring(tops: Iterable[Path]) -> Generator[None]:
-    """Let the functions of this module restore permissions while the `with` block runs, in this thread.
+    """Let the functions of this module restore permissions while the `with` block runs,
+    in this thread.
 
     :param tops: the folders that commands may write; absolute and resolved.
     """
@@ -41,15 +44,18 @@ def restoring(tops: Iterable[Path]) -> Generator[None]:
 
 
 def is_open(status: os.stat_result) -> bool:
-    """Return whether the owner of a folder may list and enter it. True of anything but a folder."""
+    """Return whether the owner of a folder may list and enter it. True of anything but
+    a folder.
+    """
     return not stat.S_ISDIR(status.st_mode) or status.st_mode & _NEEDED == _NEEDED
 
 
 def open_up(folder: Path | str) -> None:
-    """Let the owner list and enter a folder again, and also the folders that lead to it.
+    """Let the owner list and enter a folder again, and also the folders that lead to
+    it.
 
-    Does nothing outside of the folders given to `restoring`, and nothing if the folder does not exist or belongs to
-    another user.
+    Does nothing outside of the folders given to `restoring`, and nothing if the folder
+    does not exist or belongs to another user.
     """
     if not _tops.get():
         return
@@ -69,9 +75,11 @@ def open_up(folder: Path | str) -> None:
 
 @contextmanager
 def changing(folder: int) -> Generator[None]:
-    """Let the owner change a folder inside the `with` block. Afterwards the folder is as read-only as before.
+    """Let the owner change a folder inside the `with` block. Afterwards the folder is
+    as read-only as before.
 
-    :param folder: the descriptor of a folder. Does nothing if the folder belongs to another user.
+    :param folder: the descriptor of a folder. Does nothing if the folder belongs to
+        another user.
     """
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
     is_changed = not mode & stat.S_IWUSR and os.fstat(folder).st_uid == os.geteuid()
@@ -85,7 +93,8 @@ def changing(folder: int) -> Generator[None]:
 
 
 def parents_of(folder: Path, paths: Iterable[Path | str]) -> tuple[Path, ...]:
-    """Return a folder, and each folder between it and some paths below it, from the top downwards.
+    """Return a folder, and each folder between it and some paths below it, from the top
+    downwards.
 
     :param paths: absolute. Those outside the folder are left out.
     """
@@ -101,7 +110,9 @@ def parents_of(folder: Path, paths: Iterable[Path | str]) -> tuple[Path, ...]:
 
 
 def entries(folder: Path | str) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder, sorted by name; none if it does not exist or cannot be read."""
+    """Return the entries of a folder, sorted by name; none if it does not exist or
+    cannot be read.
+    """
     open_up(folder)
     try:
         with os.scandir(folder) as found:
@@ -111,7 +122,9 @@ def entries(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def is_empty(folder: Path) -> bool:
-    """Return whether a folder is empty or does not exist. One that cannot be read counts as filled."""
+    """Return whether a folder is empty or does not exist. One that cannot be read
+    counts as filled.
+    """
     open_up(folder)
     try:
         with os.scandir(folder) as found:
@@ -140,12 +153,17 @@ def _open_up_below(top: str, place: str) -> None:
 def _enter(name: str, parent: int | None) -> int:
     """Open a folder, and restore its permissions if it is the user's.
 
-    :param parent: the open folder that the name is relative to; None if the name is an absolute path.
+    :param parent: the open folder that the name is relative to; None if the name is an
+        absolute path.
     """
-    if sys.platform == "darwin":  # has no `O_PATH`, but changes a link itself instead of its target
+    if (
+        sys.platform == "darwin"
+    ):  # has no `O_PATH`, but changes a link itself instead of its target
         status = os.lstat(name, dir_fd=parent)
         if _is_closed_to_its_owner(status):
-            os.chmod(name, _with_permissions(status), dir_fd=parent, follow_symlinks=False)
+            os.chmod(
+                name, _with_permissions(status), dir_fd=parent, follow_symlinks=False
+            )
         return os.open(name, _FLAGS, dir_fd=parent)
     opened = os.open(name, _FLAGS | os.O_PATH, dir_fd=parent)
     try:

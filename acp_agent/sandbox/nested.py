@@ -1,11 +1,13 @@
-"""Finds repositories below a session's directory, both existing ones and those that a command has created.
+"""Finds repositories below a session's directory, both existing ones and those that a
+command has created.
 
-An editor searches for repositories on its own and runs `git status` in each. Git itself does so for every gitlink in
-the index. Git then runs programs that the nested repository's settings name. So a nested git directory is protected
-like that of the session's directory, and the agent looks for new ones after each command.
+An editor searches for repositories on its own and runs `git status` in each. Git itself
+does so for every gitlink in the index. Git then runs programs that the nested
+repository's settings name. So a nested git directory is protected like that of the
+session's directory, and the agent looks for new ones after each command.
 
-The walk is bounded and does not enter package folders, which no editor searches for repositories either. A nested
-repository that an index names is found at any depth.
+The walk is bounded and does not enter package folders, which no editor searches for
+repositories either. A nested repository that an index names is found at any depth.
 
 Source: gitrepository-layout(5); gitformat-index(5); gitsubmodules(7)
 """
@@ -24,17 +26,45 @@ from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
 from acp_agent.sandbox.listing import entries, is_open, open_up
 from acp_agent.sandbox.obeyed import ENTRIES
-from acp_agent.sandbox.repositories import Repository, git_directories, submodules, worktrees
+from acp_agent.sandbox.repositories import (
+    Repository,
+    git_directories,
+    submodules,
+    worktrees,
+)
 from acp_agent.sandbox.roots import is_git_directory, line_of, repository_root
 
 SKIPPED = {
-    *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "site-packages", "__pycache__", "target", ".tox"),
-    *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".yarn", ".pnpm-store", "bower_components"),
+    *(
+        ".git",
+        ".hg",
+        ".svn",
+        ".jj",
+        "node_modules",
+        ".venv",
+        "venv",
+        "site-packages",
+        "__pycache__",
+        "target",
+        ".tox",
+    ),
+    *(
+        ".nox",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".gradle",
+        ".yarn",
+        ".pnpm-store",
+        "bower_components",
+    ),
 }
 """Names of folders that the walk looks at but does not descend into."""
 _OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
 MARKS = (".git", ".acp-agent", ".claude")
-"""Entries that decide which folder is the root of a project, and where its settings are."""
+"""Entries that decide which folder is the root of a project, and where its settings
+are.
+"""
 _MOST_FOLDERS = 1500
 _MOST_DEEP = 6
 _SECONDS = 0.25
@@ -44,15 +74,17 @@ _LONGEST_PATH = 4096
 _MOST_INDEX = 64 * 1024 * 1024
 _GITLINK = b"\x00\x00\xe0\x00"
 _MODE = 24
-"""Offset of the mode in an index entry, in bytes. The flags follow 36 bytes after the mode, and then the path."""
+"""Offset of the mode in an index entry, in bytes. The flags follow 36 bytes after the
+mode, and then the path.
+"""
 
 
 @frozen
 class _Folder:
     """What one folder contained when it was last read.
 
-    :ivar version: its inode and change time, which nobody can set. The time is 0 if the folder may change again without
-        a new change time.
+    :ivar version: its inode and change time, which nobody can set. The time is 0 if the
+        folder may change again without a new change time.
     :ivar marks: the relevant names, each with its inode.
     :ivar folders: the folders to visit next.
     """
@@ -63,7 +95,9 @@ class _Folder:
 
 
 _seen: dict[str, _Folder] = {}
-"""The last known content of each folder, keyed by path and shared by all sessions. Unchanged folders are not reread."""
+"""The last known content of each folder, keyed by path and shared by all sessions.
+Unchanged folders are not reread.
+"""
 _MOST_SEEN = 20_000
 _UNSTABLE_NS = 100_000_000
 """Nanoseconds within which a folder may change twice and keep the same change time."""
@@ -73,7 +107,8 @@ _UNSTABLE_NS = 100_000_000
 class Below:
     """What is below a folder.
 
-    :ivar marks: the marks in and below it, and bare repositories there, each with its inode.
+    :ivar marks: the marks in and below it, and bare repositories there, each with its
+        inode.
     :ivar links: the folders that an index names as repositories of their own.
     :ivar is_whole: whether the walk has visited every folder that it may enter.
     """
@@ -86,7 +121,8 @@ class Below:
 def marks_below(root: Path) -> Below:
     """Find the marks below a folder.
 
-    The walk is breadth-first, so that a walk that ends early has found what is near the top.
+    The walk is breadth-first, so that a walk that ends early has found what is near the
+    top.
     """
     found: dict[Path, int] = {}
     folders = deque([(str(root), 0)])
@@ -136,19 +172,24 @@ def _look(path: str) -> _Folder | None:
             if name not in _OF_VERSION_CONTROL and entry.is_dir(follow_symlinks=False)
         )
     is_stable = time.time_ns() - status.st_ctime_ns > _UNSTABLE_NS
-    folder = _Folder((status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner)
+    folder = _Folder(
+        (status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner
+    )
     _seen[path] = folder
     return folder
 
 
 def is_walked(root: Path, place: Path) -> bool:
-    """Return whether a walk of a root reaches a place, unless there are too many folders on the way."""
+    """Return whether a walk of a root reaches a place, unless there are too many
+    folders on the way.
+    """
     parts = place.relative_to(root).parts if place.is_relative_to(root) else ()
     return 0 < len(parts) <= _MOST_DEEP and SKIPPED.isdisjoint(parts[:-1])
 
 
 def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
-    """Return the folders below a root that a repository's index names as repositories of their own.
+    """Return the folders below a root that a repository's index names as repositories
+    of their own.
 
     Like git, this continues with the index of each of these repositories.
 
@@ -175,14 +216,20 @@ def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
 
 
 def gitlinks(git: Path) -> set[str]:
-    """Return the paths of the gitlinks in a repository's index, relative to its work tree."""
+    """Return the paths of the gitlinks in a repository's index, relative to its work
+    tree.
+    """
     found: set[str] = set()
-    shared = (git / each.name for each in entries(git) if each.name.startswith("sharedindex."))
+    shared = (
+        git / each.name for each in entries(git) if each.name.startswith("sharedindex.")
+    )
     for file in (git / "index", *shared):
         try:
             status = file.lstat()
             if status.st_size <= _MOST_INDEX:
-                found |= _gitlinks_of(file, (status.st_ino, status.st_ctime_ns, status.st_size))
+                found |= _gitlinks_of(
+                    file, (status.st_ino, status.st_ctime_ns, status.st_size)
+                )
         except OSError:
             continue
     return found
@@ -194,7 +241,9 @@ def _gitlinks_of(file: Path, version: tuple[int, int, int]) -> frozenset[str]:
 
     :param version: a value that changes when the file does.
     """
-    return frozenset(os.fsdecode(path) for path in gitlinks_in(read_regular(file, _MOST_INDEX)))
+    return frozenset(
+        os.fsdecode(path) for path in gitlinks_in(read_regular(file, _MOST_INDEX))
+    )
 
 
 def gitlinks_in(index: bytes) -> Iterator[bytes]:
@@ -215,7 +264,9 @@ def gitlinks_in(index: bytes) -> Iterator[bytes]:
 
 
 def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
-    """Yield the paths of the gitlinks in an index of version 4, which omits prefixes shared with the previous path."""
+    """Yield the paths of the gitlinks in an index of version 4, which omits prefixes
+    shared with the previous path.
+    """
     path = b""
     position = 12
     for _ in range(int.from_bytes(index[8:12], "big")):
@@ -223,7 +274,11 @@ def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
         begin = position + (64 if flags & 0x4000 else 62)
         left_out, begin = _varint(index, begin)
         end = index.find(b"\0", begin)
-        if end < 0 or left_out > len(path) or len(path) - left_out + end - begin > _LONGEST_PATH:
+        if (
+            end < 0
+            or left_out > len(path)
+            or len(path) - left_out + end - begin > _LONGEST_PATH
+        ):
             return
         path = path[: len(path) - left_out] + index[begin:end]
         if index[position + _MODE : position + _MODE + 4] == _GITLINK:
@@ -251,7 +306,8 @@ def git_directory_of(mark: Path) -> Path | None:
     named = str(mark)
     try:
         if os.path.isfile(named):  # noqa: PTH113 - as below: for each repository several times for each command
-            named = os.path.join(mark.parent, line_of(mark).removeprefix("gitdir:").strip())  # noqa: PTH118
+            target = line_of(mark).removeprefix("gitdir:").strip()
+            named = os.path.join(mark.parent, target)  # noqa: PTH118
         place = Path(os.path.realpath(named, strict=True))
     except (OSError, ValueError):
         return None
@@ -266,7 +322,9 @@ def repositories_in(marks: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def common_directory(git: Path) -> Path:
-    """Return the directory whose settings and hooks apply to a git directory; usually the git directory itself."""
+    """Return the directory whose settings and hooks apply to a git directory; usually
+    the git directory itself.
+    """
     if not os.path.lexists(f"{git}/commondir"):
         return git
     try:
@@ -278,7 +336,8 @@ def common_directory(git: Path) -> Path:
 def every_git_directory(
     roots: Iterable[Path], repositories: Iterable[Repository], marks: Iterable[Path]
 ) -> tuple[Path, ...]:
-    """Return every git directory in which a command may leave something, also of worktrees and submodules.
+    """Return every git directory in which a command may leave something, also of
+    worktrees and submodules.
 
     :param repositories: the roots' repositories that lie outside the roots.
     :param marks: the marks found below the roots.

@@ -1,6 +1,8 @@
-"""Disables the programs in a repository that a command created, so that git does not run them outside the sandbox.
+"""Disables the programs in a repository that a command created, so that git does not
+run them outside the sandbox.
 
-Nothing is deleted: a setting becomes a comment, and hooks keep their contents in a renamed folder.
+Nothing is deleted: a setting becomes a comment, and hooks keep their contents in a
+renamed folder.
 
 Source: githooks(5)
 """
@@ -13,7 +15,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from acp_agent.sandbox.git_settings import Surroundings, harmless
+from acp_agent.sandbox.git_settings import RepositorySurroundings, harmless
 from acp_agent.sandbox.listing import changing, open_up
 
 _OFF = ".off"
@@ -21,8 +23,9 @@ _MOST_BYTES = 1024 * 1024
 _SAMPLE = ".sample"
 
 
-def neutralise(around: Surroundings) -> tuple[str, ...]:
-    """Disable the programs in a git directory, and return what was changed, as texts for the user.
+def neutralise(around: RepositorySurroundings) -> tuple[str, ...]:
+    """Disable the programs in a git directory, and return what was changed, as texts
+    for the user.
 
     A directory that commands can no longer write is left alone.
     """
@@ -52,10 +55,16 @@ def _opened(git: Path, writable: Sequence[Path]) -> Generator[int]:
         os.close(folder)
 
 
-def _close_config(around: Surroundings, folder: int, name: str) -> Iterator[str]:
+def _close_config(
+    around: RepositorySurroundings, folder: int, name: str
+) -> Iterator[str]:
     git = around.git
     try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        file = os.open(
+            name,
+            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+            dir_fd=folder,
+        )
     except FileNotFoundError:
         return
     except OSError:  # a link, which git would follow
@@ -71,7 +80,10 @@ def _close_config(around: Surroundings, folder: int, name: str) -> Iterator[str]
         return
     temporary = f".{name}.{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, stat.S_IMODE(status.st_mode) | 0o600, dir_fd=folder), "wb") as made:
+    with os.fdopen(
+        os.open(temporary, flags, stat.S_IMODE(status.st_mode) | 0o600, dir_fd=folder),
+        "wb",
+    ) as made:
         made.write(text)
     os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     yield f"these lines of {git / name} are comments now: {', '.join(taken)}"
@@ -79,7 +91,11 @@ def _close_config(around: Surroundings, folder: int, name: str) -> Iterator[str]
 
 def _close_hooks(git: Path, folder: int) -> Iterator[str]:
     try:
-        hooks = os.open("hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        hooks = os.open(
+            "hooks",
+            os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+            dir_fd=folder,
+        )
     except FileNotFoundError:
         return
     except OSError:  # a link, which git would follow
@@ -87,7 +103,11 @@ def _close_hooks(git: Path, folder: int) -> Iterator[str]:
         return
     try:
         entries = os.listdir(hooks)  # noqa: PTH208 - a descriptor
-        names = [name for name in entries if not name.endswith(_SAMPLE) and _may_run(name, hooks)]
+        names = [
+            name
+            for name in entries
+            if not name.endswith(_SAMPLE) and _may_run(name, hooks)
+        ]
     finally:
         os.close(hooks)
     if names:
@@ -96,7 +116,9 @@ def _close_hooks(git: Path, folder: int) -> Iterator[str]:
 
 def _may_run(name: str, folder: int) -> bool:
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    return stat.S_ISLNK(found.st_mode) or bool(found.st_mode & 0o111 and stat.S_ISREG(found.st_mode))
+    return stat.S_ISLNK(found.st_mode) or bool(
+        found.st_mode & 0o111 and stat.S_ISREG(found.st_mode)
+    )
 
 
 def _set_aside(folder: int, name: str) -> str:

@@ -1,16 +1,22 @@
-"""What git runs or obeys in a git directory: one table for all code that closes, checks or changes such a directory.
+"""What git runs or obeys in a git directory: one table for all code that closes, checks
+or changes such a directory.
 
-- `settings`: lines of the file name programs and other files. A command may not write it.
+- `settings`: lines of the file name programs and other files. A command may not write
+  it.
 - `lookup`: names another directory that git reads instead. A command may not write it.
 - `hooks`: a folder of programs. A command may not write it.
-- `remote`: a folder of remotes in the format of old versions of git, one file each. A command may not add one.
-- `unfinished`: the state of an operation that continues later. It may contain command lines, or options that name
-  programs or files. A command may leave such an operation, but not with these.
+- `remote`: a folder of remotes in the format of old versions of git, one file each. A
+  command may not add one.
+- `unfinished`: the state of an operation that continues later. It may contain command
+  lines, or options that name programs or files. A command may leave such an operation,
+  but not with these.
 
-Git also writes through links at the top of a git directory, in its logs, and in the state of an unfinished operation.
+Git also writes through links at the top of a git directory, in its logs, and in the
+state of an unfinished operation.
 
-Source: gitrepository-layout(5); git-rebase(1), "INTERACTIVE MODE"; githooks(5); git's sequencer.c, builtin/am.c and
-remote.c (`read_remotes_file`, `read_branches_file`); git-bisect.sh before git 2.30, which evaluates `BISECT_NAMES`
+Source: gitrepository-layout(5); git-rebase(1), "INTERACTIVE MODE"; githooks(5); git's
+sequencer.c, builtin/am.c and remote.c (`read_remotes_file`, `read_branches_file`);
+git-bisect.sh before git 2.30, which evaluates `BISECT_NAMES`
 """
 
 from __future__ import annotations
@@ -35,18 +41,28 @@ _MOST_ENTRIES = 5_000
 """Maximum number of entries of a git directory that are checked for links."""
 
 _EXEC = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
-_STRATEGIES = frozenset((b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"))
-"""Strategies that are part of git. For any other, git runs a program named `git-merge-STRATEGY`."""
+_STRATEGIES = frozenset(
+    (b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree")
+)
+"""Strategies that are part of git. For any other, git runs a program named
+`git-merge-STRATEGY`.
+"""
 _SIGNING_OPTION = re.compile(rb"(?:-S[^\0\n]*)?")
-_STRATEGY_OPTIONS = re.compile(rb"""[ \t\n\r]*+(?:['"]?(?:--)?[a-z][a-z-]*+(?:=[^'"\\\0]*+)?['"]?[ \t\n\r]*+)*+""")
-"""Options of git's own strategies, such as `--theirs` or `--subtree=folder`, as `git rebase` quotes them."""
+_STRATEGY_OPTIONS = re.compile(
+    rb"""[ \t\n\r]*+(?:['"]?(?:--)?[a-z][a-z-]*+(?:=[^'"\\\0]*+)?['"]?[ \t\n\r]*+)*+"""
+)
+"""Options of git's own strategies, such as `--theirs` or `--subtree=folder`, as `git
+rebase` quotes them.
+"""
 _QUOTED = re.compile(rb"(?:[ \t\n]*'(?:[^']|'\\[!']')*')*[ \t\n]*")
 """Words as git's `sq_quote` writes them."""
 _OF_APPLY = re.compile(
     rb"(?:[ \t\n]*'(?:-C\d+|-p\d+|--whitespace=[a-z-]+|--ignore-space-change|--ignore-whitespace|--reject"
     rb"|--(?:directory|exclude|include)=(?:[^']|'\\[!']')*)')*[ \t\n]*"
 )
-"""The options that `git am` passes on to `git apply`, except those that name further files."""
+"""The options that `git am` passes on to `git apply`, except those that name further
+files.
+"""
 
 How: TypeAlias = Literal["settings", "lookup", "hooks", "remote", "unfinished"]
 Part: TypeAlias = tuple[str, ...]
@@ -60,8 +76,9 @@ class Obeyed:
     """One row of the table.
 
     :ivar path: relative to a git directory.
-    :ivar everywhere: whether it is closed in every git directory. The other paths are not closed in submodules and
-        nested repositories: there may be hundreds of these, and each path is a mount.
+    :ivar everywhere: whether it is closed in every git directory. The other paths are
+        not closed in submodules and nested repositories: there may be hundreds of
+        these, and each path is a mount.
     """
 
     path: str
@@ -86,7 +103,9 @@ TABLE = (
 FOLDERS = frozenset(("hooks", "info"))
 """The closed paths that are folders."""
 OF_A_WORKTREE = ("config.worktree", "commondir")
-"""The closed paths in the git directory of a linked worktree, which has no settings and hooks of its own."""
+"""The closed paths in the git directory of a linked worktree, which has no settings and
+hooks of its own.
+"""
 _UNFINISHED = tuple(row.path for row in TABLE if row.how == "unfinished")
 _REMOTES = tuple(row.path for row in TABLE if row.how == "remote")
 
@@ -101,7 +120,9 @@ def closed_names(*, wholly: bool) -> tuple[str, ...]:
 
 
 def state_of(git: Path) -> State:
-    """Return what git would run in a git directory, apart from its hooks and the programs that its settings name."""
+    """Return what git would run in a git directory, apart from its hooks and the
+    programs that its settings name.
+    """
     found: set[tuple[Part, bytes]] = set()
     open_up(git)
     for name, commands_in in _COMMANDS.items():
@@ -109,14 +130,18 @@ def state_of(git: Path) -> State:
             open_up(git / name)
             found.update(((name,), what) for what in commands_in(git / name))
     for name in _REMOTES:
-        found.update(((name, each.name), _digest(Path(each))) for each in entries(git / name))
+        found.update(
+            ((name, each.name), _digest(Path(each))) for each in entries(git / name)
+        )
     return frozenset(found)
 
 
 def links_in(git: Path, since: int) -> Iterator[Part]:
-    """Yield the links through which git would write: at the top, in the logs, and in unfinished operations.
+    """Yield the links through which git would write: at the top, in the logs, and in
+    unfinished operations.
 
-    :param since: a time in nanoseconds since the epoch. Links that have not changed since then are left out.
+    :param since: a time in nanoseconds since the epoch. Links that have not changed
+        since then are left out.
     """
     folders: list[tuple[str, Part]] = [(str(git), ())]
     seen = 0
@@ -128,12 +153,16 @@ def links_in(git: Path, since: int) -> Iterator[Part]:
                 if entry.is_symlink():
                     if entry.stat(follow_symlinks=False).st_ctime_ns >= since:
                         yield (*parts, entry.name)
-                elif (parts or entry.name in ("logs", *_UNFINISHED)) and entry.is_dir(follow_symlinks=False):
+                elif (parts or entry.name in ("logs", *_UNFINISHED)) and entry.is_dir(
+                    follow_symlinks=False
+                ):
                     folders.append((entry.path, (*parts, entry.name)))
 
 
 def _of_rebase(folder: Path) -> Iterator[bytes]:
-    yield from (found.strip() for found in _EXEC.findall(_content(folder / "git-rebase-todo")))
+    yield from (
+        found.strip() for found in _EXEC.findall(_content(folder / "git-rebase-todo"))
+    )
     yield from _of_options(folder)
     yield from _unread(folder / "git-rebase-todo")
 
@@ -165,7 +194,9 @@ def _of_picks(folder: Path) -> Iterator[bytes]:
             option = name.rpartition(b".")[2]
             if option == b"strategy" and value not in _STRATEGIES:
                 yield b"strategy " + (value or b"")
-            elif option == b"strategy-option" and not _STRATEGY_OPTIONS.fullmatch(value or b""):
+            elif option == b"strategy-option" and not _STRATEGY_OPTIONS.fullmatch(
+                value or b""
+            ):
                 yield b"strategy option " + (value or b"")
     except ValueError as error:  # another version of git may read on
         yield b"options that git does not write: " + str(error).encode()
@@ -188,8 +219,12 @@ _COMMANDS: dict[str, Callable[[Path], Iterator[bytes]]] = {
 
 
 def _without_line_end(text: bytes) -> bytes:
-    """Return a text without one line end, as git reads files of one line. It does not strip blanks."""
-    return text.removesuffix(b"\n").removesuffix(b"\r") if text.endswith(b"\n") else text
+    """Return a text without one line end, as git reads files of one line. It does not
+    strip blanks.
+    """
+    return (
+        text.removesuffix(b"\n").removesuffix(b"\r") if text.endswith(b"\n") else text
+    )
 
 
 def _unread(file: Path) -> Iterator[bytes]:

@@ -1,8 +1,10 @@
-"""Checks who owns a file: files of another user of the machine do not count as the user's own.
+"""Checks who owns a file: files of another user of the machine do not count as the
+user's own.
 
-Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a folder above a project that many users can write, such
-as `/tmp`. Git decides by the owners of a work tree and of `.git`. The agent does the same, and checks files as well.
-Folders that the user has named to git as `safe.directory` count as the user's own here too.
+Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a folder above a project
+that many users can write, such as `/tmp`. Git decides by the owners of a work tree and
+of `.git`. The agent does the same, and checks files as well. Folders that the user has
+named to git as `safe.directory` count as the user's own here too.
 
 Source: git-config(1), `safe.directory`; git's setup.c, `ensure_valid_ownership`
 """
@@ -34,11 +36,14 @@ def is_foreign_repository(folder: Path) -> bool:
 
     :param folder: absolute.
     """
-    return (_is_others(f"{folder}/.git") or _is_others(str(folder))) and not _is_safe(folder)
+    return (_is_others(f"{folder}/.git") or _is_others(str(folder))) and not _is_safe(
+        folder
+    )
 
 
 def is_foreign(path: Path) -> bool:
-    """Return whether a user other than this one and root owns a file or folder, or the link in its place.
+    """Return whether a user other than this one and root owns a file or folder, or the
+    link in its place.
 
     To read a file, use `open_own`: a path may lead elsewhere a moment later.
 
@@ -48,16 +53,20 @@ def is_foreign(path: Path) -> bool:
 
 
 def open_own(path: Path, real: Path) -> BinaryIO:
-    """Open a file for reading, and check the owner of the file that was opened and of the links that lead to it.
+    """Open a file for reading, and check the owner of the file that was opened and of
+    the links that lead to it.
 
     :param path: absolute.
     :param real: where the path leads.
-    :raises ForeignError: a user other than this one and root owns the file, or a link in its place.
+    :raises ForeignError: a user other than this one and root owns the file, or a link
+        in its place.
     :raises OSError: see `open_resolved`.
     """
     file = open_resolved(real)
     try:
-        is_own = os.fstat(file.fileno()).st_uid in _own_users() and not _has_foreign_link(str(path))
+        is_own = os.fstat(
+            file.fileno()
+        ).st_uid in _own_users() and not _has_foreign_link(str(path))
         if not is_own and not (_is_safe(path) and _is_safe(real)):
             raise ForeignError(foreign(path))
     except BaseException:
@@ -67,7 +76,9 @@ def open_own(path: Path, real: Path) -> BinaryIO:
 
 
 def foreign(path: Path) -> str:
-    """Return why another user's file is not used, and what to do, as a sentence without a full stop."""
+    """Return why another user's file is not used, and what to do, as a sentence without
+    a full stop.
+    """
     folder = path.parent
     return (
         f"it belongs to another user of this machine. If you trust them: `git config --global --add safe.directory "
@@ -84,7 +95,9 @@ def _is_others(path: str) -> bool:
 
 
 def _has_foreign_link(path: str) -> bool:
-    """Return whether another user owns a link in the place of a file, or one that this link leads to."""
+    """Return whether another user owns a link in the place of a file, or one that this
+    link leads to.
+    """
     for _ in range(_MOST_LINKS):
         try:
             status = os.lstat(path)
@@ -109,7 +122,10 @@ def _own_users() -> set[int]:
 def _is_safe(path: Path) -> bool:
     real = os.path.realpath(path)
     above = {real, *map(str, Path(real).parents)}
-    return any(folder == "*" or folder.removesuffix("/*") in above for folder in _safe_folders(tuple(_versions())))
+    return any(
+        folder == "*" or folder.removesuffix("/*") in above
+        for folder in _safe_folders(tuple(_versions()))
+    )
 
 
 def _versions() -> Iterator[tuple[object, ...]]:
@@ -117,7 +133,12 @@ def _versions() -> Iterator[tuple[object, ...]]:
     home = os.environ.get("HOME", "")
     config = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     chosen = os.environ.get("GIT_CONFIG_GLOBAL"), os.environ.get("GIT_CONFIG_SYSTEM")
-    for file in (f"{home}/.gitconfig", f"{config}/git/config", "/etc/gitconfig", *chosen):
+    for file in (
+        f"{home}/.gitconfig",
+        f"{config}/git/config",
+        "/etc/gitconfig",
+        *chosen,
+    ):
         try:
             status = os.stat(file or "")  # noqa: PTH116 - as above
             yield file, status.st_mtime_ns, status.st_size
@@ -127,7 +148,9 @@ def _versions() -> Iterator[tuple[object, ...]]:
 
 @lru_cache(8)
 def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
-    """Return the folders that git considers safe. Only git knows, since settings files may include others."""
+    """Return the folders that git considers safe. Only git knows, since settings files
+    may include others.
+    """
     del versions
     git = find_program("git")
     if git is None:
@@ -137,7 +160,14 @@ def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
     nothing = subprocess.DEVNULL
     try:
         # In `/`, git reads no repository's settings; a repository could name itself.
-        answer = subprocess.check_output(command, cwd="/", env=env, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS)
+        answer = subprocess.check_output(
+            command,
+            cwd="/",
+            env=env,
+            stdin=nothing,
+            stderr=nothing,
+            timeout=_GIT_SECONDS,
+        )
     except (OSError, subprocess.SubprocessError):
         return ()
     folders: list[str] = []

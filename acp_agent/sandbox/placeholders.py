@@ -1,14 +1,18 @@
-"""Creates placeholders for closed paths that do not exist, so that they can be covered while a command runs.
+"""Creates placeholders for closed paths that do not exist, so that they can be covered
+while a command runs.
 
-Removing a mount point also removes its mount. So placeholders stay while another agent runs a command in the same
-place, and as long as a process, such as one of a killed command, still has them mounted. Placeholders left after a
-second are removed after the next command.
+Removing a mount point also removes its mount. So placeholders stay while another agent
+runs a command in the same place, and as long as a process, such as one of a killed
+command, still has them mounted. Placeholders left after a second are removed after the
+next command.
 
-A command of another session may replace any of these paths with a link. So each folder is opened without following
-links, and its entries are created, changed and removed through the folder's descriptor.
+A command of another session may replace any of these paths with a link. So each folder
+is opened without following links, and its entries are created, changed and removed
+through the folder's descriptor.
 
-Agents with the same home coordinate through locks on files in that home. Anyone who can open a file can lock it, so a
-lock on a folder of the project would let a command hang every agent that works there.
+Agents with the same home coordinate through locks on files in that home. Anyone who can
+open a file can lock it, so a lock on a folder of the project would let a command hang
+every agent that works there.
 
 Source: flock(2)
 """
@@ -39,11 +43,15 @@ _holding = Lock()
 
 
 @contextmanager
-def placeholders(all_closed: Sequence[Closed], locks: Path | None = None) -> Generator[None]:
-    """Create placeholders for missing closed paths and mount points, and remove them after the `with` block.
+def placeholders(
+    all_closed: Sequence[Closed], locks: Path | None = None
+) -> Generator[None]:
+    """Create placeholders for missing closed paths and mount points, and remove them
+    after the `with` block.
 
-    :param locks: folder for the locks, which commands can neither read nor write; created if it is missing. If None,
-        other agents do not learn of the placeholders.
+    :param locks: folder for the locks, which commands can neither read nor write;
+        created if it is missing. If None, other agents do not learn of the
+        placeholders.
     """
     made: list[Path] = []
     with ExitStack() as held:
@@ -62,7 +70,9 @@ def placeholders(all_closed: Sequence[Closed], locks: Path | None = None) -> Gen
         places: list[Path] = []
         for place in dict.fromkeys(closed.place for closed in all_closed):
             with suppress(BlockingIOError):
-                alone.enter_context(_locked(locks, place, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                alone.enter_context(
+                    _locked(locks, place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                )
                 places.append(place)
         while _remove_unused(places) and time.monotonic() < end:
             time.sleep(_POLL_SECONDS)
@@ -74,14 +84,19 @@ def _make_missing(closed: Closed) -> Iterator[Path]:
     Yields and counts all placeholders, including those that a killed agent left behind.
     """
     with _holding:
-        for make, paths in ((_make_folder, closed.folders), (_make_file, (*closed.files, *closed.points))):
+        for make, paths in (
+            (_make_folder, closed.folders),
+            (_make_file, (*closed.files, *closed.points)),
+        ):
             for path in paths:
                 try:
                     if not os.path.lexists(path):
                         make(path)
                     elif path not in _held and not _is_left_at(path):
                         continue
-                except OSError:  # the folder is not writable, so no command can write there either
+                except (
+                    OSError
+                ):  # the folder is not writable, so no command can write there either
                     continue
                 _held[path] = _held.get(path, 0) + 1
                 yield path
@@ -95,7 +110,10 @@ def _make_folder(path: Path) -> None:
 
 def _make_file(path: Path) -> None:
     # Git also creates `objects/info`, and never removes it.
-    with folder_at(path.parent, make=path.parent.parent.is_dir()) as folder, changing(folder):
+    with (
+        folder_at(path.parent, make=path.parent.parent.is_dir()) as folder,
+        changing(folder),
+    ):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "w") as file:
             file.write(TEXTS.get(path.name, ""))
@@ -116,35 +134,49 @@ def _is_left_at(path: Path) -> bool:
 
 
 def _is_left(name: str, folder: int) -> bool:
-    """Return whether an entry of an open folder is a placeholder. Nothing else that is empty has the sticky bit."""
+    """Return whether an entry of an open folder is a placeholder. Nothing else that is
+    empty has the sticky bit.
+    """
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return bool(found.st_mode & stat.S_ISVTX) and _is_empty(name, folder)
 
 
 def _is_empty(name: str, folder: int) -> bool:
-    """Return whether an entry of an open folder contains nothing but placeholders, or the text of one.
+    """Return whether an entry of an open folder contains nothing but placeholders, or
+    the text of one.
 
     :raises OSError: if it cannot be read; `errno.ELOOP` if it is a link.
     """
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
         return False
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(
+        name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+    )
     try:
-        found, text = os.fstat(descriptor), TEXTS.get(name, "").encode()
+        found = os.fstat(descriptor)
+        text = TEXTS.get(name, "").encode()
         if stat.S_ISDIR(found.st_mode):
-            return all(_is_left(entry.name, descriptor) for entry in entries_in(descriptor))
-        return stat.S_ISREG(found.st_mode) and found.st_size == len(text) and os.read(descriptor, len(text) + 1) == text
+            return all(
+                _is_left(entry.name, descriptor) for entry in entries_in(descriptor)
+            )
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_size == len(text)
+            and os.read(descriptor, len(text) + 1) == text
+        )
     finally:
         os.close(descriptor)
 
 
 @contextmanager
 def _locked(locks: Path | None, place: Path, how: int) -> Generator[None]:
-    """Hold the lock for a folder inside the `with` block. The lock ends with the process at the latest.
+    """Hold the lock for a folder inside the `with` block. The lock ends with the
+    process at the latest.
 
     :param locks: folder for the locks. If None, no lock is held.
-    :param how: the operation for `fcntl.flock`. An exclusive lock is the last one, so its file is removed with it.
+    :param how: the operation for `fcntl.flock`. An exclusive lock is the last one, so
+        its file is removed with it.
     :raises BlockingIOError: if another process holds the lock and `how` does not wait.
     """
     if locks is None:
@@ -164,7 +196,9 @@ def _locked(locks: Path | None, place: Path, how: int) -> Generator[None]:
 def _open_locked(path: Path, how: int) -> int:
     """Return the descriptor of a locked file, creating the file if it is missing."""
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        file = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
         try:
             fcntl.flock(file, how)
             with suppress(FileNotFoundError):
@@ -183,14 +217,20 @@ def _remove_unused(places: Sequence[Path]) -> bool:
     """
     with _holding:
         within = tuple(f"{place}/" for place in places)
-        unused = [path for path, count in _held.items() if not count and str(path).startswith(within)]
+        unused = [
+            path
+            for path, count in _held.items()
+            if not count and str(path).startswith(within)
+        ]
         mounts = other_mounts() if unused else ""
         if mounts is None:
             return True
         for path in reversed(unused):
             if f" {_escaped(path)} " not in mounts:
                 del _held[path]
-                with suppress(OSError):  # it is already gone, or something else is in its place
+                with suppress(
+                    OSError
+                ):  # it is already gone, or something else is in its place
                     _remove(path)
     return any(path in _held for path in unused)
 
@@ -200,7 +240,9 @@ def _remove(path: Path) -> None:
     with folder_at(path.parent) as folder, changing(folder):
         if not _is_empty(path.name, folder):
             change_mode(path.name, _unmarked, folder)
-        elif stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode):
+        elif stat.S_ISDIR(
+            os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+        ):
             os.rmdir(path.name, dir_fd=folder)
         else:
             os.unlink(path.name, dir_fd=folder)
@@ -209,7 +251,8 @@ def _remove(path: Path) -> None:
 def other_mounts() -> str | None:
     """Return the mounts of all mount namespaces except the agent's.
 
-    :returns: None while a process is ending: it no longer lists its mounts, but may still write.
+    :returns: None while a process is ending: it no longer lists its mounts, but may
+        still write.
     """
     own = os.readlink("/proc/self/ns/mnt")  # noqa: PTH115 - as below: there are hundreds of processes
     found: list[str] = []
@@ -220,16 +263,26 @@ def other_mounts() -> str | None:
             with suppress(PermissionError):
                 if os.readlink(f"/proc/{name}/ns/mnt") == own:  # noqa: PTH115
                     continue
-            found.append(Path("/proc", name, "mountinfo").read_text(errors="surrogateescape"))
+            found.append(
+                Path("/proc", name, "mountinfo").read_text(errors="surrogateescape")
+            )
         except OSError:
             with suppress(OSError):  # the process is already gone
-                if Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
+                if (
+                    Path("/proc", name, "stat")
+                    .read_text(errors="replace")
+                    .rpartition(")")[2]
+                    .split()[0]
+                    not in "ZX"
+                ):
                     return None
     return "\n".join(found)
 
 
 def is_mounted_elsewhere(path: Path) -> bool:
-    """Return whether a running process has something of its own mounted at a path, as commands do."""
+    """Return whether a running process has something of its own mounted at a path, as
+    commands do.
+    """
     mounts = other_mounts()
     return mounts is None or f" {_escaped(path)} " in mounts
 

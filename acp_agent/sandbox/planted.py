@@ -1,4 +1,6 @@
-"""Finds what a command created that other programs act on automatically, and makes it harmless."""
+"""Finds what a command created that other programs act on automatically, and makes it
+harmless.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from typing import Protocol
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import rename
-from acp_agent.sandbox.blocked import Place, Sweep, places
-from acp_agent.sandbox.git_settings import Surroundings
+from acp_agent.sandbox.blocked import GuardedFolder, Sweep, places
+from acp_agent.sandbox.git_settings import RepositorySurroundings
 from acp_agent.sandbox.index_file import IndexFile
 from acp_agent.sandbox.listing import entries, is_empty, restoring
 from acp_agent.sandbox.nested import (
@@ -47,9 +49,12 @@ _SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 class Planted:
     """Something that a command created.
 
-    :ivar place: the folder that it is in or, for a gitlink, the folder that the gitlink names; absolute.
-    :ivar mark: what was created there: a `.git`, a bare repository, `.acp-agent` or `.claude`; None for a gitlink.
-    :ivar done: what was done about it, as texts for the user; empty if nothing had to be done.
+    :ivar place: the folder that it is in or, for a gitlink, the folder that the gitlink
+        names; absolute.
+    :ivar mark: what was created there: a `.git`, a bare repository, `.acp-agent` or
+        `.claude`; None for a gitlink.
+    :ivar done: what was done about it, as texts for the user; empty if nothing had to
+        be done.
     """
 
     place: Path
@@ -58,14 +63,18 @@ class Planted:
 
 
 @frozen
-class Found:
+class Findings:
     """What was found after a command.
 
     :ivar planted: repositories, folders of settings and gitlinks.
-    :ivar blocked: a line for each path that was renamed, `OLD → NEW`, relative to the folder it is in.
-    :ivar kept: guarded paths that git has checked out of the user's own commits, absolute.
-    :ivar replaced: a command for each object that git now shows another one for, which the user can undo it with.
-    :ivar unstaged: a text for each guarded path that the command had staged and that was taken out of the index again.
+    :ivar blocked: a line for each path that was renamed, `OLD → NEW`, relative to the
+        folder it is in.
+    :ivar kept: guarded paths that git has checked out of the user's own commits,
+        absolute.
+    :ivar replaced: a command for each object that git now shows another one for, which
+        the user can undo it with.
+    :ivar unstaged: a text for each guarded path that the command had staged and that
+        was taken out of the index again.
     :ivar unchecked: a text for each index that could not be checked or restored.
     """
 
@@ -84,7 +93,7 @@ class Keeper(Protocol):
         """Return whether a command created this file or folder."""
         ...
 
-    def keep(self, found: Found) -> None:
+    def keep(self, found: Findings) -> None:
         """Record what a command created, and tell the user."""
         ...
 
@@ -114,7 +123,8 @@ class Before:
 
 @frozen
 class Watched:
-    """Everything needed to find out later what a command created. It is also written to disk; see `unfinished`.
+    """Everything needed to find out later what a command created. It is also written to
+    disk; see `unfinished`.
 
     :ivar roots: the session's directories.
     :ivar writable: all folders that the command may write.
@@ -123,23 +133,27 @@ class Watched:
     :ivar places: the guarded paths.
     :ivar states: what git would have run in each git directory before the command.
     :ivar tips: the user's commits in the repositories of the roots.
-    :ivar nested: the user's commits in all other repositories that the command may write.
+    :ivar nested: the user's commits in all other repositories that the command may
+        write.
     :ivar network: whether the command had network access.
     :ivar indexes: the index of each git directory. They are not written to disk.
-    :ivar ends_with_agent: whether the command ends when the agent is killed. In an editor's terminal it may continue.
+    :ivar ends_with_agent: whether the command ends when the agent is killed. In an
+        editor's terminal it may continue.
     """
 
     roots: tuple[Path, ...]
     writable: tuple[Path, ...]
     before: Before
     protected: frozenset[Path]
-    places: tuple[Place, ...]
+    places: tuple[GuardedFolder, ...]
     states: Mapping[Path, State]
     tips: tuple[Tips, ...]
     nested: tuple[Tips, ...]
     network: bool
     ends_with_agent: bool = True
-    indexes: Mapping[Path, IndexFile] = field(default_factory=dict[Path, IndexFile], compare=False)
+    indexes: Mapping[Path, IndexFile] = field(
+        default_factory=dict[Path, IndexFile], compare=False
+    )
 
 
 def look(roots: Sequence[Path]) -> Before:
@@ -159,18 +173,24 @@ def look(roots: Sequence[Path]) -> Before:
     return Before(marks, frozenset(links), is_whole, at)
 
 
-def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: bool = True) -> Watched:
-    """Return what must be known before a command with this policy starts. Reads the disk.
+def watched(
+    before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: bool = True
+) -> Watched:
+    """Return what must be known before a command with this policy starts. Reads the
+    disk.
 
     :param ends_with_agent: see `Watched`.
     """
     found = (repository_of(root) for root in policy.roots)
-    repositories = [*dict.fromkeys(repository for repository in found if repository is not None)]
+    repositories = [
+        *dict.fromkeys(repository for repository in found if repository is not None)
+    ]
     directories = every_git_directory(policy.roots, policy.repositories, before.marks)
     nested = _others_of(directories, repositories)
     tips_of_all = tips.all_of_user([*repositories, *nested])
     of_roots = (
-        tips.acquit(each, partial(is_in_work_tree, each.repository)) for each in tips_of_all[: len(repositories)]
+        tips.acquit(each, partial(is_in_work_tree, each.repository))
+        for each in tips_of_all[: len(repositories)]
     )
     return Watched(
         policy.roots,
@@ -183,30 +203,47 @@ def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: 
         tips_of_all[len(repositories) :],
         policy.network,
         ends_with_agent,
-        indexes_before(dict.fromkeys((*directories, *(each.folder for each in repositories)))),
+        indexes_before(
+            dict.fromkeys((*directories, *(each.folder for each in repositories)))
+        ),
     )
 
 
-def _others_of(directories: Iterable[Path], repositories: Iterable[Repository]) -> list[Repository]:
-    """Return the repositories of some git directories, except those in which a work tree of `repositories` is."""
+def _others_of(
+    directories: Iterable[Path], repositories: Iterable[Repository]
+) -> list[Repository]:
+    """Return the repositories of some git directories, except those in which a work
+    tree of `repositories` is.
+    """
     known = {each.common for each in repositories}
     commons = dict.fromkeys(map(common_directory, directories))
     return [Repository(each, each, each) for each in commons if each not in known]
 
 
-def sweep_of(seen: Watched, blocked: list[str] | None = None, until: int | None = None) -> Sweep:
+def sweep_of(
+    seen: Watched, blocked: list[str] | None = None, until: int | None = None
+) -> Sweep:
     """Return the `Sweep` that renames the guarded paths that a command creates.
 
     :param blocked: see `Sweep`, also for `until`.
     """
-    return Sweep(seen.places, [Tracked(tips) for tips in seen.tips], [] if blocked is None else blocked, until)
+    return Sweep(
+        seen.places,
+        [Tracked(tips) for tips in seen.tips],
+        [] if blocked is None else blocked,
+        until,
+    )
 
 
 @contextmanager
-def watching(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore) -> Generator[None]:
-    """When the `with` block ends, find what a command created inside it, and make it harmless.
+def watching(
+    seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore
+) -> Generator[None]:
+    """When the `with` block ends, find what a command created inside it, and make it
+    harmless.
 
-    :param sweep: must have ended when the block ends. Gets a line for each path that is renamed afterwards.
+    :param sweep: must have ended when the block ends. Gets a line for each path that is
+        renamed afterwards.
     """
     try:
         yield
@@ -214,31 +251,48 @@ def watching(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore)
         settle(seen, sweep, keeper, tips)
 
 
-def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, until: int | None = None) -> None:
+def settle(
+    seen: Watched,
+    sweep: Sweep,
+    keeper: Keeper | None,
+    tips: TipStore,
+    until: int | None = None,
+) -> None:
     """Make harmless what a finished command created, and tell the user.
 
     :param sweep: see `watching`.
-    :param until: the time after which the command cannot have created anything; see `Sweep`.
+    :param until: the time after which the command cannot have created anything; see
+        `Sweep`.
     """
     with restoring(_tops(seen)):
         after = look(seen.roots)
         planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
         sweep.blocked += _unfinished(seen, after, until)
-        unstaged, unchecked = restore_indexes(_work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips)
+        unstaged, unchecked = restore_indexes(
+            _work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips
+        )
         replaced = tuple(_replaced(seen))
         marks = (each.mark for each in planted if each.mark is not None)
-        made = [mark for mark in marks if seen.before.marks.get(mark) != after.marks.get(mark)]
+        made = [
+            mark
+            for mark in marks
+            if seen.before.marks.get(mark) != after.marks.get(mark)
+        ]
         for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
             with suppress(OSError):
                 tips.after_command(each)
-    found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept), unstaged, unchecked, replaced)
-    if keeper is not None and found != Found():
+    found = Findings(
+        planted, tuple(sweep.blocked), tuple(sweep.kept), unstaged, unchecked, replaced
+    )
+    if keeper is not None and found != Findings():
         with suppress(OSError):
             keeper.keep(found)
 
 
 def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips]]:
-    """Yield the repository of each work tree whose index the command could write, with the user's commits there."""
+    """Yield the repository of each work tree whose index the command could write, with
+    the user's commits there.
+    """
     by_common = {tips.repository.common: tips for tips in (*seen.nested, *seen.tips)}
     found = {tips.repository.folder: tips.repository for tips in seen.tips}
     for mark, git in repositories_in(after.marks):
@@ -253,29 +307,48 @@ def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips
 
 
 def _replaced(seen: Watched) -> Iterator[str]:
-    """Yield a command that undoes it for each object that a command has made git replace by another."""
+    """Yield a command that undoes it for each object that a command has made git
+    replace by another.
+    """
     for tips in (*seen.tips, *seen.nested):
         for name, _ in sorted(references_of(tips.repository).replaced - tips.replaced):
             yield f"git --git-dir {shlex.quote(str(tips.repository.common))} replace -d {shlex.quote(name)}"
 
 
 def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:
-    """Yield tips without commits for each repository that the command created: all its commits are the command's."""
+    """Yield tips without commits for each repository that the command created: all its
+    commits are the command's.
+    """
     known = [tips.repository for tips in (*seen.tips, *seen.nested)]
     for repository in _others_of(every_git_directory((), (), made), known):
         yield Tips(repository, {})
 
 
 def _tops(seen: Watched) -> tuple[Path, ...]:
-    """Return the folders in which a command could change permissions, and in which this module looks."""
+    """Return the folders in which a command could change permissions, and in which this
+    module looks.
+    """
     common = (tips.repository.common for tips in seen.tips)
-    return (*seen.roots, *(each for each in common if any(each.is_relative_to(folder) for folder in seen.writable)))
+    return (
+        *seen.roots,
+        *(
+            each
+            for each in common
+            if any(each.is_relative_to(folder) for folder in seen.writable)
+        ),
+    )
 
 
 def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str]:
-    """Rename what git would run when an operation continues, and links that git would write through."""
+    """Rename what git would run when an operation continues, and links that git would
+    write through.
+    """
     repositories = [tips.repository for tips in seen.tips]
-    beside = [each for each in repositories if any(each.common.is_relative_to(folder) for folder in seen.writable)]
+    beside = [
+        each
+        for each in repositories
+        if any(each.common.is_relative_to(folder) for folder in seen.writable)
+    ]
     for git in every_git_directory(seen.roots, beside, after.marks):
         if not any(git.is_relative_to(folder) for folder in seen.writable):
             continue
@@ -286,15 +359,35 @@ def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str
                 yield from rename(git, path)
 
 
-def _planted(seen: Watched, after: Before, keeper: Keeper, until: int | None) -> Iterator[Planted]:
+def _planted(
+    seen: Watched, after: Before, keeper: Keeper, until: int | None
+) -> Iterator[Planted]:
     before = seen.before
-    made = [mark for mark, inode in after.marks.items() if before.marks.get(mark) != inode and _is_filled(mark)]
-    made = [mark for mark in made if before.is_whole or _times(mark, _ANEW) >= before.at]
-    left = [mark for mark in after.marks if mark not in made and mark not in seen.protected]
-    again = [mark for mark, git in repositories_in(left) if keeper.is_made(mark) or _set(git) >= before.at]
+    made = [
+        mark
+        for mark, inode in after.marks.items()
+        if before.marks.get(mark) != inode and _is_filled(mark)
+    ]
+    made = [
+        mark for mark in made if before.is_whole or _times(mark, _ANEW) >= before.at
+    ]
+    left = [
+        mark for mark in after.marks if mark not in made and mark not in seen.protected
+    ]
+    again = [
+        mark
+        for mark, git in repositories_in(left)
+        if keeper.is_made(mark) or _set(git) >= before.at
+    ]
     if until is not None:  # the user may have created others since
-        made = [mark for mark in made if _earliest(mark) <= until and not keeper.is_made(mark)]
-        again = [mark for mark in again if keeper.is_made(mark) or _earliest(mark) <= until]
+        made = [
+            mark
+            for mark in made
+            if _earliest(mark) <= until and not keeper.is_made(mark)
+        ]
+        again = [
+            mark for mark in again if keeper.is_made(mark) or _earliest(mark) <= until
+        ]
     done = _neutralised([*made, *again], seen, is_whole=after.is_whole)
     for mark in made:
         yield Planted(_place(mark), mark, done.get(mark, ()))
@@ -306,21 +399,27 @@ def _planted(seen: Watched, after: Before, keeper: Keeper, until: int | None) ->
             yield Planted(place, None)
 
 
-def _neutralised(marks: Sequence[Path], seen: Watched, *, is_whole: bool) -> dict[Path, tuple[str, ...]]:
+def _neutralised(
+    marks: Sequence[Path], seen: Watched, *, is_whole: bool
+) -> dict[Path, tuple[str, ...]]:
     known = {common_directory(git) for _, git in repositories_in(seen.protected)}
     done: dict[Path, tuple[str, ...]] = {}
     for mark, git in repositories_in(marks):
         for each in dict.fromkeys((git, common_directory(git))):
             if each not in known:
                 may_fetch = seen.network or _times(each, _SETTINGS[:2]) < seen.before.at
-                around = Surroundings(each, _place(mark), seen.roots, seen.writable, is_whole, may_fetch)
+                around = RepositorySurroundings(
+                    each, _place(mark), seen.roots, seen.writable, is_whole, may_fetch
+                )
                 with suppress(OSError):
                     done[mark] = (*done.get(mark, ()), *neutralise(around))
     return done
 
 
 def _is_filled(mark: Path) -> bool:
-    """Return whether a mark is not an empty folder. An empty one has no effect, and may be a placeholder."""
+    """Return whether a mark is not an empty folder. An empty one has no effect, and may
+    be a placeholder.
+    """
     return not os.path.isdir(mark) or not is_empty(mark)  # noqa: PTH112 - does not fail in another user's folder
 
 
@@ -336,7 +435,8 @@ def _hooks(git: Path) -> Iterator[str]:
 
 
 def _times(folder: Path, names: Sequence[str]) -> int:
-    """Return the latest change time of some paths in nanoseconds, plus a margin since file clocks are coarse.
+    """Return the latest change time of some paths in nanoseconds, plus a margin since
+    file clocks are coarse.
 
     :param names: relative to the folder. An empty name is the folder itself.
     """
@@ -348,7 +448,9 @@ def _times(folder: Path, names: Sequence[str]) -> int:
 
 
 def _earliest(mark: Path) -> int:
-    """Return the earliest change time, in nanoseconds, among the parts of a mark that can run something."""
+    """Return the earliest change time, in nanoseconds, among the parts of a mark that
+    can run something.
+    """
     git = git_directory_of(mark) if mark.name not in MARKS[1:] else None
     if git is None:
         return _oldest(mark)

@@ -1,4 +1,6 @@
-"""`Policy`: what a command may read, write and reach in the sandbox, and the paths that are closed to it by default."""
+"""`Policy`: what a command may read, write and reach in the sandbox, and the paths that
+are closed to it by default.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ READ_DENIED = (
     ".librewolf", ".thunderbird", ".local/share/acp-agent", "Library/Keychains", "Library/Safari",
     "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
 )  # fmt: skip
-"""In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets of virtual machines."""
+"""In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets
+of virtual machines.
+"""
 OF_AGENTS = (
     ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".config/goose", ".config/opencode",
     ".local/share/opencode", ".config/amp", ".local/share/amp", ".continue", ".config/aider", ".aider",
@@ -46,22 +50,30 @@ OF_AGENTS = (
 CACHES = (".cache", ".npm", ".cargo/registry")
 """The folders in the user's home that commands may write."""
 GUARDED = tuple(row.parts[0] for row in guarded_paths("covered"))
-"""Names in a root. The placeholder of a missing one is a folder, even for `.envrc`, since git ignores empty folders."""
+"""Names in a root. The placeholder of a missing one is a folder, even for `.envrc`,
+since git ignores empty folders.
+"""
 _MOST_CLOSED_BESIDE = 400
-"""Maximum number of closed paths in a git directory outside the roots. If there are more, all of it stays closed."""
+"""Maximum number of closed paths in a git directory outside the roots. If there are
+more, all of it stays closed.
+"""
 
 
 @frozen
 class Policy:
     """What a command may do. All paths are absolute and resolved.
 
-    :ivar roots: the session's directories, which the command may write, except for `protected`.
+    :ivar roots: the session's directories, which the command may write, except for
+        `protected`.
     :ivar write: further folders that the command may write.
     :ivar read_deny: files and folders that the command may not read.
-    :ivar network: whether the command has network access. Without it, only its own 127.0.0.1 is reachable.
-    :ivar repositories: the roots' repositories that lie outside the roots. The command may write to their common
-        directories, except for the paths that are closed there.
-    :ivar nested: each `.git` of a repository further down in the roots, and bare repositories there.
+    :ivar network: whether the command has network access. Without it, only its own
+        127.0.0.1 is reachable.
+    :ivar repositories: the roots' repositories that lie outside the roots. The command
+        may write to their common directories, except for the paths that are closed
+        there.
+    :ivar nested: each `.git` of a repository further down in the roots, and bare
+        repositories there.
     """
 
     roots: tuple[Path, ...]
@@ -70,8 +82,12 @@ class Policy:
     network: bool = False
     repositories: tuple[Repository, ...] = ()
     nested: tuple[Path, ...] = ()
-    _closed: list[tuple[Closed, ...]] = field(default_factory=list[tuple[Closed, ...]], repr=False, compare=False)
-    _run_elsewhere: list[tuple[Path, ...]] = field(default_factory=list[tuple[Path, ...]], repr=False, compare=False)
+    _closed: list[tuple[Closed, ...]] = field(
+        default_factory=list[tuple[Closed, ...]], repr=False, compare=False
+    )
+    _run_elsewhere: list[tuple[Path, ...]] = field(
+        default_factory=list[tuple[Path, ...]], repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -89,30 +105,46 @@ class Policy:
         :param private: the agent's own folders, which commands may not read.
         :param roots: the session's directories. Relative paths start at the first.
         :param write: further folders, as the user names them, `~` included.
-        :param read_deny: further files and folders, as the user names them, `~` included.
+        :param read_deny: further files and folders, as the user names them, `~`
+            included.
         :param nested: see `Policy.nested`.
         """
-        home, (first, *_) = Path.home(), roots
+        home = Path.home()
+        first = roots[0]
         named_denied = (first / Path(each).expanduser() for each in read_deny)
         writable = writable_folders(first, write)
         distrust(roots, writable)
         real_roots, real_writable = _without_planted_links(roots, writable)
-        denied = tuple(_existing((*(home / each for each in READ_DENIED), *named_denied, *private)))
+        denied = tuple(
+            _existing((*(home / each for each in READ_DENIED), *named_denied, *private))
+        )
         beside = tuple(_beside(real_roots, denied))
-        return cls(real_roots, real_writable, denied, network, beside, _protectable(nested, denied))
+        return cls(
+            real_roots,
+            real_writable,
+            denied,
+            network,
+            beside,
+            _protectable(nested, denied),
+        )
 
     @property
     def protected(self) -> tuple[Path, ...]:
         """Return the paths in writable folders that a command may not write.
 
-        Other programs run these paths, or what they name. Some of the paths may not exist.
+        Other programs run these paths, or what they name. Some of the paths may not
+        exist.
         """
-        closed = tuple(path for closed in self.closed for path in (*closed.folders, *closed.files))
+        closed = tuple(
+            path for closed in self.closed for path in (*closed.folders, *closed.files)
+        )
         return (*closed, *installed_in((*self.write, *self.open)))
 
     @property
     def closed(self) -> tuple[Closed, ...]:
-        """Return the closed paths in each place that a command may write to, as they are at the first call."""
+        """Return the closed paths in each place that a command may write to, as they
+        are at the first call.
+        """
         if not self._closed:
             with restoring(self.open):
                 self._closed.append(tuple(self._find_closed()))
@@ -121,10 +153,16 @@ class Policy:
     def _find_closed(self) -> list[Closed]:
         found: list[Closed] = []
         for root in self.roots:
-            found += (_closed_in_root(root), _existing_in_root(root, self.run_elsewhere))
+            found += (
+                _closed_in_root(root),
+                _existing_in_root(root, self.run_elsewhere),
+            )
             for git in git_directories(root):
                 found.append(closed_in(git, wholly=True))
-                found += (closed_in(each, wholly=False) for each in submodules(git / "modules"))
+                found += (
+                    closed_in(each, wholly=False)
+                    for each in submodules(git / "modules")
+                )
         found += map(_closed_of, self.nested)
         for repository in self.repositories:
             found += closed_beside(repository)
@@ -132,7 +170,8 @@ class Policy:
 
     @property
     def run_elsewhere(self) -> tuple[Path, ...]:
-        """Return the paths outside git directories that git runs because its settings name them.
+        """Return the paths outside git directories that git runs because its settings
+        name them.
 
         They are read at the first call. Some of the paths may not exist.
         """
@@ -151,10 +190,11 @@ class Policy:
         return found
 
     def denying(self, root: Path) -> Path | None:
-        """Return the folder with secrets that a root is or lies in; None if commands may work in the root.
+        """Return the folder with secrets that a root is or lies in; None if commands
+        may work in the root.
 
-        Other agents keep work trees in their folders, so a root may lie in such a folder, but may not be the folder
-        itself.
+        Other agents keep work trees in their folders, so a root may lie in such a
+        folder, but may not be the folder itself.
         """
         agents = {Path.home().resolve() / name for name in OF_AGENTS}
         denied = {each for each in self.read_deny if each == root or each not in agents}
@@ -167,9 +207,11 @@ class Policy:
 
     @property
     def holders(self) -> tuple[Path, ...]:
-        """Return the subfolders of writable folders that contain protected or denied paths.
+        """Return the subfolders of writable folders that contain protected or denied
+        paths.
 
-        Moving such a folder away would take these paths along, and another folder could be created in its place.
+        Moving such a folder away would take these paths along, and another folder could
+        be created in its place.
         """
         return self.holding(self.protected)
 
@@ -188,9 +230,15 @@ class Policy:
                 inner.append(folder)
                 folder = os.path.dirname(folder)  # noqa: PTH120 - there are hundreds for each command
             for each in reversed(inner):
-                above[each] = folder if folder in writable or folder in closed else above[folder]
+                above[each] = (
+                    folder if folder in writable or folder in closed else above[folder]
+                )
                 folder = each
-        held = (folder for folder, nearest in above.items() if nearest in writable and folder not in closed)
+        held = (
+            folder
+            for folder, nearest in above.items()
+            if nearest in writable and folder not in closed
+        )
         return tuple(Path(folder) for folder in held if os.path.exists(folder))  # noqa: PTH110 - likewise
 
     @property
@@ -206,7 +254,14 @@ class Policy:
 
         :param protected: the result of `protected`, which takes a while to compute.
         """
-        return next((path for path in (*protected, *self.holding(protected)) if path.is_symlink()), None)
+        return next(
+            (
+                path
+                for path in (*protected, *self.holding(protected))
+                if path.is_symlink()
+            ),
+            None,
+        )
 
 
 def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
@@ -216,21 +271,31 @@ def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
     :param write: further folders, as the user names them, `~` included.
     """
     home = Path.home()
-    return (*(home / each for each in CACHES), *(first / Path(each).expanduser() for each in write))
+    return (
+        *(home / each for each in CACHES),
+        *(first / Path(each).expanduser() for each in write),
+    )
 
 
 def _without_planted_links(*groups: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
     """Yield the real paths of each group.
 
-    Links that lead out of a writable folder are left out, since a command could have created them.
+    Links that lead out of a writable folder are left out, since a command could have
+    created them.
     """
-    real = [[(path, found) for path in group for found in _existing((path,))] for group in groups]
+    real = [
+        [(path, found) for path in group for found in _existing((path,))]
+        for group in groups
+    ]
     folders = [found for group in real for _, found in group]
     for group in real:
         yield tuple(
             found
             for path, found in group
-            if not any(folder in path.parents and not found.is_relative_to(folder) for folder in folders)
+            if not any(
+                folder in path.parents and not found.is_relative_to(folder)
+                for folder in folders
+            )
         )
 
 
@@ -254,7 +319,8 @@ def _closed_in_root(root: Path) -> Closed:
 
 
 def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
-    """Return the guarded paths of a root that exist. Missing ones are watched (see `blocked`).
+    """Return the guarded paths of a root that exist. Missing ones are watched (see
+    `blocked`).
 
     Links are followed: the target is closed, and the link itself is watched.
     """
@@ -269,12 +335,20 @@ def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
 
 
 def _closed_of(mark: Path) -> Closed:
-    """Return the closed paths of a nested repository, whose `.git` may also be a file that names its directory."""
-    return closed_in(mark, wholly=False) if mark.is_dir() else Closed(mark.parent, (), (mark,))
+    """Return the closed paths of a nested repository, whose `.git` may also be a file
+    that names its directory.
+    """
+    return (
+        closed_in(mark, wholly=False)
+        if mark.is_dir()
+        else Closed(mark.parent, (), (mark,))
+    )
 
 
 def _protectable(nested: Iterable[Path], denied: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the nested repositories that can be protected: commands see them, and no closed path is a link."""
+    """Return the nested repositories that can be protected: commands see them, and no
+    closed path is a link.
+    """
     found: list[Path] = []
     for mark in nested:
         closed = _closed_of(mark)
@@ -290,11 +364,17 @@ def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repositor
     The root is a worktree, a submodule or a folder of such a repository.
     """
     home = Path.home().resolve()
-    found = [repository for root in roots if (repository := repository_of(root)) is not None]
+    found = [
+        repository for root in roots if (repository := repository_of(root)) is not None
+    ]
     for repository in dict.fromkeys(found):
         place = repository.common
-        is_elsewhere = not any(place.is_relative_to(folder) for folder in (*roots, *denied))
-        is_usable = os.access(place, os.W_OK) and not home.is_relative_to(repository.work_tree)
+        is_elsewhere = not any(
+            place.is_relative_to(folder) for folder in (*roots, *denied)
+        )
+        is_usable = os.access(place, os.W_OK) and not home.is_relative_to(
+            repository.work_tree
+        )
         if is_elsewhere and is_usable and _is_protectable(repository):
             yield repository
 
@@ -302,10 +382,20 @@ def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repositor
 def _is_protectable(repository: Repository) -> bool:
     """Return whether the closed paths of a repository can be protected.
 
-    They cannot if there are too many, or if one is or leads through a symbolic link, which a command could replace.
+    They cannot if there are too many, or if one is or leads through a symbolic link,
+    which a command could replace.
     """
-    paths = [path for closed in closed_beside(repository) for path in (*closed.folders, *closed.files)]
+    paths = [
+        path
+        for closed in closed_beside(repository)
+        for path in (*closed.folders, *closed.files)
+    ]
     if len(paths) > _MOST_CLOSED_BESIDE:
         return False
-    inside = {parent for path in paths for parent in path.parents if repository.common in parent.parents}
+    inside = {
+        parent
+        for path in paths
+        for parent in path.parents
+        if repository.common in parent.parents
+    }
     return not any(path.is_symlink() for path in (*paths, *inside))

@@ -1,4 +1,6 @@
-"""`ReadLimits`: what the agent's own tools never read, and what they read only after asking the user."""
+"""`ReadLimits`: what the agent's own tools never read, and what they read only after
+asking the user.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ class ReadLimits:
     If one contains a session's directory, that directory is open, as it is to commands.
 
     :ivar roots: the session's directories, absolute and resolved.
-    :ivar named: the paths in the setting `sandbox.read_deny`, absolute. No tool reads or changes them.
-    :ivar usual: keys and secrets of other programs in the user's home, absolute. A tool asks the user for each.
+    :ivar named: the paths in the setting `sandbox.read_deny`, absolute. No tool reads
+        or changes them.
+    :ivar usual: keys and secrets of other programs in the user's home, absolute. A tool
+        asks the user for each.
     """
 
     roots: tuple[Path, ...] = ()
@@ -31,7 +35,8 @@ class ReadLimits:
     def of(cls, roots: Sequence[Path], read_deny: Iterable[str]) -> ReadLimits:
         """Return the limits of a session.
 
-        :param roots: the session's directories, absolute and resolved. Relative paths start at the first.
+        :param roots: the session's directories, absolute and resolved. Relative paths
+            start at the first.
         :param read_deny: files and folders as the settings name them, `~` included.
         """
         named = tuple(roots[0] / _expanded(each) for each in read_deny)
@@ -45,7 +50,8 @@ class ReadLimits:
         return any(self._holds(closed, real) for closed in _resolved(self.named))
 
     def ask(self, real: Path) -> bool:
-        """Return whether a tool may read a path only after asking the user, even in a session's directory.
+        """Return whether a tool may read a path only after asking the user, even in a
+        session's directory.
 
         :param real: absolute and resolved.
         """
@@ -63,7 +69,10 @@ class ReadLimits:
     def _holds(self, closed: Path, real: Path) -> bool:
         if not real.is_relative_to(closed):
             return False
-        return not any(root.is_relative_to(closed) and real.is_relative_to(root) for root in self.roots)
+        return not any(
+            root.is_relative_to(closed) and real.is_relative_to(root)
+            for root in self.roots
+        )
 
 
 @cache

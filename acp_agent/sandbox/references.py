@@ -1,15 +1,17 @@
 """Reads a repository's references as git does, without running git.
 
-A command may write these files. What git accepts, and this module would not, is a commit of the command's that nobody
-sees until git itself writes the reference again in the usual form. So the same characters are accepted, and the reader
-learns whether anything could not be read.
+A command may write these files. What git accepts, and this module would not, is a
+commit of the command's that nobody sees until git itself writes the reference again in
+the usual form. So the same characters are accepted, and the reader learns whether
+anything could not be read.
 
-A project may hold many nested repositories. So what was read is remembered with the versions of the files and folders.
-Nobody can set the inode and the change time that a version consists of.
+A project may hold many nested repositories. So what was read is remembered with the
+versions of the files and folders. Nobody can set the inode and the change time that a
+version consists of.
 
-Source: gitrepository-layout(5); git-stash(1); git's refs/files-backend.c (`parse_loose_ref_contents`,
-`files_read_raw_ref`, `show_one_reflog_ent`), refs/packed-backend.c (`next_record`), hex.c (`get_oid_hex`) and ctype.c
-(`isspace`)
+Source: gitrepository-layout(5); git-stash(1); git's refs/files-backend.c
+(`parse_loose_ref_contents`, `files_read_raw_ref`, `show_one_reflog_ent`),
+refs/packed-backend.c (`next_record`), hex.c (`get_oid_hex`) and ctype.c (`isspace`)
 """
 
 from __future__ import annotations
@@ -48,21 +50,27 @@ _PACKED = re.compile(rb"(%s).(.+)" % _HEX)
 _SYMBOLIC = re.compile(rb"ref:[ \t\n\r]*([^\0]*)")
 _STASH = re.compile(rb"(%s) (%s) " % (_HEX, _HEX))
 STASHES = "refs/stash@{}"
-"""The name of the references to stashes below the latest one, which only the log of the stash names."""
+"""The name of the references to stashes below the latest one, which only the log of the
+stash names.
+"""
 
 _UNSTABLE_NS = 100_000_000
 """Nanoseconds within which a file may change twice and keep the same change time."""
 _MOST_REMEMBERED = 500
-_remembered: dict[Repository, tuple[dict[str, _Version], References]] = {}
-"""The references of each repository, with the versions of what they were read from. Shared by all sessions."""
+_remembered: dict[Repository, tuple[dict[str, _Version], GitReferences]] = {}
+"""The references of each repository, with the versions of what they were read from.
+Shared by all sessions.
+"""
 
 
-def references_of(repository: Repository) -> References:
-    """Return the references of a repository as they are now. Unchanged files are not read again."""
+def references_of(repository: Repository) -> GitReferences:
+    """Return the references of a repository as they are now. Unchanged files are not
+    read again.
+    """
     known = _remembered.get(repository)
     if known is not None and _are_current(known[0]):
         return known[1]
-    references = References(repository)
+    references = GitReferences(repository)
     if references.is_whole and references.is_stable:
         if len(_remembered) >= _MOST_REMEMBERED:
             _remembered.clear()
@@ -72,17 +80,21 @@ def references_of(repository: Repository) -> References:
     return references
 
 
-class References:
+class GitReferences:
     """The references of one repository, as they are now.
 
-    :ivar direct: what `HEAD` and the references in `SPACES` point to, as pairs of a name and an object.
-    :ivar indirect: what other work trees' `HEAD` and symbolic references outside of `SPACES` lead to. Such an object is
-        there, but not at the tip of anything that is the user's.
+    :ivar direct: what `HEAD` and the references in `SPACES` point to, as pairs of a
+        name and an object.
+    :ivar indirect: what other work trees' `HEAD` and symbolic references outside of
+        `SPACES` lead to. Such an object is there, but not at the tip of anything that
+        is the user's.
     :ivar head: the commit that is checked out; None if there is none yet.
-    :ivar replaced: objects for which git shows other ones, as pairs of an object and the one that is shown.
+    :ivar replaced: objects for which git shows other ones, as pairs of an object and
+        the one that is shown.
     :ivar is_whole: whether everything could be read that git might read.
     :ivar versions: the version of each file and folder before it was read.
-    :ivar is_stable: whether these versions change with the next change. They may not after a very recent one.
+    :ivar is_stable: whether these versions change with the next change. They may not
+        after a very recent one.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -99,7 +111,11 @@ class References:
         self.replaced = frozenset(self._replacements())
         for name, kind, value in self._loose():
             self._add(name, kind, value)
-        self.direct += [(name, value) for name, value in self._packed.items() if name.startswith(SPACES)]
+        self.direct += [
+            (name, value)
+            for name, value in self._packed.items()
+            if name.startswith(SPACES)
+        ]
         self.direct += [(STASHES, commit) for commit in self._stashes()]
         for folder in self._work_trees():
             self._head(folder / "HEAD", is_own=False)
@@ -110,7 +126,9 @@ class References:
         try:
             status = os.lstat(path)
             version = (status.st_ino, status.st_ctime_ns, status.st_size)
-            self.is_stable &= status.st_ctime_ns < self._newest and not stat.S_ISLNK(status.st_mode)
+            self.is_stable &= status.st_ctime_ns < self._newest and not stat.S_ISLNK(
+                status.st_mode
+            )
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError:
@@ -126,7 +144,13 @@ class References:
 
     def _head(self, file: Path, *, is_own: bool) -> None:
         kind, value = self._read(file)
-        found = value if kind == "object" else self._resolved(value) if kind == "symbolic" else None
+        found = (
+            value
+            if kind == "object"
+            else self._resolved(value)
+            if kind == "symbolic"
+            else None
+        )
         if is_own:
             self.head = found
         if kind == "object" and is_own:
@@ -168,7 +192,10 @@ class References:
                     return
                 name = f"{folder}/{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    if any(space.startswith(f"{name}/") or f"{name}/".startswith(space) for space in SPACES):
+                    if any(
+                        space.startswith(f"{name}/") or f"{name}/".startswith(space)
+                        for space in SPACES
+                    ):
                         folders.append(name)
                 elif name.startswith(SPACES) or f"{name}/" in SPACES:
                     yield (name, *self._read(self._common / name))
@@ -190,8 +217,9 @@ class References:
                 yield os.fsdecode(found[2]), found[1].decode().lower()
 
     def _read(self, file: Path) -> tuple[str, str]:
-        """Return what a reference's file contains: an `object` and its name, a `symbolic` one and its target, or
-        `nothing` that git takes."""
+        """Return what a reference's file contains: an `object` and its name, a
+        `symbolic` one and its target, or `nothing` that git takes.
+        """
         self._note(file)
         try:
             # Git makes no links. Where one leads, anything could be put later.
@@ -210,18 +238,28 @@ class References:
         if (symbolic := _SYMBOLIC.match(text)) is not None:
             return "symbolic", os.fsdecode(symbolic[1].rstrip(b" \t\n\r"))
         found = _LOOSE.match(text)
-        return ("object", found[1].decode().lower()) if found is not None else ("nothing", "")
+        return (
+            ("object", found[1].decode().lower())
+            if found is not None
+            else ("nothing", "")
+        )
 
     def _replacements(self) -> Iterator[tuple[str, str]]:
         """See `replaced`. Source: git-replace(1)"""
-        found = {name: value for name, value in self._packed.items() if name.startswith(_REPLACED)}
+        found = {
+            name: value
+            for name, value in self._packed.items()
+            if name.startswith(_REPLACED)
+        }
         folder = self._common / _REPLACED
         self._note(folder)
         for entry in entries(folder)[:MOST]:
             kind, value = self._read(folder / entry.name)
             if kind == "object":
                 found[_REPLACED + entry.name] = value
-        yield from ((name.removeprefix(_REPLACED), value) for name, value in found.items())
+        yield from (
+            (name.removeprefix(_REPLACED), value) for name, value in found.items()
+        )
 
     def _stashes(self) -> Iterator[str]:
         """Yield each object that an entry of the stash's log names."""

@@ -1,10 +1,14 @@
-"""Git directories: which one a session's directory belongs to, and which of its paths are closed to commands.
+"""Git directories: which one a session's directory belongs to, and which of its paths
+are closed to commands.
 
-Anyone who can write to a folder can put a `.git` file there that names any directory. So a git directory outside of the
-session's directories counts as theirs only if it confirms this itself: a worktree's by its `gitdir` file, a submodule's
-by its `core.worktree` setting, and any other by an index that describes the files of this very folder.
+Anyone who can write to a folder can put a `.git` file there that names any directory.
+So a git directory outside of the session's directories counts as theirs only if it
+confirms this itself: a worktree's by its `gitdir` file, a submodule's by its
+`core.worktree` setting, and any other by an index that describes the files of this very
+folder.
 
-Source: gitrepository-layout(5); git-worktree(1), "DETAILS"; gitsubmodules(7); gitformat-index(5)
+Source: gitrepository-layout(5); git-worktree(1), "DETAILS"; gitsubmodules(7);
+gitformat-index(5)
 """
 
 from __future__ import annotations
@@ -24,9 +28,13 @@ from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
 from acp_agent.sandbox.roots import is_repository, line_of
 
 TEXTS = {"commondir": "./\n"}
-"""Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""
+"""Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does
+not find the repository.
+"""
 _RUN_SETTINGS = (b"path", b"hookspath")
-"""`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` does no harm here."""
+"""`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path`
+does no harm here.
+"""
 _HOOKS = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
     "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
@@ -40,13 +48,16 @@ _MOST_ENTRIES = 200
 _MOST_OF_INDEX = 1024 * 1024
 """How many bytes of an index are read for these entries: a path has at most 4,096."""
 _MOST_SETTINGS = 1024 * 1024
-"""How many bytes a settings file may have. Git's own are a few KiB, and all are read before each command."""
+"""How many bytes a settings file may have. Git's own are a few KiB, and all are read
+before each command.
+"""
 _GITLINK = 0o160000
 
 
 @frozen
 class Closed:
-    """The paths closed to commands in a folder that they may write to. All paths are absolute and resolved.
+    """The paths closed to commands in a folder that they may write to. All paths are
+    absolute and resolved.
 
     :ivar place: the folder.
     :ivar folders: closed folders, some of which may not exist.
@@ -66,7 +77,8 @@ class Repository:
 
     :ivar work_tree: the folder that holds `.git`.
     :ivar folder: the git directory of the work tree.
-    :ivar common: the directory that all work trees share, for example for objects; usually the same as `folder`.
+    :ivar common: the directory that all work trees share, for example for objects;
+        usually the same as `folder`.
     """
 
     work_tree: Path
@@ -78,7 +90,8 @@ def repository_of(folder: Path) -> Repository | None:
     """Return the repository that git uses for a folder.
 
     :param folder: absolute and resolved.
-    :returns: None if there is no repository, or if it does not confirm that the folder is its own.
+    :returns: None if there is no repository, or if it does not confirm that the folder
+        is its own.
     """
     for work_tree in (folder, *folder.parents):
         git = work_tree / ".git"
@@ -94,9 +107,11 @@ def repository_of(folder: Path) -> Repository | None:
 
 
 def git_directories(root: Path) -> Iterator[Path]:
-    """Yield the git directories of a root's repository that lie in the root. A `.git` file may name them.
+    """Yield the git directories of a root's repository that lie in the root. A `.git`
+    file may name them.
 
-    A command cannot hide one from the next command, since each directory and its `config` are separate mounts.
+    A command cannot hide one from the next command, since each directory and its
+    `config` are separate mounts.
     """
     git = root / ".git"
     open_up(root)
@@ -122,38 +137,61 @@ def submodules(modules: Path) -> Iterator[Path]:
 def closed_in(git: Path, *, wholly: bool) -> Closed:
     """Return the closed paths in a git directory.
 
-    :param wholly: whether to include the attributes, the alternates and the `gitdir` files of worktrees. They are left
-        out for a root's submodules: there may be hundreds of submodules, and each path is a mount.
+    :param wholly: whether to include the attributes, the alternates and the `gitdir`
+        files of worktrees. They are left out for a root's submodules: there may be
+        hundreds of submodules, and each path is a mount.
     """
     names = closed_names(wholly=wholly)
     folders = tuple(git / name for name in names if name in FOLDERS)
     for folder in parents_of(git, [git / name for name in names]):
         open_up(folder)
-    files = [git / name for name in names if name not in FOLDERS and (git / name).parent.parent.is_dir()]
+    files = [
+        git / name
+        for name in names
+        if name not in FOLDERS and (git / name).parent.parent.is_dir()
+    ]
     for worktree in worktrees(git):
         files += (worktree / name for name in OF_A_WORKTREE)
-        if wholly and (worktree / "gitdir").is_file():  # without this file, it is not a worktree
+        if (
+            wholly and (worktree / "gitdir").is_file()
+        ):  # without this file, it is not a worktree
             files.append(worktree / "gitdir")
-    return Closed(git, folders, tuple(files), (git / "info" / "exclude",) if wholly else ())
+    return Closed(
+        git, folders, tuple(files), (git / "info" / "exclude",) if wholly else ()
+    )
 
 
 def closed_beside(repository: Repository) -> Iterator[Closed]:
-    """Yield the closed paths in the git directories of a repository outside a session's directories.
+    """Yield the closed paths in the git directories of a repository outside a session's
+    directories.
 
-    In addition to the paths closed in every git directory, these are the paths that only other work trees use.
+    In addition to the paths closed in every git directory, these are the paths that
+    only other work trees use.
     """
-    common, own = repository.common, repository.folder
+    common = repository.common
+    own = repository.folder
     everywhere = closed_in(common, wholly=True)
     others = [each for each in (common, *worktrees(common)) if each != own]
-    state = [file for each in others for file in (each / "HEAD", each / "index") if file.is_file()]
+    state = [
+        file
+        for each in others
+        for file in (each / "HEAD", each / "index")
+        if file.is_file()
+    ]
     modules = (common / "modules",) if own != common else ()
-    yield Closed(common, (*everywhere.folders, *modules), (*everywhere.files, *state), everywhere.points)
+    yield Closed(
+        common,
+        (*everywhere.folders, *modules),
+        (*everywhere.files, *state),
+        everywhere.points,
+    )
     for submodule in submodules(own / "modules"):
         yield closed_in(submodule, wholly=True)
 
 
 def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
-    """Yield the paths that git runs or obeys in a root because its settings name them. Some may not exist.
+    """Yield the paths that git runs or obeys in a root because its settings name them.
+    Some may not exist.
 
     These are further settings files, and the hooks in a folder that the user chose.
 
@@ -171,7 +209,9 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
 
 
 def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the git settings that name what git runs: each key in lower case, with its value."""
+    """Yield the git settings that name what git runs: each key in lower case, with its
+    value.
+    """
     with suppress(ValueError):  # git stops there too
         for name, value in settings_in(config):
             key = name.rpartition(b".")[2]
@@ -180,7 +220,9 @@ def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _work_tree_setting(config: bytes) -> bytes | None:
-    """Return the value of `core.worktree`; None if there is none, or if git cannot read the configuration."""
+    """Return the value of `core.worktree`; None if there is none, or if git cannot read
+    the configuration.
+    """
     found: bytes | None = None
     try:
         for name, value in settings_in(config):
@@ -197,10 +239,15 @@ def worktrees(git: Path) -> list[Path]:
 
 
 def _named_by(git: Path) -> Repository | None:
-    """Return the repository that a `.git` file names, if it confirms that the file's folder is its own."""
-    work_tree, named = git.parent, line_of(git)
+    """Return the repository that a `.git` file names, if it confirms that the file's
+    folder is its own.
+    """
+    work_tree = git.parent
+    named = line_of(git)
     try:
-        folder = (work_tree / named.removeprefix("gitdir:").strip()).resolve(strict=True)
+        folder = (work_tree / named.removeprefix("gitdir:").strip()).resolve(
+            strict=True
+        )
         common = (folder / line_of(folder / "commondir")).resolve(strict=True)
         is_repository = (folder / "HEAD").is_file() and (common / "objects").is_dir()
     except (OSError, ValueError, RuntimeError):  # a loop of links
@@ -208,31 +255,49 @@ def _named_by(git: Path) -> Repository | None:
     if not named.startswith("gitdir:") or not is_repository:
         return None
     if common != folder:
-        is_its_own = folder.parent == common / "worktrees" and _leads_to(folder, line_of(folder / "gitdir"), git)
+        is_its_own = folder.parent == common / "worktrees" and _leads_to(
+            folder, line_of(folder / "gitdir"), git
+        )
     else:
         try:
             found = _work_tree_setting(_settings(folder / "config"))
         except TooLargeError:
             return None
-        is_its_own = _leads_to(folder, os.fsdecode(found), work_tree) if found else _describes(folder, work_tree)
+        is_its_own = (
+            _leads_to(folder, os.fsdecode(found), work_tree)
+            if found
+            else _describes(folder, work_tree)
+        )
     return Repository(work_tree, folder, common) if is_its_own else None
 
 
 def _leads_to(folder: Path, path: str, wanted: Path) -> bool:
-    """Return whether `path`, relative to `folder`, leads to `wanted`, which is resolved."""
+    """Return whether `path`, relative to `folder`, leads to `wanted`, which is
+    resolved.
+    """
     return bool(path) and Path(os.path.normpath(folder / path)) == wanted
 
 
 def _describes(git: Path, work_tree: Path) -> bool:
-    """Return whether an index describes a file of the work tree: its inode, size and change time, which nobody can set.
+    """Return whether an index describes a file of the work tree: its inode, size and
+    change time, which nobody can set.
 
-    A hard link to someone else's file has the same inode, but it raises the file's link count.
+    A hard link to someone else's file has the same inode, but it raises the file's link
+    count.
     """
     for path, inode, changed, size in _index_entries(_beginning(git / "index")):
         with suppress(OSError, ValueError):
             found = (work_tree / path).lstat()
-            described = (found.st_ino & 0xFFFFFFFF, found.st_ctime_ns // 10**9 & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and described == (inode, changed, size):
+            described = (
+                found.st_ino & 0xFFFFFFFF,
+                found.st_ctime_ns // 10**9 & 0xFFFFFFFF,
+                found.st_size & 0xFFFFFFFF,
+            )
+            if (
+                stat.S_ISREG(found.st_mode)
+                and found.st_nlink == 1
+                and described == (inode, changed, size)
+            ):
                 return True
     return False
 
@@ -240,7 +305,8 @@ def _describes(git: Path, work_tree: Path) -> bool:
 def _index_entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
     """Yield the path, inode, change time and size of the first entries of an index.
 
-    In version 4, later entries contain only a part of their path, so only the first entry is read.
+    In version 4, later entries contain only a part of their path, so only the first
+    entry is read.
     """
     if len(data) < 12 or data[:4] != b"DIRC":
         return
@@ -250,7 +316,9 @@ def _index_entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
         fields = data[position : position + 62]
         if len(fields) < 62:
             return
-        changed, _, _, _, _, inode, mode, _, _, size = struct.unpack(">10L", fields[:40])
+        changed, _, _, _, _, inode, mode, _, _, size = struct.unpack(
+            ">10L", fields[:40]
+        )
         flags = int.from_bytes(fields[60:62], "big")
         begin = position + (64 if flags & 0x4000 else 62) + (version == 4)
         end = data.find(b"\0", begin)
@@ -265,7 +333,9 @@ def _folders_in(folder: Path) -> list[Path]:
     """Return the folders in a folder, sorted; none if it is a link or cannot be read."""
     if os.path.islink(folder):  # noqa: PTH114 - does not fail in another user's folder
         return []
-    found = [Path(each) for each in entries(folder) if each.is_dir(follow_symlinks=False)]
+    found = [
+        Path(each) for each in entries(folder) if each.is_dir(follow_symlinks=False)
+    ]
     for each in found:
         open_up(each)
     return found

@@ -1,9 +1,10 @@
 """Finds the root of a project: the top of the repository that git uses there.
 
-A folder's `.git` counts only if it does so by git's own rules. So neither an empty folder nor a file that names nothing
-moves the root.
+A folder's `.git` counts only if it does so by git's own rules. So neither an empty
+folder nor a file that names nothing moves the root.
 
-Source: gitrepository-layout(5); `is_git_directory` and `read_gitfile_gently` in git's setup.c
+Source: gitrepository-layout(5); `is_git_directory` and `read_gitfile_gently` in git's
+setup.c
 """
 
 from __future__ import annotations
@@ -17,28 +18,38 @@ from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.ownership import is_foreign_repository
 
 _LONGEST_LINE = 4096
-"""How many bytes of a `.git` or `commondir` file are read. Anything longer is not a path."""
+"""How many bytes of a `.git` or `commondir` file are read. Anything longer is not a
+path.
+"""
 
 
 def is_repository(folder: Path) -> bool:
-    """Return whether git finds a repository exactly in this folder, by its `.git`, and no other user owns it."""
+    """Return whether git finds a repository exactly in this folder, by its `.git`, and
+    no other user owns it.
+    """
     git = f"{folder}/.git"
     if os.path.isdir(git):  # noqa: PTH112 - runs for each folder above a session's with each prompt
         is_one = is_git_directory(Path(git))
     else:
         named = line_of(Path(git))
-        is_one = named.startswith("gitdir:") and is_git_directory(folder / named.removeprefix("gitdir:").strip())
+        is_one = named.startswith("gitdir:") and is_git_directory(
+            folder / named.removeprefix("gitdir:").strip()
+        )
     return is_one and not is_foreign_repository(folder)
 
 
 def is_git_directory(git: Path) -> bool:
-    """Return whether git accepts a folder as the directory of a repository or of one of its work trees."""
+    """Return whether git accepts a folder as the directory of a repository or of one of
+    its work trees.
+    """
     open_up(git)
     try:
         if not os.path.lexists(f"{git}/HEAD"):
             return False
         common = str(git)
-        if os.path.lexists(f"{git}/commondir"):  # only in the directory of a linked work tree
+        if os.path.lexists(
+            f"{git}/commondir"
+        ):  # only in the directory of a linked work tree
             common = str(git / line_of(git / "commondir"))
             open_up(common)
         return os.path.isdir(f"{common}/objects") and os.path.isdir(f"{common}/refs")  # noqa: PTH112 - as above
@@ -46,11 +57,14 @@ def is_git_directory(git: Path) -> bool:
         return False
 
 
-def repository_root(cwd: Path, counts: Callable[[Path], bool] = lambda _: True) -> Path | None:
+def repository_root(
+    cwd: Path, counts: Callable[[Path], bool] = lambda _: True
+) -> Path | None:
     """Return the top of the repository that a directory is in; None if it is in none.
 
     :param cwd: absolute path.
-    :param counts: whether a repository's `.git` counts. One that does not count is used only if there is no other.
+    :param counts: whether a repository's `.git` counts. One that does not count is used
+        only if there is no other.
     """
     found: Path | None = None
     for folder in (cwd, *cwd.parents):
@@ -62,7 +76,8 @@ def repository_root(cwd: Path, counts: Callable[[Path], bool] = lambda _: True) 
 
 
 def moved_root(root: str, former: str, cwd: Path) -> str:
-    """Return the new root of a project after one of its folders has moved, if the root has moved with the folder.
+    """Return the new root of a project after one of its folders has moved, if the root
+    has moved with the folder.
 
     :param root: the old root; empty if it is unknown.
     :param former: the folder's old absolute path.
@@ -79,7 +94,9 @@ def moved_root(root: str, former: str, cwd: Path) -> str:
 
 
 def line_of(file: Path) -> str:
-    """Return the text of a small file without white space around it; empty if it cannot be read."""
+    """Return the text of a small file without white space around it; empty if it cannot
+    be read.
+    """
     try:
         with open_regular(file) as opened:
             return os.fsdecode(opened.read(_LONGEST_LINE)).strip()

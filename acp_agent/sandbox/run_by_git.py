@@ -1,9 +1,11 @@
-"""Tells which files in a session's directories git runs or obeys, wherever they are and whatever their names.
+"""Tells which files in a session's directories git runs or obeys, wherever they are and
+whatever their names.
 
-Names alone are not enough: a repository's settings name files and folders of hooks, and any folder with the entries of
-a git directory counts as a repository.
+Names alone are not enough: a repository's settings name files and folders of hooks, and
+any folder with the entries of a git directory counts as a repository.
 
-Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout(5); `is_git_directory` in git's setup.c
+Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout(5);
+`is_git_directory` in git's setup.c
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from pathlib import Path
 from acp_agent.regular import TooLargeError
 from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.obeyed import ENTRIES
-from acp_agent.sandbox.repositories import git_directories, named_in_settings, repository_of
+from acp_agent.sandbox.repositories import (
+    git_directories,
+    named_in_settings,
+    repository_of,
+)
 
 
 def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
@@ -27,11 +33,15 @@ def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
     """
     around = [root for root in roots if file.is_relative_to(root)]
     with restoring(around):
-        return any(_is_in_git_directory(file, root) or _is_named(file, root) for root in around)
+        return any(
+            _is_in_git_directory(file, root) or _is_named(file, root) for root in around
+        )
 
 
 def _is_named(file: Path, root: Path) -> bool:
-    """Return whether the settings of a root's repository name a file, or a folder around it; true if too large."""
+    """Return whether the settings of a root's repository name a file, or a folder
+    around it; true if too large.
+    """
     try:
         return any(file.is_relative_to(named) for named in _named_in(root))
     except TooLargeError:
@@ -48,7 +58,9 @@ def _named_in(root: Path) -> Iterator[Path]:
 
 
 def _is_in_git_directory(file: Path, root: Path) -> bool:
-    """Return whether a folder between the root and the file is a git directory, or would become one."""
+    """Return whether a folder between the root and the file is a git directory, or
+    would become one.
+    """
     for folder in file.parents:
         open_up(folder)
         entry = file.relative_to(folder).parts[0]

@@ -1,4 +1,6 @@
-"""`Sandbox`: runs the commands of one session within a policy, with the means of this operating system."""
+"""`Sandbox`: runs the commands of one session within a policy, with the means of this
+operating system.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,15 @@ from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.nested import repositories_in
 from acp_agent.sandbox.placeholders import placeholders
-from acp_agent.sandbox.planted import Before, Keeper, look, settle, sweep_of, watched, watching
+from acp_agent.sandbox.planted import (
+    Before,
+    Keeper,
+    look,
+    settle,
+    sweep_of,
+    watched,
+    watching,
+)
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.tips import TipStore
@@ -38,9 +48,13 @@ _RUNNING = "running"
 _TIPS = "tips"
 """Folders in the agent's home."""
 _MOST_NESTED = 50
-"""Maximum number of nested repositories that are protected during a command. Changes to others are found afterwards."""
+"""Maximum number of nested repositories that are protected during a command. Changes to
+others are found afterwards.
+"""
 _MOST_PROTECTED = 1000
-"""Maximum number of protected paths. Each is a mount, and mounting takes longer the more there are."""
+"""Maximum number of protected paths. Each is a mount, and mounting takes longer the
+more there are.
+"""
 
 
 @frozen
@@ -48,14 +62,18 @@ class Sandbox:
     """The sandbox of a session's commands.
 
     :ivar roots: the session's directories, absolute and resolved.
-    :ivar private: the agent's own folders, which commands may not read, with its home first.
+    :ivar private: the agent's own folders, which commands may not read, with its home
+        first.
     :ivar write: further folders that commands may write, as the user names them.
-    :ivar read_deny: further files and folders that commands may not read, as the user names them.
+    :ivar read_deny: further files and folders that commands may not read, as the user
+        names them.
     :ivar network: whether all commands have network access.
     :ivar required: whether no command runs without a sandbox.
-    :ivar env: wildcards for the names of environment variables that commands do not inherit.
+    :ivar env: wildcards for the names of environment variables that commands do not
+        inherit.
     :ivar off: whether the user wants commands to run without the sandbox.
-    :ivar keeper: records what commands create that other programs act on automatically; None if no record is needed.
+    :ivar keeper: records what commands create that other programs act on automatically;
+        None if no record is needed.
     """
 
     roots: tuple[Path, ...]
@@ -69,7 +87,8 @@ class Sandbox:
     keeper: Keeper | None = field(default=None, compare=False)
 
     def usable(self) -> tuple[Self | None, str]:
-        """Return the sandbox if commands can run in it; otherwise None, and the reason unless the sandbox is off.
+        """Return the sandbox if commands can run in it; otherwise None, and the reason
+        unless the sandbox is off.
 
         The first call runs a program, which may take seconds.
 
@@ -79,23 +98,44 @@ class Sandbox:
             return None, ""
         fault = platform_fault(self.required) or self._checked_policy(network=False)[1]
         if fault and self.required:
-            raise SandboxError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
+            raise SandboxError(
+                f"No command runs without a sandbox (`sandbox.commands: required`). {fault}"
+            )
         return (None, fault) if fault else (self, "")
 
-    def _checked_policy(self, *, network: bool, nested: Sequence[Path] = ()) -> tuple[Policy | None, str]:
-        """Return the policy, and why this session's directories cannot be protected; empty if they can."""
+    def _checked_policy(
+        self, *, network: bool, nested: Sequence[Path] = ()
+    ) -> tuple[Policy | None, str]:
+        """Return the policy, and why this session's directories cannot be protected;
+        empty if they can.
+        """
         try:
-            policy = Policy.of(self.roots, self.private, self.write, self.read_deny, network=network, nested=nested)
+            policy = Policy.of(
+                self.roots,
+                self.private,
+                self.write,
+                self.read_deny,
+                network=network,
+                nested=nested,
+            )
             return policy, self._unprotectable(policy)
         except TooLargeError as error:
             reason = "which is more than the agent reads before each command; make it smaller, or open another folder."
-            return None, f"{error.filename} {str(error.strerror).removeprefix('it ')}, {reason}"
+            return (
+                None,
+                f"{error.filename} {str(error.strerror).removeprefix('it ')}, {reason}",
+            )
         except (OSError, ValueError, RecursionError) as error:
-            return None, f"The session's directories cannot be looked through ({type(error).__name__}: {error})."
+            return (
+                None,
+                f"The session's directories cannot be looked through ({type(error).__name__}: {error}).",
+            )
 
     def _unprotectable(self, policy: Policy) -> str:
         home = Path.home().resolve()
-        if above := next((root for root in self.roots if home.is_relative_to(root.resolve())), None):
+        if above := next(
+            (root for root in self.roots if home.is_relative_to(root.resolve())), None
+        ):
             return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
         for root in self.roots:
             if denied := policy.denying(resolved(root)):
@@ -103,7 +143,11 @@ class Sandbox:
         if moved := next((root for root in self.roots if resolved(root) != root), None):
             return f"{moved} leads to {resolved(moved)} by now; open the session again, in the folder that is meant."
         for root in self.roots:
-            if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
+            if (
+                (root / "HEAD").is_file()
+                and (root / "config").is_file()
+                and (root / "objects").is_dir()
+            ):
                 return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
         protected = policy.protected
         if len(protected) > _MOST_PROTECTED:
@@ -111,11 +155,20 @@ class Sandbox:
         if fault := shared_fault():
             return fault
         link = policy.link_among(protected)
-        return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
+        return (
+            f"{link} is a symbolic link, which cannot be protected; replace it by what it names."
+            if link
+            else ""
+        )
 
     def hidden(self) -> set[str]:
         """Return the names of the agent's variables that commands do not inherit."""
-        return {name for name in os.environ for hidden in self.env if fnmatchcase(name, hidden)}
+        return {
+            name
+            for name in os.environ
+            for hidden in self.env
+            if fnmatchcase(name, hidden)
+        }
 
     @asynccontextmanager
     async def confine(
@@ -128,7 +181,9 @@ class Sandbox:
         ends_with_agent: bool = True,
     ) -> AsyncGenerator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Do the same as `wrap`, in worker threads."""
-        wrapped = self.wrap(argv, cwd, network=network, blocked=blocked, ends_with_agent=ends_with_agent)
+        wrapped = self.wrap(
+            argv, cwd, network=network, blocked=blocked, ends_with_agent=ends_with_agent
+        )
         lines = await to_thread.run_sync(wrapped.__enter__)
         try:
             yield lines
@@ -146,15 +201,19 @@ class Sandbox:
         blocked: list[str] | None = None,
         ends_with_agent: bool = True,
     ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Yield two command lines: one that succeeds if the sandbox works, and one that runs a program in it.
+        """Yield two command lines: one that succeeds if the sandbox works, and one that
+        runs a program in it.
 
-        The program must end before the `with` block does. Run both command lines without `LOADER_VARIABLES`, which the
-        program gets anyway.
+        The program must end before the `with` block does. Run both command lines
+        without `LOADER_VARIABLES`, which the program gets anyway.
 
         :param cwd: where the program runs; absolute.
-        :param network: whether the program has network access, even if other commands do not.
-        :param blocked: gets a line for each planted path that was renamed, by the end of the `with` block.
-        :param ends_with_agent: whether the command ends if the agent is killed, as the agent's own children do.
+        :param network: whether the program has network access, even if other commands
+            do not.
+        :param blocked: gets a line for each planted path that was renamed, by the end
+            of the `with` block.
+        :param ends_with_agent: whether the command ends if the agent is killed, as the
+            agent's own children do.
         :raises SandboxError: if the session's directories can no longer be protected.
         """
         self.settle_unfinished()
@@ -162,7 +221,9 @@ class Sandbox:
         with restoring(_tops(self.roots)):
             before = look(self.roots)
             nested = self._nested(before, self.roots)
-            policy, fault = self._checked_policy(network=network or self.network, nested=nested)
+            policy, fault = self._checked_policy(
+                network=network or self.network, nested=nested
+            )
             if policy is None or fault:  # a command may have changed something since
                 raise SandboxError(f"It does not run any more. {fault}")
             seen = watched(before, policy, tips, ends_with_agent=ends_with_agent)
@@ -178,7 +239,10 @@ class Sandbox:
         ):
             if sys.platform == "darwin":
                 with temporary_folder() as place:
-                    yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
+                    yield (
+                        seatbelt.command_line(policy, ("true",), place),
+                        seatbelt.command_line(policy, argv, place),
+                    )
             else:
                 place = cwd.resolve()
                 variables = self._variables()
@@ -186,11 +250,15 @@ class Sandbox:
                 if found.lost and self.keeper is not None:
                     self.keeper.refuse_sockets(found.lost)
                 with bubblewrap.filter_file(local=not found.lost) as filtered:
-                    words = bubblewrap.command_line(policy, argv, place, covers, filtered, variables, found)
+                    words = bubblewrap.command_line(
+                        policy, argv, place, covers, filtered, variables, found
+                    )
                     yield (*words[: len(words) - len(argv)], "true"), words
 
     def settle_unfinished(self) -> None:
-        """Make harmless what commands created in any folder, if their agent was killed while they ran."""
+        """Make harmless what commands created in any folder, if their agent was killed
+        while they ran.
+        """
         for left in left_behind(self._kept(_RUNNING)):
             sweep = sweep_of(left.seen, until=left.until)
             sweep.run(is_last=True)
@@ -201,30 +269,46 @@ class Sandbox:
         return TipStore(self._kept(_TIPS), lambda: tips_known(self._kept(_RUNNING)))
 
     def _kept(self, name: str) -> Path | None:
-        """Return a folder in the agent's home, which is hidden from commands; None if there is no home."""
+        """Return a folder in the agent's home, which is hidden from commands; None if
+        there is no home.
+        """
         return self.private[0] / name if self.private else None
 
     def _variables(self) -> dict[str, str]:
-        """Return the variables that a program in the sandbox gets, but not the launcher of the sandbox."""
+        """Return the variables that a program in the sandbox gets, but not the launcher
+        of the sandbox.
+        """
         hidden = self.hidden()
-        loader = {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ and name not in hidden}
+        loader = {
+            name: os.environ[name]
+            for name in LOADER_VARIABLES
+            if name in os.environ and name not in hidden
+        }
         return loader | variables_of_commands()
 
     def _nested(self, before: Before, roots: Sequence[Path]) -> list[Path]:
         """Return the nested repositories to protect.
 
-        Those that a command created are left out, since another command may remove them.
+        Those that a command created are left out, since another command may remove
+        them.
         """
         nested: list[Path] = []
         for mark, _ in repositories_in(before.marks):
             is_made = self.keeper is not None and self.keeper.is_made(mark)
-            if not is_made and mark.parent not in roots and mark not in roots and not mark.is_symlink():
+            if (
+                not is_made
+                and mark.parent not in roots
+                and mark not in roots
+                and not mark.is_symlink()
+            ):
                 nested.append(mark)
         return nested[:_MOST_NESTED]
 
 
 def _tops(roots: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the folders in which commands may have removed permissions: the roots, and their git directories."""
+    """Return the folders in which commands may have removed permissions: the roots, and
+    their git directories.
+    """
     found = list(roots)
     with restoring(roots):
         for root in roots:
@@ -238,7 +322,8 @@ def _tops(roots: Sequence[Path]) -> tuple[Path, ...]:
 def platform_fault(required: bool = False) -> str:
     """Return why this machine has no sandbox, and what to do; empty if it has one.
 
-    :param required: whether the user requires a sandbox. The one on macOS is experimental, and used only then.
+    :param required: whether the user requires a sandbox. The one on macOS is
+        experimental, and used only then.
     """
     if sys.platform != "darwin":
         return bubblewrap.fault()

@@ -1,7 +1,8 @@
-"""The sandbox on macOS, which is experimental: builds the command line of `sandbox-exec` with a profile.
+"""The sandbox on macOS, which is experimental: builds the command line of
+`sandbox-exec` with a profile.
 
-Source: sandbox-exec(1). Apple does not document the profile's language; this module uses it as Chromium's and Bazel's
-profiles do. A later rule overrides an earlier one.
+Source: sandbox-exec(1). Apple does not document the profile's language; this module
+uses it as Chromium's and Bazel's profiles do. A later rule overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _PROGRAM = "/usr/bin/sandbox-exec"
 _ALWAYS_WRITABLE = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper")
 
 
-def command_line(policy: Policy, argv: Sequence[str], temporary: Path) -> tuple[str, ...]:
+def command_line(
+    policy: Policy, argv: Sequence[str], temporary: Path
+) -> tuple[str, ...]:
     """Return the command line that runs a program in the sandbox.
 
     :param temporary: a folder for the command's temporary files, resolved.
@@ -31,7 +34,9 @@ def fault() -> str:
 
 
 def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
-    """Yield the rules: everything is allowed, except what is denied, except what is then allowed again."""
+    """Yield the rules: everything is allowed, except what is denied, except what is
+    then allowed again.
+    """
     yield "(version 1)"
     yield "(allow default)"
     if not policy.network:
@@ -45,18 +50,28 @@ def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
     yield "(allow signal (target same-sandbox))"
     yield "(deny file-write*)"
     yield from _rule("allow file-write*", (temporary, *policy.write, *policy.open))
-    yield "(allow file-write-data " + " ".join(f"(literal {_quoted(path)})" for path in _ALWAYS_WRITABLE) + ")"
+    yield (
+        "(allow file-write-data "
+        + " ".join(f"(literal {_quoted(path)})" for path in _ALWAYS_WRITABLE)
+        + ")"
+    )
     yield from _rule("deny file-read* file-write*", policy.read_deny)
     # A root may be in a denied folder, such as a worktree in another agent's folder.
     yield from _rule("allow file-read* file-write*", policy.roots)
-    yield from _rule("deny file-read* file-write*", _inside(policy.read_deny, policy.roots))
+    yield from _rule(
+        "deny file-read* file-write*", _inside(policy.read_deny, policy.roots)
+    )
     yield from _rule("deny file-write*", policy.protected)
     for folder in policy.holders:
         yield f"(deny file-write-unlink (literal {_quoted(str(folder))}))"
 
 
 def _inside(paths: Iterable[Path], roots: Sequence[Path]) -> tuple[Path, ...]:
-    return tuple(path for path in paths if any(path.is_relative_to(root) and path != root for root in roots))
+    return tuple(
+        path
+        for path in paths
+        if any(path.is_relative_to(root) and path != root for root in roots)
+    )
 
 
 def _rule(verb: str, paths: Iterable[Path]) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """The system call filter of the sandbox on Linux. It blocks what no namespace isolates.
 
-A network namespace isolates neither AF_VSOCK, which reaches the host of a virtual machine, nor some rarer families.
-With io_uring, a process can create sockets without calling `socket`. With `keyctl`, it can take keys from the session's
-keyring. With `TIOCSTI`, anyone who has a terminal open can insert input into it.
+A network namespace isolates neither AF_VSOCK, which reaches the host of a virtual
+machine, nor some rarer families. With io_uring, a process can create sockets without
+calling `socket`. With `keyctl`, it can take keys from the session's keyring. With
+`TIOCSTI`, anyone who has a terminal open can insert input into it.
 
-Source: seccomp(2); vsock(7); keyrings(7); ioctl_tty(2); linux/filter.h, linux/audit.h and the kernel's tables of system
-calls. Docker's default profile refuses io_uring and the keyring too.
+Source: seccomp(2); vsock(7); keyrings(7); ioctl_tty(2); linux/filter.h, linux/audit.h
+and the kernel's tables of system calls. Docker's default profile refuses io_uring and
+the keyring too.
 """
 
 from __future__ import annotations
@@ -22,20 +24,35 @@ from acp_agent.frozen import frozen
 _Instruction: TypeAlias = tuple[int, int, int, int]
 """Code, jump if true, jump if false, constant; as `struct sock_filter`."""
 
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Offsets in `struct seccomp_data`. Those of arguments point to their lower halves, in little endian."""
-_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_RETURN = 0x06
+_NUMBER = 0
+_ARCHITECTURE = 4
+_FIRST = 16
+_SECOND = 24
+"""Offsets in `struct seccomp_data`. Those of arguments point to their lower halves, in
+little endian.
+"""
+_ALLOW = 0x7FFF0000
+_FAIL = 0x00050000
 _X32 = 0x40000000
-"""Bit in the numbers of x86-64's third set of system calls, which hardly any kernel has and nobody needs."""
+"""Bit in the numbers of x86-64's third set of system calls, which hardly any kernel has
+and nobody needs.
+"""
 _IO_URING = (425, 426, 427)
 _ISOLATED = (2, 10, 16)
 """AF_INET, AF_INET6, AF_NETLINK, which the network namespace isolates."""
 _FAMILIES = (1, *_ISOLATED)
 """With AF_UNIX, whose sockets with a path are covered."""
-_STREAMS = tuple(kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2004000))
-"""SOCK_STREAM and SOCK_SEQPACKET, also with SOCK_NONBLOCK and SOCK_CLOEXEC. A connected one stays with its peer, but a
-datagram can be sent to another address than that of the peer."""
+_STREAMS = tuple(
+    kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2004000)
+)
+"""SOCK_STREAM and SOCK_SEQPACKET, also with SOCK_NONBLOCK and SOCK_CLOEXEC. A connected
+one stays with its peer, but a datagram can be sent to another address than that of the
+peer.
+"""
 _TERMINAL = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
 
@@ -45,7 +62,8 @@ class _Calls:
     """System call numbers of one architecture.
 
     :ivar audit: the architecture, as the kernel reports it to filters.
-    :ivar sockets: the calls that create sockets, with the family as their first argument: `socket` and `socketpair`.
+    :ivar sockets: the calls that create sockets, with the family as their first
+        argument: `socket` and `socketpair`.
     :ivar refused: the calls that always fail, besides those of io_uring.
     """
 
@@ -57,17 +75,25 @@ class _Calls:
 
 
 _X86_64 = _Calls(0xC000003E, (41, 53), 16, (248, 249, 250), has_x32=True)
-_I386 = _Calls(0x40000003, (359, 360), 54, (286, 287, 288, 102))  # `socketcall` hides its arguments from filters
+_I386 = _Calls(
+    0x40000003, (359, 360), 54, (286, 287, 288, 102)
+)  # `socketcall` hides its arguments from filters
 _AARCH64 = _Calls(0xC00000B7, (198, 199), 29, (217, 218, 219))
 _ARM = _Calls(0x40000028, (281, 288), 54, (309, 310, 311))
 _RISCV64 = _Calls(0xC00000F3, (198, 199), 29, (217, 218, 219))
-_MACHINES = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64, _ARM), "riscv64": (_RISCV64,)}
+_MACHINES = {
+    "x86_64": (_X86_64, _I386),
+    "aarch64": (_AARCH64, _ARM),
+    "riscv64": (_RISCV64,),
+}
 
 
 def filter_program(*, local: bool = True) -> bytes:
-    """Return the filter for this machine; empty if the machine's system call numbers are not known here.
+    """Return the filter for this machine; empty if the machine's system call numbers
+    are not known here.
 
-    :param local: whether programs may create AF_UNIX sockets. If not, they may only create connected pairs.
+    :param local: whether programs may create AF_UNIX sockets. If not, they may only
+        create connected pairs.
     """
     known = _MACHINES.get(os.uname().machine, ()) if sys.byteorder == "little" else ()
     if not known:
@@ -81,7 +107,9 @@ def filter_program(*, local: bool = True) -> bytes:
 
 
 def _filtered(calls: _Calls, *, local: bool) -> Iterator[_Instruction]:
-    """Yield the instructions for one architecture. Each path through them ends with a verdict."""
+    """Yield the instructions for one architecture. Each path through them ends with a
+    verdict.
+    """
     yield (_LOAD, 0, 0, _NUMBER)
     if calls.has_x32:
         yield from ((_AT_LEAST, 0, 1, _X32), _fail(errno.ENOSYS))
@@ -94,16 +122,22 @@ def _filtered(calls: _Calls, *, local: bool) -> Iterator[_Instruction]:
     if not local:
         yield from _unless_one_of(pair, _SECOND, _STREAMS, _fail(errno.EAFNOSUPPORT))
     yield from _where(pair, _FIRST, _FAMILIES, verdicts)
-    yield from _where(calls.ioctl, _SECOND, _TERMINAL, (_fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW)))
+    yield from _where(
+        calls.ioctl, _SECOND, _TERMINAL, (_fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW))
+    )
     yield (_RETURN, 0, 0, _ALLOW)
 
 
 def _where(
-    number: int, argument: int, values: Sequence[int], verdicts: tuple[_Instruction, _Instruction]
+    number: int,
+    argument: int,
+    values: Sequence[int],
+    verdicts: tuple[_Instruction, _Instruction],
 ) -> Iterator[_Instruction]:
     """Yield the instructions for one system call.
 
-    The first verdict applies if an argument has one of the values, and the second if not.
+    The first verdict applies if an argument has one of the values, and the second if
+    not.
     """
     then, otherwise = verdicts
     body = [(_LOAD, 0, 0, argument)]
@@ -114,8 +148,11 @@ def _where(
     yield from body
 
 
-def _unless_one_of(number: int, argument: int, values: Sequence[int], verdict: _Instruction) -> Iterator[_Instruction]:
-    """Yield the instructions for one system call. The verdict applies if an argument has none of the values.
+def _unless_one_of(
+    number: int, argument: int, values: Sequence[int], verdict: _Instruction
+) -> Iterator[_Instruction]:
+    """Yield the instructions for one system call. The verdict applies if an argument
+    has none of the values.
 
     Otherwise the next instructions follow, with the number of the system call loaded.
     """

@@ -1,13 +1,17 @@
-"""Finds the files that sockets are bound to, even if the names of the sockets do not tell.
+"""Finds the files that sockets are bound to, even if the names of the sockets do not
+tell.
 
-The kernel's list has the name that a process gave to its socket. The name is relative if the process changed to a
-folder first, and useless after the file was renamed. But the kernel also reports the device and inode of each file. If
-a file is not where its name says, it is searched for: first in the folders of the names and the working directories of
-processes, then below the session's directories, the home and the mounts. The search runs once for each socket.
+The kernel's list has the name that a process gave to its socket. The name is relative
+if the process changed to a folder first, and useless after the file was renamed. But
+the kernel also reports the device and inode of each file. If a file is not where its
+name says, it is searched for: first in the folders of the names and the working
+directories of processes, then below the session's directories, the home and the mounts.
+The search runs once for each socket.
 
-A command may have moved a file within a folder that it may write, so such a folder is searched as a whole, including
-package folders and folders whose permissions a command has removed. Elsewhere the search is bounded. A file that may be
-in a writable folder is lost if the folder is too large to be searched in time.
+A command may have moved a file within a folder that it may write, so such a folder is
+searched as a whole, including package folders and folders whose permissions a command
+has removed. Elsewhere the search is bounded. A file that may be in a writable folder is
+lost if the folder is too large to be searched in time.
 
 Source: unix(7); sock_diag(7); mount_namespaces(7)
 """
@@ -27,13 +31,33 @@ from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.nested import SKIPPED
 
 _MOST_FOLDERS = 5000
-"""Maximum number of folders that a search enters below each starting point that commands may not write."""
+"""Maximum number of folders that a search enters below each starting point that
+commands may not write.
+"""
 _SECONDS = 10.0
-"""Time limit for searching the folders that commands may write. A million files take about three seconds."""
+"""Time limit for searching the folders that commands may write. A million files take
+about three seconds.
+"""
 _LAST = (SKIPPED - {".git"}) | {"objects"}
-"""Names of folders that a search does not descend into. Git keeps a socket in `.git`, so `.git` is not among them."""
-_NEVER = {"/proc", "/sys", "/dev", "/usr", "/boot", "/lib", "/lib64", "/bin", "/sbin", "/nix/store", "/gnu/store"}
-"""Folders with thousands of subfolders where programs put no sockets, and folders that the sandbox replaces."""
+"""Names of folders that a search does not descend into. Git keeps a socket in `.git`,
+so `.git` is not among them.
+"""
+_NEVER = {
+    "/proc",
+    "/sys",
+    "/dev",
+    "/usr",
+    "/boot",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/nix/store",
+    "/gnu/store",
+}
+"""Folders with thousands of subfolders where programs put no sockets, and folders that
+the sandbox replaces.
+"""
 
 
 @frozen
@@ -41,7 +65,8 @@ class _Result:
     """What a search has found of one socket.
 
     :ivar paths: the paths of its file.
-    :ivar is_lost: whether the file may have further paths in folders that commands may write.
+    :ivar is_lost: whether the file may have further paths in folders that commands may
+        write.
     """
 
     paths: tuple[str, ...]
@@ -49,11 +74,13 @@ class _Result:
 
 
 _searched: dict[tuple[BoundSocket, tuple[str, ...]], _Result] = {}
-"""The result for each socket that is not where its name says and each set of starting points, of all sessions."""
+"""The result for each socket that is not where its name says and each set of starting
+points, of all sessions.
+"""
 
 
 @frozen
-class Places:
+class SocketPlaces:
     """Where socket files are searched for.
 
     :ivar starts: the folders where a search begins, with the likely ones first.
@@ -69,11 +96,16 @@ class Places:
 
     def is_visible(self, device: tuple[int, int]) -> bool:
         """Return whether commands see anything of a file system."""
-        if any((mount := mount_of(start, self.mounted)) and mount.device == device for start in self.starts):
+        if any(
+            (mount := mount_of(start, self.mounted)) and mount.device == device
+            for start in self.starts
+        ):
             return True
         hidden = self.hidden | _NEVER
         here = (mount.path for mount in self.mounted if mount.device == device)
-        return any(not any(is_inside(path, folder) for folder in hidden) for path in here)
+        return any(
+            not any(is_inside(path, folder) for folder in hidden) for path in here
+        )
 
     def avoided(self, devices: set[tuple[int, int]]) -> set[str]:
         """Return the folders that a search on some file systems does not enter."""
@@ -81,11 +113,16 @@ class Places:
         return {*self.hidden, *_NEVER, *others}
 
     def may_hold(self, bound: BoundSocket) -> bool:
-        """Return whether a socket's file may be in a folder that commands may write, although its name says otherwise.
+        """Return whether a socket's file may be in a folder that commands may write,
+        although its name says otherwise.
 
         A command cannot move a file out of a folder that it may not write.
         """
-        devices = {mount.device for folder in self.writable if (mount := mount_of(folder, self.mounted))}
+        devices = {
+            mount.device
+            for folder in self.writable
+            if (mount := mount_of(folder, self.mounted))
+        }
         if bound.inode is None or bound.device not in devices:
             return False
         folder = os.path.dirname(bound.name)  # noqa: PTH120 - a name is no path yet
@@ -94,7 +131,9 @@ class Places:
         real = os.path.realpath(folder)
         if any(is_inside(real, each) for each in self.writable):
             return True
-        return not os.path.isdir(real) and not any(is_inside(real, each) for each in self.hidden)  # noqa: PTH112
+        if os.path.isdir(real):  # noqa: PTH112
+            return False
+        return not any(is_inside(real, each) for each in self.hidden)
 
     def begin(self, devices: set[tuple[int, int]]) -> Iterator[str]:
         """Yield the folders where a search on some file systems begins."""
@@ -107,14 +146,15 @@ class SocketFiles:
     """The files that sockets are bound to.
 
     :ivar paths: their paths.
-    :ivar lost: the sockets whose files may have other paths in folders that commands may write.
+    :ivar lost: the sockets whose files may have other paths in folders that commands
+        may write.
     """
 
     paths: frozenset[str]
     lost: tuple[BoundSocket, ...] = ()
 
 
-def files_of_sockets(bound: Sequence[BoundSocket], places: Places) -> SocketFiles:
+def files_of_sockets(bound: Sequence[BoundSocket], places: SocketPlaces) -> SocketFiles:
     """Find the files that sockets are bound to. Run this within `restoring`."""
     found: set[str] = set()
     missing: list[BoundSocket] = []
@@ -131,15 +171,24 @@ def files_of_sockets(bound: Sequence[BoundSocket], places: Places) -> SocketFile
         _searched.pop(key, None)
     if unknown := [each for each in missing if not _is_known(each, places)]:
         results = _search(unknown, places)
-        _searched.update({(each, places.starts): result for each, result in results.items()})
-    results = {each: _searched.get((each, places.starts), _Result(())) for each in missing}
+        _searched.update(
+            {(each, places.starts): result for each, result in results.items()}
+        )
+    results = {
+        each: _searched.get((each, places.starts), _Result(())) for each in missing
+    }
     for result in results.values():
         found.update(result.paths)
-    return SocketFiles(frozenset(found), tuple(each for each, result in results.items() if result.is_lost))
+    return SocketFiles(
+        frozenset(found),
+        tuple(each for each, result in results.items() if result.is_lost),
+    )
 
 
 def socket_status(path: str) -> os.stat_result | None:
-    """Return the status of a socket file, following links; None if there is none at this path."""
+    """Return the status of a socket file, following links; None if there is none at
+    this path.
+    """
     try:
         status = os.stat(path)  # noqa: PTH116 - there are hundreds
     except PermissionError:
@@ -195,8 +244,10 @@ def _lower(inode: int) -> int:
     return inode & 0xFFFFFFFF
 
 
-def _is_known(bound: BoundSocket, places: Places) -> bool:
-    """Return whether an earlier search found nothing, or the socket is still where that search found it."""
+def _is_known(bound: BoundSocket, places: SocketPlaces) -> bool:
+    """Return whether an earlier search found nothing, or the socket is still where that
+    search found it.
+    """
     result = _searched.get((bound, places.starts))
     if result is None:
         return False
@@ -204,7 +255,9 @@ def _is_known(bound: BoundSocket, places: Places) -> bool:
     return all(each is not None and _is_of(bound, each) for each in status)
 
 
-def _search(wanted: Sequence[BoundSocket], places: Places) -> Mapping[BoundSocket, _Result]:
+def _search(
+    wanted: Sequence[BoundSocket], places: SocketPlaces
+) -> Mapping[BoundSocket, _Result]:
     """Return the result for each socket, whose file may have several names."""
     search = _Search(wanted)
     search.look_in(_guessed(wanted))
@@ -215,13 +268,17 @@ def _search(wanted: Sequence[BoundSocket], places: Places) -> Mapping[BoundSocke
     for start in places.begin(devices):
         search.around(start, avoided)
     return {
-        each: _Result(tuple(paths), is_lost=not is_whole and each in movable and search.is_left(each))
+        each: _Result(
+            tuple(paths),
+            is_lost=not is_whole and each in movable and search.is_left(each),
+        )
         for each, paths in search.found.items()
     }
 
 
 class _Search:
-    """A search for the files of some sockets, which ends once every name of each is found.
+    """A search for the files of some sockets, which ends once every name of each is
+    found.
 
     :ivar found: the paths of each socket.
     """
@@ -236,7 +293,9 @@ class _Search:
                 self._by_inode.setdefault(each.inode, []).append(each)
             else:
                 paths = (f"{folder}/{each.name}" for folder in working_folders())
-                self.found[each].update((path, None) for path in paths if socket_status(path) is not None)
+                self.found[each].update(
+                    (path, None) for path in paths if socket_status(path) is not None
+                )
         self._left = set(self._by_inode)
 
     def is_left(self, bound: BoundSocket) -> bool:
@@ -259,7 +318,9 @@ class _Search:
         waiting = list(folders)
         while waiting and self._left:
             folder = waiting.pop()
-            if folder not in self._entered and (folder not in avoided or folder in folders):
+            if folder not in self._entered and (
+                folder not in avoided or folder in folders
+            ):
                 self._entered.add(folder)
                 waiting += self._look(folder)
             if time.monotonic() > end:
@@ -305,7 +366,9 @@ class _Search:
 
 
 def _guessed(wanted: Iterable[BoundSocket]) -> Iterator[str]:
-    """Yield the folders that probably contain renamed sockets and those with relative names."""
+    """Yield the folders that probably contain renamed sockets and those with relative
+    names.
+    """
     folders = list(working_folders())
     for each in wanted:
         folder = os.path.dirname(each.name)  # noqa: PTH120 - a name is no path yet
@@ -316,7 +379,9 @@ def _guessed(wanted: Iterable[BoundSocket]) -> Iterator[str]:
 
 
 def working_folders() -> dict[str, None]:
-    """Return the working directories of all processes whose working directory can be read."""
+    """Return the working directories of all processes whose working directory can be
+    read.
+    """
     found: dict[str, None] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - there are hundreds
         if name.isdecimal():
@@ -328,8 +393,8 @@ def working_folders() -> dict[str, None]:
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
     """Return the entries of a folder, even if a command has removed its permissions.
 
-    :returns: an empty list for a folder that no command can list either; None if its path is too long, or the disk
-        fails.
+    :returns: an empty list for a folder that no command can list either; None if its
+        path is too long, or the disk fails.
     """
     for _ in range(2):
         try:

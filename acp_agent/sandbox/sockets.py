@@ -1,8 +1,11 @@
-"""Finds the sockets of this machine that lead out of the sandbox, and what commands need from their folders.
+"""Finds the sockets of this machine that lead out of the sandbox, and what commands
+need from their folders.
 
-A network namespace isolates sockets without a path. A process can connect to a socket with a path wherever the path is
-visible, even on a read-only mount. So `/run` and `/tmp` are empty in the sandbox, and sockets elsewhere are covered,
-such as those of a key agent, a service that runs programs or containers, a terminal multiplexer or an editor.
+A network namespace isolates sockets without a path. A process can connect to a socket
+with a path wherever the path is visible, even on a read-only mount. So `/run` and
+`/tmp` are empty in the sandbox, and sockets elsewhere are covered, such as those of a
+key agent, a service that runs programs or containers, a terminal multiplexer or an
+editor.
 
 Source: unix(7); bwrap(1)
 """
@@ -18,16 +21,25 @@ from pathlib import Path
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.bound_sockets import bound_sockets, mounts
 from acp_agent.sandbox.listing import restoring
-from acp_agent.sandbox.socket_files import Places, elsewhere, files_of_sockets, socket_status
+from acp_agent.sandbox.socket_files import (
+    SocketPlaces,
+    elsewhere,
+    files_of_sockets,
+    socket_status,
+)
 
 EMPTY = ("/tmp", "/run", "/var/run", "/mnt/wslg")
-"""Folders that are empty in the sandbox, since services keep their sockets there. `/var/run` is usually a link to
-`/run`. `/mnt/wslg` has the display and sound of the Windows Subsystem for Linux."""
+"""Folders that are empty in the sandbox, since services keep their sockets there.
+`/var/run` is usually a link to `/run`. `/mnt/wslg` has the display and sound of the
+Windows Subsystem for Linux.
+"""
 _RESOLVER = "/etc/resolv.conf"
 _PROGRAMS = "/run/current-system"
 """On NixOS and Guix, a link to the system's programs in their store."""
 _PATH = re.compile(r"(?:^|[:=])/{0,2}(/[^,:;=]+)")
-"""Paths in variables, such as `unix:///run/docker.sock`, `unix:path=/run/bus,guid=1`, or `/tmp/tmux-1/default,12,0`."""
+"""Paths in variables, such as `unix:///run/docker.sock`, `unix:path=/run/bus,guid=1`,
+or `/tmp/tmux-1/default,12,0`.
+"""
 
 
 def empty_folders() -> tuple[Path, ...]:
@@ -37,14 +49,17 @@ def empty_folders() -> tuple[Path, ...]:
 
 
 def needed_of_run() -> Iterator[Path]:
-    """Yield what commands need from `/run`: the file with the addresses of name servers, and NixOS's programs.
+    """Yield what commands need from `/run`: the file with the addresses of name
+    servers, and NixOS's programs.
 
-    This never includes a folder with sockets: that of systemd-resolved would answer name queries, which reach the
-    network.
+    This never includes a folder with sockets: that of systemd-resolved would answer
+    name queries, which reach the network.
     """
     with suppress(OSError):
         file = Path(_RESOLVER).resolve(strict=True)
-        if file.is_file() and any(file.is_relative_to(folder) for folder in empty_folders()):
+        if file.is_file() and any(
+            file.is_relative_to(folder) for folder in empty_folders()
+        ):
             yield file
     if Path(_PROGRAMS).is_symlink():
         yield Path(_PROGRAMS)
@@ -55,21 +70,26 @@ class Sockets:
     """The sockets that other programs listen on.
 
     :ivar paths: their files outside hidden folders.
-    :ivar lost: the names of sockets whose files may be anywhere in folders that commands may write.
+    :ivar lost: the names of sockets whose files may be anywhere in folders that
+        commands may write.
     """
 
     paths: tuple[Path, ...] = ()
     lost: tuple[str, ...] = ()
 
 
-def sockets(hidden: Iterable[Path], opened: Iterable[Path], writable: Iterable[Path] = ()) -> Sockets:
+def sockets(
+    hidden: Iterable[Path], opened: Iterable[Path], writable: Iterable[Path] = ()
+) -> Sockets:
     """Find the sockets outside hidden folders that other programs listen on.
 
-    They are found in the kernel's list, among the mounts, and in the agent's environment. A container gets its host's
-    sockets as mounts, and the kernel's list does not have these.
+    They are found in the kernel's list, among the mounts, and in the agent's
+    environment. A container gets its host's sockets as mounts, and the kernel's list
+    does not have these.
 
     :param hidden: folders that are empty in the sandbox; resolved.
-    :param opened: folders that are visible there nevertheless, inside or outside hidden ones; resolved.
+    :param opened: folders that are visible there nevertheless, inside or outside hidden
+        ones; resolved.
     :param writable: the folders that commands may write; resolved.
     """
     writable = tuple(writable)
@@ -77,12 +97,19 @@ def sockets(hidden: Iterable[Path], opened: Iterable[Path], writable: Iterable[P
         return _sockets(tuple(hidden), tuple(opened), writable)
 
 
-def _sockets(hidden: tuple[Path, ...], opened: tuple[Path, ...], writable: tuple[Path, ...]) -> Sockets:
+def _sockets(
+    hidden: tuple[Path, ...], opened: tuple[Path, ...], writable: tuple[Path, ...]
+) -> Sockets:
     is_hidden = {**dict.fromkeys(hidden, True), **dict.fromkeys(opened, False)}
     mounted = tuple(mounts())
-    starts = (*(folder for folder, hides in is_hidden.items() if not hides), Path.home())
+    starts = (
+        *(folder for folder, hides in is_hidden.items() if not hides),
+        Path.home(),
+    )
     shut = frozenset(str(folder) for folder, hides in is_hidden.items() if hides)
-    places = Places(tuple(map(str, starts)), tuple(map(str, writable)), shut, mounted)
+    places = SocketPlaces(
+        tuple(map(str, starts)), tuple(map(str, writable)), shut, mounted
+    )
     of_kernel = files_of_sockets(bound_sockets(), places)
     found: dict[Path, None] = {}
     for text in (*of_kernel.paths, *(mount.path for mount in mounted), *_named()):
@@ -90,7 +117,11 @@ def _sockets(hidden: tuple[Path, ...], opened: tuple[Path, ...], writable: tuple
             with suppress(OSError, ValueError, RuntimeError):
                 found[Path(text).resolve(strict=True)] = None
     for path in list(found):
-        found |= {Path(other): None for other in elsewhere(str(path), mounted) if socket_status(other) is not None}
+        found |= {
+            Path(other): None
+            for other in elsewhere(str(path), mounted)
+            if socket_status(other) is not None
+        }
     seen: list[Path] = []
     for path in found:
         nearest = next((folder for folder in path.parents if folder in is_hidden), None)

@@ -1,15 +1,19 @@
-"""Takes guarded paths out of git's index that a command staged and that are in neither a commit nor the work tree.
+"""Takes guarded paths out of git's index that a command staged and that are in neither
+a commit nor the work tree.
 
-A command may write the index. What it stages becomes part of the user's next commit, even if there is no such file. So
-after a command, each index that has changed is compared with the index from before, with the user's own commits, and
-with the work tree, where commands cannot create or change guarded paths. Any other content is a command's. It is put
-back to what was staged before, or taken out. `git add`, `switch`, `merge`, `rebase` and `stash` of the user's content
-work as usual.
+A command may write the index. What it stages becomes part of the user's next commit,
+even if there is no such file. So after a command, each index that has changed is
+compared with the index from before, with the user's own commits, and with the work
+tree, where commands cannot create or change guarded paths. Any other content is a
+command's. It is put back to what was staged before, or taken out. `git add`, `switch`,
+`merge`, `rebase` and `stash` of the user's content work as usual.
 
-What the command has also committed stays staged: without it, the user's next commit would undo that commit. Such
-content is recorded as the command's, so that it does not count as the user's by being in a commit on top of that.
+What the command has also committed stays staged: without it, the user's next commit
+would undo that commit. Such content is recorded as the command's, so that it does not
+count as the user's by being in a commit on top of that.
 
-Paths with a conflict stay too, since git commits nothing until the user has resolved it.
+Paths with a conflict stay too, since git commits nothing until the user has resolved
+it.
 """
 
 from __future__ import annotations
@@ -26,10 +30,10 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import content_of, parent_of
-from acp_agent.sandbox.blocked import Place, without_carriage_returns
+from acp_agent.sandbox.blocked import GuardedFolder, without_carriage_returns
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.index_file import (
-    Entry,
+    IndexEntry,
     IndexFile,
     algorithm_of,
     entry_in,
@@ -58,7 +62,8 @@ class Guarded:
     """The guarded paths of one work tree.
 
     :ivar work_tree: absolute.
-    :ivar bases: the folders of the work tree in which guarded paths count, relative to it.
+    :ivar bases: the folders of the work tree in which guarded paths count, relative to
+        it.
     :ivar more: further guarded paths, relative to the work tree.
     """
 
@@ -67,21 +72,36 @@ class Guarded:
     more: tuple[Part, ...] = ()
 
     @classmethod
-    def of(cls, work_tree: Path, places: Iterable[Place]) -> Guarded:
-        """Return the guarded paths of a work tree, of the session's directories in it, and what links there lead to."""
+    def of(cls, work_tree: Path, places: Iterable[GuardedFolder]) -> Guarded:
+        """Return the guarded paths of a work tree, of the session's directories in it,
+        and what links there lead to.
+        """
         bases: dict[Part, None] = {(): None}
         more: list[Path] = []
         for place in places:
             if place.folder.is_relative_to(work_tree):
                 bases[place.folder.relative_to(work_tree).parts] = None
-                links = (place.folder.joinpath(*path) for path, target in place.targets.items() if target)
+                links = (
+                    place.folder.joinpath(*path)
+                    for path, target in place.targets.items()
+                    if target
+                )
                 more += (Path(os.path.realpath(link)) for link in links)
-                more += (place.folder.joinpath(*path) for path in place.paths if path not in _rows())
-        inside = (each.relative_to(work_tree).parts for each in more if each.is_relative_to(work_tree))
+                more += (
+                    place.folder.joinpath(*path)
+                    for path in place.paths
+                    if path not in _rows()
+                )
+        inside = (
+            each.relative_to(work_tree).parts
+            for each in more
+            if each.is_relative_to(work_tree)
+        )
         return cls(work_tree, tuple(bases), tuple(path for path in inside if path))
 
     def length(self, path: Part, *, is_link: bool) -> int | None:
-        """Return how many parts of a path name the guarded path that it is in; None if it is in none.
+        """Return how many parts of a path name the guarded path that it is in; None if
+        it is in none.
 
         A link on the way to a guarded path counts as one.
         """
@@ -90,21 +110,33 @@ class Guarded:
             if path[: len(base)] != base or not below:
                 continue
             for row in _rows_by_name().get(below[0], ()):
-                if below[: len(row)] == row and self._counts(path[: len(base) + len(row)], row):
+                if below[: len(row)] == row and self._counts(
+                    path[: len(base) + len(row)], row
+                ):
                     return len(base) + len(row)
                 if is_link and row[: len(below)] == below:
                     return len(path)
-        return next((len(each) for each in self.more if path[: len(each)] == each), None)
+        return next(
+            (len(each) for each in self.more if path[: len(each)] == each), None
+        )
 
     def _counts(self, whole: Part, row: Part) -> bool:
-        """Return whether commands may not write a path. Some may be written unless they exist."""
-        return row not in _kept_rows() or os.path.lexists(self.work_tree.joinpath(*whole))
+        """Return whether commands may not write a path. Some may be written unless they
+        exist.
+        """
+        return row not in _kept_rows() or os.path.lexists(
+            self.work_tree.joinpath(*whole)
+        )
 
     def may_be_in(self, index: IndexFile) -> bool:
         """Return whether an index may contain a guarded path. Only reads its bytes."""
-        return bool(self.more) or not index.is_plain or _names().search(index.files["index"]) is not None
+        return (
+            bool(self.more)
+            or not index.is_plain
+            or _names().search(index.files["index"]) is not None
+        )
 
-    def lines_in(self, lines: bytes) -> Iterator[Entry]:
+    def lines_in(self, lines: bytes) -> Iterator[IndexEntry]:
         """Yield the entries that may be guarded, from the lines of `git ls-files`."""
         names = _names() if not self.more else re.compile(b"")
         for line in lines.split(b"\0"):
@@ -119,7 +151,9 @@ def _rows() -> frozenset[Part]:
 
 @cache
 def _kept_rows() -> frozenset[Part]:
-    return frozenset(tuple(part.lower() for part in row.parts) for row in guarded_paths("kept"))
+    return frozenset(
+        tuple(part.lower() for part in row.parts) for row in guarded_paths("kept")
+    )
 
 
 @cache
@@ -133,11 +167,16 @@ def _rows_by_name() -> Mapping[str, Sequence[Part]]:
 
 @cache
 def _names() -> re.Pattern[bytes]:
-    return re.compile(b"|".join(re.escape(os.fsencode(name)) for name in sorted(_rows_by_name())), re.IGNORECASE)
+    return re.compile(
+        b"|".join(re.escape(os.fsencode(name)) for name in sorted(_rows_by_name())),
+        re.IGNORECASE,
+    )
 
 
 def indexes_before(directories: Iterable[Path]) -> dict[Path, IndexFile]:
-    """Return the index of each git directory. Those that cannot be read, or are too large, have no content."""
+    """Return the index of each git directory. Those that cannot be read, or are too
+    large, have no content.
+    """
     found: dict[Path, IndexFile] = {}
     held = 0
     for git in directories:
@@ -152,17 +191,19 @@ def indexes_before(directories: Iterable[Path]) -> dict[Path, IndexFile]:
 def restore_indexes(
     repositories: Iterable[tuple[Repository, Tips]],
     before: Mapping[Path, IndexFile],
-    places: Sequence[Place],
+    places: Sequence[GuardedFolder],
     since: int,
     store: TipStore,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Restore guarded paths in each index that a command has changed.
 
-    :param repositories: each work tree of each repository, with the user's commits from before the command.
+    :param repositories: each work tree of each repository, with the user's commits from
+        before the command.
     :param before: the indexes from before the command, keyed by git directory.
     :param since: when the command started, in nanoseconds since the epoch.
     :param store: records what the command committed.
-    :returns: a text for the user about each path, and one about each index that could not be checked or restored.
+    :returns: a text for the user about each path, and one about each index that could
+        not be checked or restored.
     """
     restored: list[str] = []
     failed: list[str] = []
@@ -171,13 +212,17 @@ def restore_indexes(
         version = version_of(git)
         earlier = before.get(git)
         if earlier is None:
-            is_changed = any(changed >= since - _COARSE_NS for _, _, changed, _ in version)
+            is_changed = any(
+                changed >= since - _COARSE_NS for _, _, changed, _ in version
+            )
         else:
             is_changed = version != earlier.version
         if not version or not (is_changed or git in _pending):
             continue
         try:
-            restored += _restored(replace(tips, repository=repository), earlier, places, store)
+            restored += _restored(
+                replace(tips, repository=repository), earlier, places, store
+            )
             _pending.discard(git)
         except (OSError, ValueError) as error:
             _pending.add(git)
@@ -195,7 +240,12 @@ def is_in_work_tree(repository: Repository, label: str) -> bool:
     return Content(kind, blob) in _contents_of(repository, path)
 
 
-def _restored(tips: Tips, before: IndexFile | None, places: Sequence[Place], store: TipStore) -> Iterator[str]:
+def _restored(
+    tips: Tips,
+    before: IndexFile | None,
+    places: Sequence[GuardedFolder],
+    store: TipStore,
+) -> Iterator[str]:
     repository = tips.repository
     _make_readable(repository.folder)
     open_up(repository.common / "objects")
@@ -204,21 +254,23 @@ def _restored(tips: Tips, before: IndexFile | None, places: Sequence[Place], sto
     strange = [each for each in judge.entries_in(index) if judge.is_strange(each)]
     if not strange:
         return
-    earlier: dict[bytes, Entry] = {}
+    earlier: dict[bytes, IndexEntry] = {}
     if before is not None and before.files:
         with suppress(ValueError):  # git could not read it either
             for each in judge.entries_in(before):
                 if each.stage == 0 and judge.label(each) not in tips.strange:
                     earlier[each.path] = each
     strange = [each for each in strange if earlier.get(each.path) != each]
-    changes: dict[bytes, Entry | None] = {}
+    changes: dict[bytes, IndexEntry | None] = {}
     blamed = {judge.label(each) for each in strange}
     for each in strange:
         committed = judge.committed(each)
         if each.stage or committed == each:
             continue
         was = earlier.get(each.path)
-        changes[each.path] = was if was is not None and not judge.is_own(was) else committed
+        changes[each.path] = (
+            was if was is not None and not judge.is_own(was) else committed
+        )
         if committed is not None and judge.is_strange(committed):
             blamed.add(judge.label(committed))
     with suppress(OSError):  # it is taken out all the same
@@ -236,7 +288,7 @@ class _Judge:
     :param tips: the user's commits in the repository of the work tree.
     """
 
-    def __init__(self, tips: Tips, places: Sequence[Place]) -> None:
+    def __init__(self, tips: Tips, places: Sequence[GuardedFolder]) -> None:
         self._repository = tips.repository
         self._strange = tips.strange
         self._guarded = Guarded.of(tips.repository.work_tree, places)
@@ -244,71 +296,96 @@ class _Judge:
         head = references_of(tips.repository).head
         self._head = Tracked(Tips(tips.repository, {} if head is None else {head: ""}))
 
-    def entries_in(self, index: IndexFile) -> list[Entry]:
-        """Return the entries of an index that are guarded paths, except for those that are repositories."""
+    def entries_in(self, index: IndexFile) -> list[IndexEntry]:
+        """Return the entries of an index that are guarded paths, except for those that
+        are repositories.
+        """
         if not index.files["index"] or not self._guarded.may_be_in(index):
             return []
         found = self._guarded.lines_in(lines_of(index, self._repository.common))
-        return [each for each in found if each.mode in KINDS and self._place(each) is not None]
+        return [
+            each
+            for each in found
+            if each.mode in KINDS and self._place(each) is not None
+        ]
 
-    def is_own(self, entry: Entry) -> bool:
+    def is_own(self, entry: IndexEntry) -> bool:
         """Return whether an entry is in one of the user's commits."""
         return self._content(entry) in self._own.content(*self._split(entry))
 
-    def is_strange(self, entry: Entry) -> bool:
-        """Return whether an entry is neither in one of the user's commits nor in the work tree."""
+    def is_strange(self, entry: IndexEntry) -> bool:
+        """Return whether an entry is neither in one of the user's commits nor in the
+        work tree.
+        """
         if self.is_own(entry):
             return False
         there = _contents_of(self._repository, _parts(entry))
-        is_announced = entry.blob == blob_of(b"", _algorithm(entry))  # as by `git add --intent-to-add`
+        is_announced = entry.blob == blob_of(
+            b"", _algorithm(entry)
+        )  # as by `git add --intent-to-add`
         return self._content(entry) not in there and not (is_announced and there)
 
-    def committed(self, entry: Entry) -> Entry | None:
-        """Return the entry with the same path in the commit that is checked out; None if there is none."""
+    def committed(self, entry: IndexEntry) -> IndexEntry | None:
+        """Return the entry with the same path in the commit that is checked out; None
+        if there is none.
+        """
         for content in self._head.content(*self._split(entry)):
-            return Entry(entry.path, MODE_OF[content.kind], content.blob)
+            return IndexEntry(entry.path, MODE_OF[content.kind], content.blob)
         return None
 
-    def label(self, entry: Entry) -> str:
+    def label(self, entry: IndexEntry) -> str:
         """See `tracked.label_of`."""
         return label_of(self._content(entry), Path(*_parts(entry)))
 
-    def _content(self, entry: Entry) -> Content:
+    def _content(self, entry: IndexEntry) -> Content:
         return Content(KINDS[entry.mode], entry.blob)
 
-    def _place(self, entry: Entry) -> int | None:
-        return self._guarded.length(_parts(entry), is_link=entry.mode == MODE_OF["link"])
+    def _place(self, entry: IndexEntry) -> int | None:
+        return self._guarded.length(
+            _parts(entry), is_link=entry.mode == MODE_OF["link"]
+        )
 
-    def _split(self, entry: Entry) -> tuple[Path, Part]:
-        """Return the guarded path that an entry is in, and the parts of its path below that."""
+    def _split(self, entry: IndexEntry) -> tuple[Path, Part]:
+        """Return the guarded path that an entry is in, and the parts of its path below
+        that.
+        """
         path = _parts(entry)
         length = self._place(entry) or len(path)
         return self._repository.work_tree.joinpath(*path[:length]), path[length:]
 
 
 def _contents_of(repository: Repository, path: Part) -> frozenset[Content]:
-    """Return what is in the work tree at a path, in each form that git may give it; empty if there is nothing.
+    """Return what is in the work tree at a path, in each form that git may give it;
+    empty if there is nothing.
 
     :param path: relative to the work tree.
     """
-    if repository.work_tree == repository.folder or not path:  # it is not known where the work tree is
+    if (
+        repository.work_tree == repository.folder or not path
+    ):  # it is not known where the work tree is
         return frozenset()
     with suppress(OSError), parent_of(repository.work_tree, path) as (folder, name):
         found = os.lstat(name, dir_fd=folder)
         data = content_of(folder, name, found)
         if data is not None:
-            kind = "link" if stat.S_ISLNK(found.st_mode) else "program" if found.st_mode & 0o111 else "file"
+            kind = (
+                "link"
+                if stat.S_ISLNK(found.st_mode)
+                else "program"
+                if found.st_mode & 0o111
+                else "file"
+            )
             forms = {data} if kind == "link" else {data, without_carriage_returns(data)}
             algorithm = algorithm_of(repository.common)
             return frozenset(Content(kind, blob_of(form, algorithm)) for form in forms)
     return frozenset()
 
 
-def _parts(entry: Entry) -> Part:
+def _parts(entry: IndexEntry) -> Part:
     return tuple(os.fsdecode(entry.path).split("/"))
 
 
-def _algorithm(entry: Entry) -> str:
+def _algorithm(entry: IndexEntry) -> str:
     return "sha256" if len(entry.blob) == 64 else "sha1"
 
 
@@ -321,6 +398,7 @@ def _make_readable(git: Path) -> None:
         try:
             status = os.fstat(file)
             if stat.S_ISREG(status.st_mode) and not status.st_mode & stat.S_IRUSR:
-                os.chmod(f"/proc/self/fd/{file}", stat.S_IMODE(status.st_mode) | stat.S_IRUSR)  # noqa: PTH101
+                mode = stat.S_IMODE(status.st_mode) | stat.S_IRUSR
+                os.chmod(f"/proc/self/fd/{file}", mode)  # noqa: PTH101
         finally:
             os.close(file)

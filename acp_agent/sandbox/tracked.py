@@ -1,10 +1,13 @@
-"""Reads what a repository's own commits contain at a path, in a way that a command cannot fake.
+"""Reads what a repository's own commits contain at a path, in a way that a command
+cannot fake.
 
-A command may write to the repository's objects, and create one that claims to be another. So the hash of each object is
-checked, from a commit that was known before the command down to the file. Git gets only the objects, without the
-repository's settings, which may name programs, for example to fetch missing objects.
+A command may write to the repository's objects, and create one that claims to be
+another. So the hash of each object is checked, from a commit that was known before the
+command down to the file. Git gets only the objects, without the repository's settings,
+which may name programs, for example to fetch missing objects.
 
-Source: git-cat-file(1), "BATCH OUTPUT"; git(1), `GIT_OBJECT_DIRECTORY`; gitformat-pack(5); git-hash-object(1)
+Source: git-cat-file(1), "BATCH OUTPUT"; git(1), `GIT_OBJECT_DIRECTORY`;
+gitformat-pack(5); git-hash-object(1)
 """
 
 from __future__ import annotations
@@ -55,11 +58,14 @@ def blob_of(data: bytes, algorithm: str = "sha1") -> str:
 
     :param algorithm: `sha1` or `sha256`, whichever the repository uses.
     """
-    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    return hashlib.new(
+        algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False
+    ).hexdigest()
 
 
 class Tracked:
-    """The contents of a repository's own commits. They are read from git on demand, and once for each path.
+    """The contents of a repository's own commits. They are read from git on demand, and
+    once for each path.
 
     :param tips: the commits.
     """
@@ -76,7 +82,8 @@ class Tracked:
     def at(self, path: Path) -> Mapping[Part, frozenset[Content]]:
         """Return what the commits contain at a path.
 
-        The keys are the parts of paths below it. The key of a file at the path itself is empty.
+        The keys are the parts of paths below it. The key of a file at the path itself
+        is empty.
 
         :param path: absolute. Nothing is found outside the work tree.
         """
@@ -91,11 +98,26 @@ class Tracked:
     def _read(self, parts: Part) -> Mapping[Part, frozenset[Content]]:
         found: dict[Part, set[Content]] = {}
         strange = fetched_from_elsewhere(self._tips.repository.common)
-        tips = {each: name for each, name in self._tips.commits.items() if not (name and name.startswith(strange))}
-        with suppress(OSError, ValueError), _objects(self._tips.repository.common, self.algorithm) as objects:
+        tips = {
+            each: name
+            for each, name in self._tips.commits.items()
+            if not (name and name.startswith(strange))
+        }
+        with (
+            suppress(OSError, ValueError),
+            _objects(self._tips.repository.common, self.algorithm) as objects,
+        ):
             roots: dict[str, None] = {}
             for commit, name in islice(tips.items(), _MOST_COMMITS):
-                roots.update(dict.fromkeys(_trees_of(objects, commit, with_parents=name in ("refs/stash", STASHES))))
+                roots.update(
+                    dict.fromkeys(
+                        _trees_of(
+                            objects,
+                            commit,
+                            with_parents=name in ("refs/stash", STASHES),
+                        )
+                    )
+                )
             places = dict.fromkeys(_entry(objects, root, parts) for root in roots)
             for mode, name in filter(None, places):
                 for below, content in _files(objects, mode, name):
@@ -104,7 +126,8 @@ class Tracked:
         return {}
 
     def content(self, whole: Path, below: Part) -> frozenset[Content]:
-        """Return what the commits contain at one path, except for contents that a command has staged or committed.
+        """Return what the commits contain at one path, except for contents that a
+        command has staged or committed.
 
         :param whole: see `at`.
         :param below: the parts of the path below `whole`.
@@ -137,7 +160,8 @@ class _Objects:
         self._read: dict[str, tuple[bytes, bytes]] = {}
 
     def read(self, name: str) -> tuple[bytes, bytes]:
-        """Return the type and content of an object; both are empty if no object has this name and hash.
+        """Return the type and content of an object; both are empty if no object has
+        this name and hash.
 
         :raises ValueError: if git ended, or the object is too large.
         """
@@ -158,15 +182,21 @@ class _Objects:
             raise ValueError("the object is too large")
         data = self._out.read(size + 1)[:-1]
         header = b"%s %d\0" % (words[1], size)
-        real = hashlib.new(self._algorithm, header + data, usedforsecurity=False).hexdigest()
+        real = hashlib.new(
+            self._algorithm, header + data, usedforsecurity=False
+        ).hexdigest()
         return (words[1], data) if real == name else (b"", b"")
 
 
 @contextmanager
-def private_repository(common: Path, algorithm: str, settings: str = "") -> Generator[tuple[str, Path, dict[str, str]]]:
-    """Make a git directory that shares only the objects with a repository, and remove it after the `with` block.
+def private_repository(
+    common: Path, algorithm: str, settings: str = ""
+) -> Generator[tuple[str, Path, dict[str, str]]]:
+    """Make a git directory that shares only the objects with a repository, and remove
+    it after the `with` block.
 
-    Yields the path of git, the directory, and the environment in which git uses it, without the settings of the user.
+    Yields the path of git, the directory, and the environment in which git uses it,
+    without the settings of the user.
 
     :param algorithm: see `blob_of`.
     :param settings: further settings of the directory, in git's syntax.
@@ -180,14 +210,22 @@ def private_repository(common: Path, algorithm: str, settings: str = "") -> Gene
         (folder / "refs").mkdir()
         version = f"[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = {algorithm}\n"
         (folder / "config").write_text(version + settings)
-        places = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(common / "objects")}
-        nothing = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
+        places = {
+            "GIT_DIR": str(folder),
+            "GIT_OBJECT_DIRECTORY": str(common / "objects"),
+        }
+        nothing = {
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+        }
         yield git, folder, {**own_environment(), **places, **nothing}
 
 
 @contextmanager
 def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
-    """Start git for a repository's objects inside the `with` block. It is killed after some seconds.
+    """Start git for a repository's objects inside the `with` block. It is killed after
+    some seconds.
 
     :raises OSError: if there is no git.
     """
@@ -211,14 +249,20 @@ def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
             process.communicate()
 
 
-def _trees_of(objects: _Objects, name: str, *, with_parents: bool = False) -> Iterator[str]:
+def _trees_of(
+    objects: _Objects, name: str, *, with_parents: bool = False
+) -> Iterator[str]:
     """Yield the tree of a commit, or of the commit that a tag points to.
 
-    :param with_parents: whether to yield the trees of its parents too. One parent of a stash holds the untracked files.
+    :param with_parents: whether to yield the trees of its parents too. One parent of a
+        stash holds the untracked files.
     """
     for _ in range(_MOST_TAGS):
         kind, data = objects.read(name)
-        head = [line.decode("ascii", "replace").partition(" ") for line in data.partition(b"\n\n")[0].split(b"\n")]
+        head = [
+            line.decode("ascii", "replace").partition(" ")
+            for line in data.partition(b"\n\n")[0].split(b"\n")
+        ]
         if kind == b"commit":
             yield from (value for word, _, value in head if word == "tree")
             for word, _, value in head if with_parents else ():
@@ -230,13 +274,21 @@ def _trees_of(objects: _Objects, name: str, *, with_parents: bool = False) -> It
         name = head[0][2]
 
 
-def _entry(objects: _Objects, tree: str, parts: Sequence[str]) -> tuple[bytes, str] | None:
-    """Return the mode and object name of what a tree contains at a path; None if it contains nothing there."""
-    mode, name = b"40000", tree
+def _entry(
+    objects: _Objects, tree: str, parts: Sequence[str]
+) -> tuple[bytes, str] | None:
+    """Return the mode and object name of what a tree contains at a path; None if it
+    contains nothing there.
+    """
+    mode = b"40000"
+    name = tree
     for part in parts:
         if mode != b"40000" or not name:
             return None
-        inside = {entry: (its_mode, its_name) for its_mode, entry, its_name in _entries(objects, name)}
+        inside = {
+            entry: (its_mode, its_name)
+            for its_mode, entry, its_name in _entries(objects, name)
+        }
         found = inside.get(os.fsencode(part))
         if found is None:
             return None
@@ -245,7 +297,8 @@ def _entry(objects: _Objects, tree: str, parts: Sequence[str]) -> tuple[bytes, s
 
 
 def _files(objects: _Objects, mode: bytes, name: str) -> Iterator[tuple[Part, Content]]:
-    """Yield the files and links of a tree, or the file or link itself if the object is one.
+    """Yield the files and links of a tree, or the file or link itself if the object is
+    one.
 
     :raises ValueError: if there are too many.
     """
@@ -268,10 +321,15 @@ def _entries(objects: _Objects, tree: str) -> Iterator[tuple[bytes, bytes, str]]
     width = len(tree) // 2
     at = 0
     while kind == b"tree" and at < len(data):
-        space, end = data.find(b" ", at), data.find(b"\0", at)
+        space = data.find(b" ", at)
+        end = data.find(b"\0", at)
         if not at < space < end or end + 1 + width > len(data):
             return
-        yield data[at:space], data[space + 1 : end], data[end + 1 : end + 1 + width].hex()
+        yield (
+            data[at:space],
+            data[space + 1 : end],
+            data[end + 1 : end + 1 + width].hex(),
+        )
         at = end + 1 + width
 
 

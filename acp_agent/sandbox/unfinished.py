@@ -1,9 +1,11 @@
-"""Records running commands, so that the next agent finds what they created if their agent was killed.
+"""Records running commands, so that the next agent finds what they created if their
+agent was killed.
 
-While a command runs, a file in the agent's home describes the state before the command. The agent holds a lock on the
-file, which ends with the agent however that ends, and touches the file ten times a second. So a file without a lock was
-left by an agent that was killed. Its commands ended with it, and did not make later changes. A command in an editor's
-terminal may have continued, so all changes since then count as its own.
+While a command runs, a file in the agent's home describes the state before the command.
+The agent holds a lock on the file, which ends with the agent however that ends, and
+touches the file ten times a second. So a file without a lock was left by an agent that
+was killed. Its commands ended with it, and did not make later changes. A command in an
+editor's terminal may have continued, so all changes since then count as its own.
 
 Source: flock(2); bwrap(1), `--die-with-parent`
 """
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from acp_agent.frozen import frozen
-from acp_agent.sandbox.blocked import Place
+from acp_agent.sandbox.blocked import GuardedFolder
 from acp_agent.sandbox.placeholders import is_mounted_elsewhere
 from acp_agent.sandbox.planted import Before, Watched
 from acp_agent.sandbox.repositories import Repository
@@ -29,7 +31,9 @@ from acp_agent.sandbox.tips import Tips
 
 _SUFFIX = ".json"
 _LATER_NS = 2_000_000_000
-"""Nanoseconds for which a command may continue after the last touch, until it has been killed too."""
+"""Nanoseconds for which a command may continue after the last touch, until it has been
+killed too.
+"""
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -38,7 +42,8 @@ class Left:
     """A command of an agent that was killed.
 
     :ivar seen: the state before the command.
-    :ivar until: the time after which the command cannot have created anything, in nanoseconds since the epoch.
+    :ivar until: the time after which the command cannot have created anything, in
+        nanoseconds since the epoch.
     """
 
     seen: Watched
@@ -47,9 +52,11 @@ class Left:
 
 @contextmanager
 def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]]:
-    """Keep the state before a command on disk inside the `with` block; yield a function that touches the file.
+    """Keep the state before a command on disk inside the `with` block; yield a function
+    that touches the file.
 
-    :param folder: a folder that commands can neither read nor write. If None, nothing is kept.
+    :param folder: a folder that commands can neither read nor write. If None, nothing
+        is kept.
     """
     if folder is None:
         yield lambda: None
@@ -58,7 +65,11 @@ def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]
     name = os.urandom(16).hex()
     temporary = folder / f"{name}.tmp"
     path = folder / f"{name}{_SUFFIX}"
-    file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = os.open(
+        temporary,
+        os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
+        0o600,
+    )
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         with os.fdopen(os.dup(file), "wb") as opened:
@@ -72,9 +83,11 @@ def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]
 
 
 def left_behind(folder: Path | None) -> Iterator[Left]:
-    """Yield the commands of agents that were killed. The record of each is deleted when the iteration continues.
+    """Yield the commands of agents that were killed. The record of each is deleted when
+    the iteration continues.
 
-    A command that still runs, for example in an editor's terminal, is yielded again the next time.
+    A command that still runs, for example in an editor's terminal, is yielded again the
+    next time.
     """
     for path in _files(folder):
         try:
@@ -98,7 +111,8 @@ def left_behind(folder: Path | None) -> Iterator[Left]:
 
 
 def tips_known(folder: Path | None) -> dict[Path, list[AbstractSet[str]]]:
-    """Return the user's commits, as recorded for each command that is running or was left behind.
+    """Return the user's commits, as recorded for each command that is running or was
+    left behind.
 
     The keys are the common directories of the repositories.
     """
@@ -112,13 +126,19 @@ def tips_known(folder: Path | None) -> dict[Path, list[AbstractSet[str]]]:
 
 def _files(folder: Path | None) -> list[Path]:
     try:
-        return [] if folder is None else sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+        return (
+            []
+            if folder is None
+            else sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+        )
     except OSError:
         return []
 
 
 def _read(path: Path) -> Watched | None:
-    """Return the content of a file; None if it is gone, or was written by another version of the agent."""
+    """Return the content of a file; None if it is gone, or was written by another
+    version of the agent.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
         return _of_json(json.loads(file.read(_MOST_BYTES)))
     return None
@@ -134,7 +154,10 @@ def _as_json(seen: Watched) -> dict[str, Any]:
         "is_whole": before.is_whole,
         "at": before.at,
         "protected": _texts(sorted(seen.protected)),
-        "places": [[str(each.folder), each.paths, list(each.targets.items())] for each in seen.places],
+        "places": [
+            [str(each.folder), each.paths, list(each.targets.items())]
+            for each in seen.places
+        ],
         "states": {
             str(git): [[path, what.decode("latin-1")] for path, what in sorted(state)]
             for git, state in seen.states.items()
@@ -154,11 +177,17 @@ def _of_json(kept: dict[str, Any]) -> Watched:
         kept["at"],
     )
     places = tuple(
-        Place(Path(folder), tuple(map(tuple, paths)), {tuple(path): target for path, target in targets})
+        GuardedFolder(
+            Path(folder),
+            tuple(map(tuple, paths)),
+            {tuple(path): target for path, target in targets},
+        )
         for folder, paths, targets in kept["places"]
     )
     states = {
-        Path(git): frozenset((tuple(path), what.encode("latin-1")) for path, what in state)
+        Path(git): frozenset(
+            (tuple(path), what.encode("latin-1")) for path, what in state
+        )
         for git, state in kept["states"].items()
     }
     tips, nested = (tuple(map(_tips_of, kept[key])) for key in ("tips", "nested"))
@@ -179,7 +208,13 @@ def _of_json(kept: dict[str, Any]) -> Watched:
 def _of_tips(tips: Tips) -> list[Any]:
     repository = tips.repository
     folders = (repository.work_tree, repository.folder, repository.common)
-    return [*_texts(folders), dict(tips.commits), sorted(tips.others), sorted(tips.strange), sorted(tips.replaced)]
+    return [
+        *_texts(folders),
+        dict(tips.commits),
+        sorted(tips.others),
+        sorted(tips.strange),
+        sorted(tips.replaced),
+    ]
 
 
 def _tips_of(kept: Sequence[Any]) -> Tips:

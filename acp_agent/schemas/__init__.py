@@ -1,6 +1,7 @@
 """The JSON Schemas of the files that people write.
 
-The files in this folder are generated from the models that validate such files, by .ci/generate_reference.py.
+The files in this folder are generated from the models that validate such files, by
+.ci/generate_reference.py.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 SchemaName: TypeAlias = Literal["config", "project", "recipe", "rule"]
-"""`config` is the user's config.yaml, `project` a project's, `recipe` the front matter of a recipe, `rule` a file of
-hooks in YAML."""
+"""`config` is the user's config.yaml, `project` a project's, `recipe` the front matter
+of a recipe, `rule` a file of hooks in YAML.
+"""
 
 SCHEMA_NAMES: tuple[SchemaName, ...] = get_args(SchemaName)
 

@@ -1,7 +1,9 @@
-"""Web addresses without what may give access: logins, parameters, fragments, and words of a path or a host.
+"""Web addresses without what may give access: logins, parameters, fragments, and words
+of a path or a host.
 
-Many services put a key into the path of an address (the webhooks of Slack and Discord, the MCP servers of Zapier and
-Pipedream), where no name says what it is. So only words that are known to be none are left.
+Many services put a key into the path of an address (the webhooks of Slack and Discord,
+the MCP servers of Zapier and Pipedream), where no name says what it is. So only words
+that are known to be none are left.
 
 RFC 3986, 3, "Syntax Components".
 """
@@ -14,7 +16,9 @@ from acp_agent.secrets.known import MASK
 
 _SENTENCE_END = ").,;:]}*"
 """Characters after an address that belong to the sentence around it."""
-_ADDRESS = re.compile(r"\b([a-z][a-z0-9+.-]{1,20})://([^\s\"'<>`\\]{1,4000})", re.ASCII | re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"\b([a-z][a-z0-9+.-]{1,20})://([^\s\"'<>`\\]{1,4000})", re.ASCII | re.IGNORECASE
+)
 _PLAIN = re.compile(
     r"anthropic|apis?|azure|beta|chat|completions|compact|count_tokens|deployments|docs|embeddings|generate|healthz?"
     r"|https?|inference|invoke|issues|llm|mcps?|messages?|models|openai|proxy|ready|responses|rest|rpc|servers?"
@@ -23,12 +27,16 @@ _PLAIN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """Words of a path that are no keys: kinds of services, their methods and versions."""
-_OPAQUE_LABEL = re.compile(r"(?=[^.]*[0-9])(?=[^.]*[a-z])[a-z0-9-]{16,}", re.ASCII | re.IGNORECASE)
+_OPAQUE_LABEL = re.compile(
+    r"(?=[^.]*[0-9])(?=[^.]*[a-z])[a-z0-9-]{16,}", re.ASCII | re.IGNORECASE
+)
 _LOCAL = ("file", "unix", "data")
 
 
 def without_access(text: str) -> str:
-    """Return a text with all its web addresses reduced to the host and the plain words of their paths."""
+    """Return a text with all its web addresses reduced to the host and the plain words
+    of their paths.
+    """
     return _ADDRESS.sub(_reduced, text) if "://" in text else text
 
 
@@ -44,7 +52,9 @@ def _reduced(found: re.Match[str]) -> str:
     rest, question, query = rest.partition("?")
     authority, *path = rest.split("/")
     login, at, host = authority.rpartition("@")
-    host = ".".join(MASK if _OPAQUE_LABEL.fullmatch(label) else label for label in host.split("."))
+    host = ".".join(
+        MASK if _OPAQUE_LABEL.fullmatch(label) else label for label in host.split(".")
+    )
     words = [word if _PLAIN.fullmatch(word) else MASK for word in path]
     shown = f"{scheme}://{MASK if login else ''}{at}{'/'.join((host, *words))}"
     if question:

@@ -1,10 +1,12 @@
-"""Whether a question asks for a secret: in many languages, and however its words are written to hide that.
+"""Whether a question asks for a secret: in many languages, and however its words are
+written to hide that.
 
-Texts come from servers and models. A word can be spelled with letters of other scripts that look the same, with digits,
-with marks and letters of no width, or with something between its letters. So a text is read several times.
+Texts come from servers and models. A word can be spelled with letters of other scripts
+that look the same, with digits, with marks and letters of no width, or with something
+between its letters. So a text is read several times.
 
-Source: Model Context Protocol, "Elicitation", "User Interaction Model"; UTS 39, "Unicode Security Mechanisms",
-confusables
+Source: Model Context Protocol, "Elicitation", "User Interaction Model"; UTS 39,
+"Unicode Security Mechanisms", confusables
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ _LOOK_ALIKE = {
     "k": "кκᴋ", "l": "ł|", "m": "мᴍ", "n": "ոɴ", "o": "оօοᴏ0", "p": "рρᴘ", "q": "ԛ", "r": "ʀ", "s": "ѕꜱ5$",
     "t": "тτᴛ7", "u": "սυᴜ", "v": "νᴠ", "w": "ԝᴡ", "x": "х", "y": "уʏ", "z": "ᴢ",
 }  # fmt: skip
-"""Letters of other scripts, digits and signs that are taken for a Latin letter, by that letter."""
+"""Letters of other scripts, digits and signs that are taken for a Latin letter, by that
+letter.
+"""
 _IGNORED = ("Mn", "Me", "Cf", "Cc")
 """Categories of marks, and of characters that do not show."""
 _REPLACED = "\ufffd"
@@ -64,9 +68,13 @@ _BETWEEN = re.compile(r"[\W_]")
 
 
 def asks_for_secret(text: str) -> bool:
-    """Return whether a question or the label of a field may ask for something that grants access or pays."""
+    """Return whether a question or the label of a field may ask for something that
+    grants access or pays.
+    """
     latin, others = _patterns()
-    return others.search(_normal(text)) is not None or any(latin.search(each) for each in _readings(text))
+    return others.search(_normal(text)) is not None or any(
+        latin.search(each) for each in _readings(text)
+    )
 
 
 @cache  # compiled when they are first needed: it takes milliseconds
@@ -81,21 +89,33 @@ def _normal(text: str) -> str:
 
 
 def _readings(text: str) -> Iterator[str]:
-    """Yield a text as it is, then as a person may read it: without accents and hidden letters, and with letters of
-    other scripts as the Latin ones that they look like; and each with spaced letters put together."""
+    """Yield a text as it is, then as a person may read it: without accents and hidden
+    letters, and with letters of other scripts as the Latin ones that they look like;
+    and each with spaced letters put together.
+    """
     import unicodedata
 
     plain = " ".join(_normal("".join(map(_plain_sign, text))).split())
-    apart = unseen().sub("", unicodedata.normalize("NFKD", plain)).replace(_REPLACED, "")
-    bare = "".join(each for each in apart if each in "\n\t" or unicodedata.category(each) not in _IGNORED)
-    latin = str.maketrans({other: letter for letter, others in _LOOK_ALIKE.items() for other in others})
+    apart = (
+        unseen().sub("", unicodedata.normalize("NFKD", plain)).replace(_REPLACED, "")
+    )
+    bare = "".join(
+        each
+        for each in apart
+        if each in "\n\t" or unicodedata.category(each) not in _IGNORED
+    )
+    latin = str.maketrans(
+        {other: letter for letter, others in _LOOK_ALIKE.items() for other in others}
+    )
     for reading in (plain, bare, bare.translate(latin).replace("vv", "w")):
         yield reading
         yield _SPACED.sub(lambda found: _BETWEEN.sub("", found[0]), reading)
 
 
 def _plain_sign(sign: str) -> str:
-    """Return the letter in a square, a circle or a flag, which no normal form has, and a hyphen for any dash."""
+    """Return the letter in a square, a circle or a flag, which no normal form has, and
+    a hyphen for any dash.
+    """
     if sign.isascii():
         return sign
     import unicodedata

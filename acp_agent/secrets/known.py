@@ -1,5 +1,6 @@
-"""Known secrets of this process, masked wherever they stand: values of environment variables with the name of a secret,
-and what the process has met as one."""
+"""Known secrets of this process, masked wherever they stand: values of environment
+variables with the name of a secret, and what the process has met as one.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +22,21 @@ def remember_secret(value: str) -> None:
 
 
 def secrets_of(env: Mapping[str, str]) -> list[str]:
-    """Return the known secrets, the longest first: those of the environment and those that were remembered."""
-    found = {value for name, value in env.items() if is_secret_variable(name) and len(value) >= MIN_SECRET}
+    """Return the known secrets, the longest first: those of the environment and those
+    that were remembered.
+    """
+    found = {
+        value
+        for name, value in env.items()
+        if is_secret_variable(name) and len(value) >= MIN_SECRET
+    }
     return sorted(found | _remembered, key=len, reverse=True)
 
 
 def mask_known(text: str, secrets: Sequence[str]) -> str:
-    """Mask every occurrence of the known secrets; occurrences that overlap are masked as one."""
+    """Mask every occurrence of the known secrets; occurrences that overlap are masked
+    as one.
+    """
     parts: list[str] = []
     done = 0
     for start, end in known_spans(text, secrets):
@@ -37,7 +46,9 @@ def mask_known(text: str, secrets: Sequence[str]) -> str:
 
 
 def known_spans(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where known secrets begin and end, in order; those that overlap as one span."""
+    """Return where known secrets begin and end, in order; those that overlap as one
+    span.
+    """
     found: list[tuple[int, int]] = []
     for secret in secrets:
         at = text.find(secret) if secret else -1

@@ -1,7 +1,8 @@
-"""Masking of JSON values: secrets in their texts, and members whose names say that they are secret.
+"""Masking of JSON values: secrets in their texts, and members whose names say that they
+are secret.
 
-In `env` and `headers` every value is masked, but for headers that never authenticate. What a person typed into a form
-is masked as well.
+In `env` and `headers` every value is masked, but for headers that never authenticate.
+What a person typed into a form is masked as well.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ from acp_agent.secrets.known import MASK
 from acp_agent.secrets.names import is_harmless_header, is_secret_name
 from acp_agent.secrets.text import mask
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+JsonValue: TypeAlias = (
+    "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+)
 
 _ARGUMENTS = frozenset({"args", "arguments", "argv", "command", "cmd"})
 
 
-def masked(value: JsonValue, secrets: Sequence[str], short: Callable[[str], str] = str) -> JsonValue:
-    """Return the same value without secrets: texts, and numbers under the name of a secret, become `***`.
+def masked(
+    value: JsonValue, secrets: Sequence[str], short: Callable[[str], str] = str
+) -> JsonValue:
+    """Return the same value without secrets: texts, and numbers under the name of a
+    secret, become `***`.
 
     :param secrets: known values, masked wherever they stand.
     :param short: shortens a text after it was masked.
@@ -40,31 +46,51 @@ class _Masking:
             case list():
                 return [self.value(item) for item in value]
             case dict():
-                return self._members(value, lambda key, item: self._member(key, item, value))
+                return self._members(
+                    value, lambda key, item: self._member(key, item, value)
+                )
             case _:
                 return value
 
     def _text(self, text: str) -> str:
         return self._short(mask(text, self._secrets))
 
-    def _members(self, value: dict[str, JsonValue], mask_member: Callable[[str, JsonValue], JsonValue]) -> JsonValue:
+    def _members(
+        self,
+        value: dict[str, JsonValue],
+        mask_member: Callable[[str, JsonValue], JsonValue],
+    ) -> JsonValue:
         """Mask the members of an object, and their names."""
-        return {mask(key, self._secrets): mask_member(key, item) for key, item in value.items()}
+        return {
+            mask(key, self._secrets): mask_member(key, item)
+            for key, item in value.items()
+        }
 
-    def _member(self, key: str, item: JsonValue, among: dict[str, JsonValue]) -> JsonValue:
-        """Return a member of an object without its secrets, judged by its name and its sibling members."""
+    def _member(
+        self, key: str, item: JsonValue, among: dict[str, JsonValue]
+    ) -> JsonValue:
+        """Return a member of an object without its secrets, judged by its name and its
+        sibling members.
+        """
         match key, item:
             case "env", dict() | list():
                 return self._pairs(item, lambda _: False)
             case _, dict() | list() if key.lower().endswith("headers"):
                 return self._pairs(item, is_harmless_header)
-            case "properties", dict():  # of a form or of a tool's arguments: their names are those of values elsewhere
+            case (
+                "properties",
+                dict(),
+            ):  # of a form or of a tool's arguments: their names are those of values elsewhere
                 return self._members(item, lambda _, field: self.value(field))
             case "content", dict() if among.get("action") == "accept":
                 return self._hidden(item)
-            case "value", _ if isinstance(name := among.get("name"), str) and is_secret_name(name):
+            case "value", _ if isinstance(
+                name := among.get("name"), str
+            ) and is_secret_name(name):
                 return self._hidden(item)
-            case "data" | "output", _ if "terminalId" in among:  # what a terminal printed, in base64
+            case "data" | "output", _ if (
+                "terminalId" in among
+            ):  # what a terminal printed, in base64
                 return self._hidden(item)
             case _, list() if key in _ARGUMENTS:
                 return self._arguments(item)
@@ -72,11 +98,14 @@ class _Masking:
                 return self._hidden(item) if is_secret_name(key) else self.value(item)
 
     def _pairs(self, item: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
-        """Hide the values of variables or headers, in an object or in a list of `{name, value}`, but for the names that
-        stay."""
+        """Hide the values of variables or headers, in an object or in a list of `{name,
+        value}`, but for the names that stay.
+        """
         match item:
             case dict():
-                return self._members(item, lambda name, value: self._pair(name, value, stays))
+                return self._members(
+                    item, lambda name, value: self._pair(name, value, stays)
+                )
             case list():
                 return [self._entry(each, stays) for each in item]
             case _:
@@ -91,11 +120,15 @@ class _Masking:
             case _:
                 return self._hidden(item)
 
-    def _pair(self, name: str, value: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
+    def _pair(
+        self, name: str, value: JsonValue, stays: Callable[[str], bool]
+    ) -> JsonValue:
         return self.value(value) if stays(name) else self._hidden(value)
 
     def _arguments(self, items: list[JsonValue]) -> JsonValue:
-        """Mask the arguments of a program; the one before it may be the option that an argument is the value of."""
+        """Mask the arguments of a program; the one before it may be the option that an
+        argument is the value of.
+        """
         before = ["", *(item if isinstance(item, str) else "" for item in items)]
         return [
             self._hidden(item) if _takes_secret(option) else self.value(item)

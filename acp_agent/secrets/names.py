@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
-# Compiled when the first name is looked at, by `re` itself, since starting would wait 2 ms for them.
+# Compiled when the first name is looked at, by `re` itself, since starting would wait 2
+# ms for them.
 _SECRET = (
     r"secret|passw(?:or)?d|passphrase|passcode|credential|authorization$|cookie|api-?key|token(?!s|iz)"
     r"|(?:^|-)(?:pass|pwd|pin|otp|cvv|auth|bearer|pat|jwt)$|(?:^|-)private-key|-key(?:-id|-[0-9]{1,3})?$"
@@ -32,16 +33,22 @@ _IN_A_QUERY = frozenset({"key", "sig", "signature", "code", "hmac", "sid", "sess
 
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of this name is a secret (`X-Api-Key`, `DB_PASS`, `accessToken`), and not what is known
-    about one (`token_endpoint`) or a count of a model's tokens."""
+    """Return whether the value of this name is a secret (`X-Api-Key`, `DB_PASS`,
+    `accessToken`), and not what is known about one (`token_endpoint`) or a count of a
+    model's tokens.
+    """
     words = _words(name)
     return re.search(_SECRET, words) is not None and re.search(_ABOUT, words) is None
 
 
 def is_secret_variable(name: str) -> bool:
-    """Return whether the value of this environment variable is to be masked wherever it stands."""
+    """Return whether the value of this environment variable is to be masked wherever it
+    stands.
+    """
     words = _words(name)
-    return is_secret_name(name) or ("key" in words.split("-") and re.search(_ABOUT, words) is None)
+    return is_secret_name(name) or (
+        "key" in words.split("-") and re.search(_ABOUT, words) is None
+    )
 
 
 def is_harmless_header(name: str) -> bool:
@@ -50,10 +57,14 @@ def is_harmless_header(name: str) -> bool:
 
 
 def is_query_parameter(name: str) -> bool:
-    """Return whether a query parameter of this name may be a credential, though the name has other uses."""
+    """Return whether a query parameter of this name may be a credential, though the
+    name has other uses.
+    """
     return _words(name).rpartition("-")[2] in _IN_A_QUERY
 
 
 def _words(name: str) -> str:
-    """Return the words of a name in lower case with `-` between them, however the name joins them."""
+    """Return the words of a name in lower case with `-` between them, however the name
+    joins them.
+    """
     return "-".join(word for word in _WORD_ENDS.split(name[:200]) if word).lower()

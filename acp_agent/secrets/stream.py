@@ -1,4 +1,6 @@
-"""Masking of a streamed text: the masked pieces, joined, equal what `mask` returns for the whole."""
+"""Masking of a streamed text: the masked pieces, joined, equal what `mask` returns for
+the whole.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,18 @@ from acp_agent.secrets.known import known_spans, mask_known
 from acp_agent.secrets.text import mask, open_form
 
 MAX_HELD = 10_000
-"""Characters; a secret that is longer, or that stands in a longer word, may be shown in part."""
+"""Characters; a secret that is longer, or that stands in a longer word, may be shown in
+part.
+"""
 _BREAK = re.compile(r"[\s\x80-\U0010ffff]", re.ASCII)
-"""Characters at which no form of a secret goes on, but for those that `text.open_form` finds."""
+"""Characters at which no form of a secret goes on, but for those that `text.open_form`
+finds.
+"""
 
 
 class StreamMask:
-    """Masks a text that comes in pieces, one text at a time; after `flush` the next may begin.
+    """Masks a text that comes in pieces, one text at a time; after `flush` the next may
+    begin.
 
     :param secrets: known values, as `mask` takes them.
     """
@@ -26,10 +33,13 @@ class StreamMask:
         self._held = ""  # without known secrets
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return what can be shown now, which most often is all but the last word."""
+        """Take the next piece and return what can be shown now, which most often is all
+        but the last word.
+        """
         text = self._unknown + piece
         end = self._end_of_known(text)
-        known, self._unknown = mask_known(text[:end], self._secrets), text[end:]
+        known = mask_known(text[:end], self._secrets)
+        self._unknown = text[end:]
         self._held += known
         if len(self._held) > MAX_HELD:
             return self._show(len(self._held))
@@ -39,27 +49,44 @@ class StreamMask:
 
     def flush(self) -> str:
         """End the text and return what was held back."""
-        self._held, self._unknown = self._held + mask_known(self._unknown, self._secrets), ""
+        self._held = self._held + mask_known(self._unknown, self._secrets)
+        self._unknown = ""
         return self._show(len(self._held))
 
     def _show(self, end: int) -> str:
-        text, self._held = self._held[:end], self._held[end:]
+        text = self._held[:end]
+        self._held = self._held[end:]
         return mask(text, ())
 
     def _end_of_known(self, text: str) -> int:
         """Return where the text's end may be the beginning of a known secret."""
         if len(text) > MAX_HELD:
             return len(text)
-        end = min((_beginning(secret, text) for secret in self._secrets), default=len(text))
-        return next((start for start, stop in known_spans(text, self._secrets) if start < end < stop), end)
+        end = min(
+            (_beginning(secret, text) for secret in self._secrets), default=len(text)
+        )
+        return next(
+            (
+                start
+                for start, stop in known_spans(text, self._secrets)
+                if start < end < stop
+            ),
+            end,
+        )
 
     def _end_of_words(self) -> int:
-        """Return where the text can be cut: no form of a secret goes over this place, whatever follows."""
+        """Return where the text can be cut: no form of a secret goes over this place,
+        whatever follows.
+        """
         end = open_form(self._held)
-        return next((at for at in range(end, 0, -1) if _BREAK.match(self._held, at - 1)), 0)
+        return next(
+            (at for at in range(end, 0, -1) if _BREAK.match(self._held, at - 1)), 0
+        )
 
 
 def _beginning(secret: str, text: str) -> int:
-    """Return where the text's end is the beginning of a secret; its length where it is none."""
+    """Return where the text's end is the beginning of a secret; its length where it is
+    none.
+    """
     starts = range(max(0, len(text) - len(secret) + 1), len(text))
     return next((at for at in starts if secret.startswith(text[at:])), len(text))

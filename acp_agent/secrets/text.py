@@ -1,8 +1,11 @@
-"""Masking of texts: known values wherever they stand, and what has the form of a secret.
+"""Masking of texts: known values wherever they stand, and what has the form of a
+secret.
 
-The forms are private keys, logins and parameters in URLs, headers, cookies, variables and options with the name of a
-secret, and the keys of known providers. Source code and settings are not searched for passwords. A form ends with its
-line, and most with the next blank: this is where `stream` cuts a text. Only a private key goes over several lines.
+The forms are private keys, logins and parameters in URLs, headers, cookies, variables
+and options with the name of a secret, and the keys of known providers. Source code and
+settings are not searched for passwords. A form ends with its line, and most with the
+next blank: this is where `stream` cuts a text. Only a private key goes over several
+lines.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ _LOGIN = re.compile(
     r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{1,30})://([^\s/?#\"'<>`\x80-\U0010ffff]{1,500})@(?=[\w\[*])",
     re.ASCII | re.IGNORECASE,
 )
-_PARAMETER = re.compile(r"(?<=[?&#])([A-Za-z][\w.-]{0,60})=([^&\s\"'<>#;)`\\\x80-\U0010ffff]+)", re.ASCII)
+_PARAMETER = re.compile(
+    r"(?<=[?&#])([A-Za-z][\w.-]{0,60})=([^&\s\"'<>#;)`\\\x80-\U0010ffff]+)", re.ASCII
+)
 _HEADER = re.compile(
     rf"({_START}(?:(?:proxy-)?authorization|(?:set-)?cookie|api-key|private-token"
     r"|x-[a-z0-9-]{0,60}?(?:key|token|secret|auth|password|session))"
@@ -41,9 +46,12 @@ _HEADER = re.compile(
     r"([^\s\"'`,;\\\x80-\U0010ffff]{6,}(?:;[^\n\"'`\\]*)?)",
     re.ASCII | re.IGNORECASE,
 )
-_BEARER = re.compile(rf"({_START}bearer )([a-z0-9._~+/=-]{{20,}})", re.ASCII | re.IGNORECASE)
+_BEARER = re.compile(
+    rf"({_START}bearer )([a-z0-9._~+/=-]{{20,}})", re.ASCII | re.IGNORECASE
+)
 _ASSIGNED = re.compile(
-    rf"((?<![\w-])(--?)?[A-Za-z_][\w-]{{1,80}}+)((?(2)[ =]|{_QUOTE}?[ \t]{{0,3}}(?:=>|:=|[:=])[ \t]{{0,3}}))", re.ASCII
+    rf"((?<![\w-])(--?)?[A-Za-z_][\w-]{{1,80}}+)((?(2)[ =]|{_QUOTE}?[ \t]{{0,3}}(?:=>|:=|[:=])[ \t]{{0,3}}))",
+    re.ASCII,
 )
 _ASSIGNED_VALUE = re.compile(
     r"(\\?\"(?=[^\"\n]{1,500}\")|\\?'(?=[^'\n]{1,500}')|)"
@@ -52,7 +60,8 @@ _ASSIGNED_VALUE = re.compile(
 )
 _OPAQUE = re.compile(r"[\w+/=-]{16,}", re.ASCII)
 _NAME = re.compile(
-    rf"{_START}(-{{0,2}}[A-Za-z_][\w-]{{0,80}}+){_QUOTE}?(?=([ \t]{{0,5}}(?:=?>|[:=]|\Z))|[ \t])", re.ASCII
+    rf"{_START}(-{{0,2}}[A-Za-z_][\w-]{{0,80}}+){_QUOTE}?(?=([ \t]{{0,5}}(?:=?>|[:=]|\Z))|[ \t])",
+    re.ASCII,
 )
 _NO_VALUE = re.compile(
     r"[-$<{`(@%*.\[]|(?:true|false|none|null|auto|basic|bearer|digest|token|prompt|required|x+|your\W.*"
@@ -75,11 +84,16 @@ _KEY = re.compile(
     re.ASCII,
 )
 _WEB_TOKEN = re.compile(
-    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}+(\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,3})?", re.ASCII
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}+(\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,3})?",
+    re.ASCII,
 )
-"""A JSON Web Token, or only its first part, without group 1, where it is none. What begins within this part is none
-either, so it is passed over at once: a search from each `eyJ` in `eyJ-eyJ-…` would take a time that is quadratic."""
-_MEMBER = re.compile(r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]++|\\.)++)")
+"""A JSON Web Token, or only its first part, without group 1, where it is none. What
+begins within this part is none either, so it is passed over at once: a search from each
+`eyJ` in `eyJ-eyJ-…` would take a time that is quadratic.
+"""
+_MEMBER = re.compile(
+    r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]++|\\.)++)"
+)
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -97,16 +111,28 @@ def mask(text: str, secrets: Sequence[str]) -> str:
     if "=" in text:
         text = _PARAMETER.sub(_without_parameter, text)
     lowered = text.lower()
-    if any(name in lowered for name in ("authorization", "x-", "api-key", "private-token", "cookie")):
-        text = _HEADER.sub(lambda found: found[0] if _NO_VALUE.match(found[2]) else found[1] + MASK, text)
+    if any(
+        name in lowered
+        for name in ("authorization", "x-", "api-key", "private-token", "cookie")
+    ):
+        text = _HEADER.sub(
+            lambda found: found[0] if _NO_VALUE.match(found[2]) else found[1] + MASK,
+            text,
+        )
     if "bearer" in lowered:
-        text = _BEARER.sub(lambda found: found[1] + (MASK if _is_mixed(found[2]) else found[2]), text)
-    text = _WEB_TOKEN.sub(lambda found: found[0] if found[1] is None else MASK, _without_assigned(text))
+        text = _BEARER.sub(
+            lambda found: found[1] + (MASK if _is_mixed(found[2]) else found[2]), text
+        )
+    text = _WEB_TOKEN.sub(
+        lambda found: found[0] if found[1] is None else MASK, _without_assigned(text)
+    )
     return _KEY.sub(MASK, text)
 
 
 def mask_broken_json(text: str, secrets: Sequence[str]) -> str:
-    """Mask a text of JSON that is not parsed: as `mask` does, and members named `value` or like a secret."""
+    """Mask a text of JSON that is not parsed: as `mask` does, and members named `value`
+    or like a secret.
+    """
 
     def member(found: re.Match[str]) -> str:
         is_secret = found[1] == "value" or is_secret_name(found[1])
@@ -116,11 +142,17 @@ def mask_broken_json(text: str, secrets: Sequence[str]) -> str:
 
 
 def open_form(text: str) -> int:
-    """Return where the form of a secret begins that may go on behind the text; its length where none does."""
+    """Return where the form of a secret begins that may go on behind the text; its
+    length where none does.
+    """
     begun = text.rfind("-----BEGIN")
     end = begun if begun >= 0 and _OPEN_PRIVATE_KEY.match(text, begun) else len(text)
     for found in _NAME.finditer(text, text.rfind("\n", 0, end) + 1, end):
-        waits = found[2] is not None or found[1].startswith("-") or found[1].lower() == "bearer"
+        waits = (
+            found[2] is not None
+            or found[1].startswith("-")
+            or found[1].lower() == "bearer"
+        )
         if waits and is_secret_name(found[1]):
             return found.start()
     return end
@@ -130,8 +162,14 @@ def _without_login(found: re.Match[str]) -> str:
     scheme, login = found.groups()
     user, colon, password = login.partition(":")
     # A user name alone is no credential over SSH.
-    is_name = not colon and (scheme.lower().rpartition("+")[2] in ("ssh", "sftp") or user.lower() == "git")
-    return found[0] if is_name or _NO_VALUE.match(password if colon else user) else f"{scheme}://{MASK}@"
+    is_name = not colon and (
+        scheme.lower().rpartition("+")[2] in ("ssh", "sftp") or user.lower() == "git"
+    )
+    return (
+        found[0]
+        if is_name or _NO_VALUE.match(password if colon else user)
+        else f"{scheme}://{MASK}@"
+    )
 
 
 def _without_parameter(found: re.Match[str]) -> str:
@@ -141,12 +179,22 @@ def _without_parameter(found: re.Match[str]) -> str:
 
 
 def _without_assigned(text: str) -> str:
-    """Mask what a variable or an option with the name of a secret is given, and keys in settings and code."""
+    """Mask what a variable or an option with the name of a secret is given, and keys in
+    settings and code.
+    """
     shown: list[str] = []
     done = 0
     for found in _ASSIGNED.finditer(text):
-        value = _ASSIGNED_VALUE.match(text, found.end()) if is_secret_name(found[1]) else None
-        if value is not None and found.start() >= done and _is_assigned(found[1], found[3], value[2]):
+        value = (
+            _ASSIGNED_VALUE.match(text, found.end())
+            if is_secret_name(found[1])
+            else None
+        )
+        if (
+            value is not None
+            and found.start() >= done
+            and _is_assigned(found[1], found[3], value[2])
+        ):
             shown += (text[done : value.start(2)], MASK)
             done = value.end(2)
     return "".join((*shown, text[done:]))
@@ -156,8 +204,16 @@ def _is_assigned(name: str, sign: str, value: str) -> bool:
     is_variable = name.startswith("--") or ("-" not in name and name == name.upper())
     if sign == "=" and is_variable:
         return not _NO_VALUE.match(value) and not value.isdecimal()
-    return (sign == " " or _OPAQUE.fullmatch(value) is not None) and _is_mixed(value) and not _NO_VALUE.match(value)
+    return (
+        (sign == " " or _OPAQUE.fullmatch(value) is not None)
+        and _is_mixed(value)
+        and not _NO_VALUE.match(value)
+    )
 
 
 def _is_mixed(value: str) -> bool:
-    return len(value) >= 6 and _DIGIT.search(value) is not None and _LETTER.search(value) is not None
+    return (
+        len(value) >= 6
+        and _DIGIT.search(value) is not None
+        and _LETTER.search(value) is not None
+    )

@@ -1,4 +1,5 @@
-"""The ACP server: what all versions of the protocol share, and a sub-package for each version.
+"""The ACP server: what all versions of the protocol share, and a sub-package for each
+version.
 
 It translates between the wire's types and the domain's.
 """

@@ -1,4 +1,5 @@
-"""Sends notifications and requests to an editor: `Channel` for a session, `EditorServers` for the editor's MCP servers.
+"""Sends notifications and requests to an editor: `Channel` for a session,
+`EditorServers` for the editor's MCP servers.
 
 ACP, "Prompt Turn"; its unstable schema, `mcp/message`.
 """
@@ -32,12 +33,17 @@ class Channel:
 
     :param peer: the connection.
     :param session_id: as the editor knows it; every message carries it.
-    :param waiting: returns a context manager that is entered while a request waits for its response.
-    :ivar notify: sends a notification that is not an update of the session; see `Peer.notify`.
+    :param waiting: returns a context manager that is entered while a request waits for
+        its response.
+    :ivar notify: sends a notification that is not an update of the session; see
+        `Peer.notify`.
     """
 
     def __init__(
-        self, peer: Peer, session_id: str, waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+        self,
+        peer: Peer,
+        session_id: str,
+        waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._peer = peer
         self.notify = peer.notify
@@ -46,43 +52,71 @@ class Channel:
 
     def send(self, update: JsonObject) -> Awaitable[None]:
         """Send an update: wait for room in the outgoing queue, not for the write."""
-        return self._peer.notify(methods.SESSION_UPDATE, session_update(self._session_id, update), merge=joined_deltas)
+        return self._peer.notify(
+            methods.SESSION_UPDATE,
+            session_update(self._session_id, update),
+            merge=joined_deltas,
+        )
 
-    async def request_raw(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
+    async def request_raw(
+        self, method: str, params: JsonObject, *, timeout: float | None = None
+    ) -> JsonValue:
         """Send a request, and return its result without validating it.
 
         :param params: without the session's id.
-        :raises RpcError: the editor answered with an error; see `Peer.request` for other exceptions.
+        :raises RpcError: the editor answered with an error; see `Peer.request` for
+            other exceptions.
         """
         async with self._waiting():
-            return await self._peer.request(method, {"sessionId": self._session_id, **params}, timeout=timeout)
+            return await self._peer.request(
+                method, {"sessionId": self._session_id, **params}, timeout=timeout
+            )
 
     async def request(
-        self, method: str, params: JsonObject, result: type[Result], *, timeout: float | None = None
+        self,
+        method: str,
+        params: JsonObject,
+        result: type[Result],
+        *,
+        timeout: float | None = None,
     ) -> Result:
         """Send a request, and return its result as a model; see `request_raw`.
 
         :raises ToolError: the result is invalid.
         """
-        return result.from_result(await self.request_raw(method, params, timeout=timeout), method)
+        return result.from_result(
+            await self.request_raw(method, params, timeout=timeout), method
+        )
 
 
 def joined_deltas(before: JsonObject, after: JsonObject) -> JsonObject | None:
-    """Merge two adjacent text deltas of one message; return None if they cannot be merged."""
+    """Merge two adjacent text deltas of one message; return None if they cannot be
+    merged.
+    """
     match before, after:
         case (
             {"sessionId": session, "update": {"content": {"text": str(head)}, **first}},
-            {"sessionId": same_session, "update": {"content": {"text": str(tail)}, **second}},
-        ) if (session, first) == (same_session, second) and len(head) + len(tail) <= MAX_JOINED:
+            {
+                "sessionId": same_session,
+                "update": {"content": {"text": str(tail)}, **second},
+            },
+        ) if (session, first) == (same_session, second) and len(head) + len(
+            tail
+        ) <= MAX_JOINED:
             joined: JsonObject = {**second, "content": text_content(head + tail)}
-            return {**after, "update": joined} if second.get("sessionUpdate") in JOINABLE else None
+            return (
+                {**after, "update": joined}
+                if second.get("sessionUpdate") in JOINABLE
+                else None
+            )
         case _:
             return None
 
 
 class EditorServers:
-    """`McpChannel` over one connection, the same in versions 1 and 2. It has the form of the TypeScript SDK; an earlier
-    draft of the RFD had another one, in which a connection is opened first.
+    """`McpChannel` over one connection, the same in versions 1 and 2. It has the form
+    of the TypeScript SDK; an earlier draft of the RFD had another one, in which a
+    connection is opened first.
 
     :param peer: the connection.
     """
@@ -92,34 +126,53 @@ class EditorServers:
         self._receivers: dict[tuple[JsonValue, JsonValue], OnNotification] = {}
 
     async def ask(
-        self, server_id: str, request_id: str, method: str, params: JsonObject | None, notified: OnNotification
+        self,
+        server_id: str,
+        request_id: str,
+        method: str,
+        params: JsonObject | None,
+        notified: OnNotification,
     ) -> JsonObject:
         """Send a request; see `McpChannel.ask`."""
         key = (server_id, request_id)
         self._receivers[key] = notified
         try:
-            message = given(serverId=server_id, requestId=request_id, method=method, params=params)
+            message = given(
+                serverId=server_id, requestId=request_id, method=method, params=params
+            )
             response = await self._peer.request(methods.MCP_MESSAGE, message)
         except RpcError as error:
             if error.code == _SERVER_UNAVAILABLE:
-                raise ServerGoneError("the editor does not have it (any more)") from error
-            raise ToolError(f"the editor could not ask it: {sentence(error)}") from error
+                raise ServerGoneError(
+                    "the editor does not have it (any more)"
+                ) from error
+            raise ToolError(
+                f"the editor could not ask it: {sentence(error)}"
+            ) from error
         except PeerClosedError as error:
             raise ServerGoneError("the editor has gone") from error
         finally:
             del self._receivers[key]
         if not isinstance(response, dict):
-            raise ToolError("what the editor answered for it is not what the protocol says")
-        return {name: response[name] for name in ("result", "error") if name in response}
+            raise ToolError(
+                "what the editor answered for it is not what the protocol says"
+            )
+        return {
+            name: response[name] for name in ("result", "error") if name in response
+        }
 
     def receive(self, params: JsonObject) -> None:
-        """Deliver a server's message to the pending request that it belongs to, or drop it if there is none.
+        """Deliver a server's message to the pending request that it belongs to, or drop
+        it if there is none.
 
         :raises InvalidParamsError: the params are invalid.
         """
-        method, inner = params.get("method"), params.get("params")
+        method = params.get("method")
+        inner = params.get("params")
         key = (params.get("serverId"), params.get("requestId"))
-        if not all(isinstance(value, str) for value in (*key, method)) or not isinstance(inner, dict | None):
+        if not all(
+            isinstance(value, str) for value in (*key, method)
+        ) or not isinstance(inner, dict | None):
             raise InvalidParamsError(
                 f"{methods.MCP_MESSAGE}: serverId, requestId and method must be strings, and params an object."
             )

@@ -1,6 +1,8 @@
-"""Content blocks, tool calls and MCP servers, from the wire to the domain and back; in all protocol versions.
+"""Content blocks, tool calls and MCP servers, from the wire to the domain and back; in
+all protocol versions.
 
-Some editors fail on a line of 10 MiB, so longer content is truncated, with a note. The log and the model have it whole.
+Some editors fail on a line of 10 MiB, so longer content is truncated, with a note. The
+log and the model have it whole.
 
 ACP, "Content"; "Session Setup", "MCP Servers".
 """
@@ -39,10 +41,15 @@ MAX_DATA = 8_000_000
 """Characters of base64 in one line."""
 MAX_TEXT = 1_200_000
 """Characters of text in one line. In JSON, one may take six bytes."""
-PLAN_TOOL, ASK_TOOL = "plan", "ask_user"
-_NUL, _REPLACED = "\0", "\ufffd"
-_SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
-_REPEATED = re.compile(r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL)
+PLAN_TOOL = "plan"
+ASK_TOOL = "ask_user"
+_NUL = "\0"
+_REPLACED = "\ufffd"
+_SVG = "image/svg+xml"
+_SVG_URI = "attachment:image.svg"
+_REPEATED = re.compile(
+    r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL
+)
 _REPEATS = re.compile(
     r"<system_context>Continuing from previous session with \d{1,3} recent user messages</system_context>"
 )
@@ -51,7 +58,9 @@ _NOTE = re.compile(r"System note: [^\n]+\n\n(?=\S)")
 _HISTORY = "</conversation_history>\n\nCurrent user message:\n"
 
 
-def parts_from_blocks(blocks: Sequence[v1.ContentBlock | v2.ContentBlock]) -> tuple[UserPart, ...]:
+def parts_from_blocks(
+    blocks: Sequence[v1.ContentBlock | v2.ContentBlock],
+) -> tuple[UserPart, ...]:
     """Convert a prompt's content blocks to parts.
 
     :raises InvalidParamsError: a block is of an unknown kind.
@@ -64,18 +73,38 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
         case v1.TextContent():
             return Text(block.text)
         case v1.ImageContent():
-            if media_type(block.mime_type) == _SVG:  # text to a model, as the same file would be
-                return Resource(block.uri or _SVG_URI, blob=plain(block.data), mime_type=block.mime_type)
+            if (
+                media_type(block.mime_type) == _SVG
+            ):  # text to a model, as the same file would be
+                return Resource(
+                    block.uri or _SVG_URI,
+                    blob=plain(block.data),
+                    mime_type=block.mime_type,
+                )
             return Image(plain(block.data), block.mime_type, block.uri)
         case v1.ResourceLink():
-            return ResourceLink(block.uri, block.name, block.mime_type, block.description, block.size, block.title)
+            return ResourceLink(
+                block.uri,
+                block.name,
+                block.mime_type,
+                block.description,
+                block.size,
+                block.title,
+            )
         case v1.EmbeddedResource(resource=v1.TextResourceContents() as resource):
             if _NUL in resource.text and _REPLACED in resource.text:
-                # Bytes that an editor took for text may fill the window, and only the tools can read them.
-                return ResourceLink(resource.uri, name_of(resource.uri), resource.mime_type)
-            return Resource(resource.uri, text=resource.text, mime_type=resource.mime_type)
+                # Bytes that an editor took for text may fill the window, and only the
+                # tools can read them.
+                return ResourceLink(
+                    resource.uri, name_of(resource.uri), resource.mime_type
+                )
+            return Resource(
+                resource.uri, text=resource.text, mime_type=resource.mime_type
+            )
         case v1.EmbeddedResource(resource=v1.BlobResourceContents() as resource):
-            return Resource(resource.uri, blob=plain(resource.blob), mime_type=resource.mime_type)
+            return Resource(
+                resource.uri, blob=plain(resource.blob), mime_type=resource.mime_type
+            )
         case v1.AudioContent():
             return Audio(plain(block.data), block.mime_type)
         case _:
@@ -87,22 +116,34 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
 def repeats_prompts(parts: tuple[UserPart, ...]) -> bool:
     """Return whether a prompt repeats earlier ones, as avante's prompts do.
 
-    avante sends the last five prompts each time, each in a tag, followed by a note with their number.
+    avante sends the last five prompts each time, each in a tag, followed by a note with
+    their number.
     """
-    return bool(parts) and isinstance(parts[-1], Text) and _REPEATS.fullmatch(parts[-1].text) is not None
+    return (
+        bool(parts)
+        and isinstance(parts[-1], Text)
+        and _REPEATS.fullmatch(parts[-1].text) is not None
+    )
 
 
-def without_repeats(parts: tuple[UserPart, ...], said: Iterable[str]) -> tuple[UserPart, ...]:
-    """Return a prompt without the earlier prompts that it repeats, and without avante's tags.
+def without_repeats(
+    parts: tuple[UserPart, ...], said: Iterable[str]
+) -> tuple[UserPart, ...]:
+    """Return a prompt without the earlier prompts that it repeats, and without avante's
+    tags.
 
-    Inside the tag, a command is not recognised, and the tag would become the session's title.
+    Inside the tag, a command is not recognised, and the tag would become the session's
+    title.
 
-    avante usually sends the newest prompt first. After a restart of Neovim, however, new messages get the ids of older
-    ones and take their places (`lua/avante/llm.lua`, `Utils.uuid`). So a prompt is new if it was not said before.
+    avante usually sends the newest prompt first. After a restart of Neovim, however,
+    new messages get the ids of older ones and take their places (`lua/avante/llm.lua`,
+    `Utils.uuid`). So a prompt is new if it was not said before.
 
     :param said: the texts of the session's earlier prompts.
     """
-    earlier, kept, told = Counter(said), list[UserPart](), list[Text]()
+    earlier = Counter(said)
+    kept = list[UserPart]()
+    told = list[Text]()
     new: list[Text] = []
     for part in parts[:-1]:
         words = _REPEATED.fullmatch(part.text) if isinstance(part, Text) else None
@@ -120,10 +161,12 @@ def without_repeats(parts: tuple[UserPart, ...], said: Iterable[str]) -> tuple[U
 
 
 def split_preamble(parts: tuple[UserPart, ...]) -> tuple[str, tuple[UserPart, ...]]:
-    """Return the text that Jupyter AI puts in front of the user's words, and the prompt without it.
+    """Return the text that Jupyter AI puts in front of the user's words, and the prompt
+    without it.
 
-    Jupyter AI begins the first prompt of a session with a note about notebooks, and the first one after a session that
-    could not be loaded with the history of the chat (`jupyter_ai_acp_client/base_acp_persona.py`, `process_message`).
+    Jupyter AI begins the first prompt of a session with a note about notebooks, and the
+    first one after a session that could not be loaded with the history of the chat
+    (`jupyter_ai_acp_client/base_acp_persona.py`, `process_message`).
 
     :returns: the empty string and the prompt itself if there is no such text.
     """
@@ -143,12 +186,19 @@ def as_context(preamble: str) -> Text:
 
 
 def block_from_part(part: UserPart) -> JsonObject:
-    """Convert a part to a content block; a note replaces data that is too large for a line or no longer stored."""
+    """Convert a part to a content block; a note replaces data that is too large for a
+    line or no longer stored.
+    """
     match part:
         case Text() | CompactedBlock():
             return text_content(cut(part.text))
         case ResourceLink():
-            more = given(mimeType=part.mime_type, title=part.title, description=part.description, size=part.size)
+            more = given(
+                mimeType=part.mime_type,
+                title=part.title,
+                description=part.description,
+                size=part.size,
+            )
             return {"type": "resource_link", "uri": part.uri, "name": part.name, **more}
         case Resource(text=str() as text):
             held: JsonObject = {"uri": part.uri, **given(mimeType=part.mime_type)}
@@ -159,11 +209,17 @@ def block_from_part(part: UserPart) -> JsonObject:
             too_large = data_length(data) > MAX_DATA
             if too_large or not isinstance(data, str):
                 name = "a sound" if isinstance(part, Audio) else uri or "a picture"
-                return text_content(f"[{name}: {'too large to be shown again' if too_large else 'no longer there'}]")
+                return text_content(
+                    f"[{name}: {'too large to be shown again' if too_large else 'no longer there'}]"
+                )
             held = {**given(uri=uri, mimeType=part.mime_type)}
             if isinstance(part, Resource):
                 return {"type": "resource", "resource": {**held, "blob": data}}
-            return {"type": "image" if isinstance(part, Image) else "audio", "data": data, **held}
+            return {
+                "type": "image" if isinstance(part, Image) else "audio",
+                "data": data,
+                **held,
+            }
 
 
 # --- the size of a line ---
@@ -171,13 +227,23 @@ def block_from_part(part: UserPart) -> JsonObject:
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
     """Truncate a text to `limit` characters, with a note of how many are missing."""
-    return text if len(text) <= limit else f"{text[:limit]}\n… ({len(text) - limit} more characters)"
+    return (
+        text
+        if len(text) <= limit
+        else f"{text[:limit]}\n… ({len(text) - limit} more characters)"
+    )
 
 
 def bounded(value: JsonObject) -> JsonObject:
-    """Return a call's arguments, or a placeholder with their length if they have more than `MAX_TEXT` characters."""
+    """Return a call's arguments, or a placeholder with their length if they have more
+    than `MAX_TEXT` characters.
+    """
     length = size(value)
-    return value if length <= MAX_TEXT else {"…": f"{length} characters, too many to be shown"}
+    return (
+        value
+        if length <= MAX_TEXT
+        else {"…": f"{length} characters, too many to be shown"}
+    )
 
 
 def size(value: JsonValue) -> int:
@@ -197,7 +263,11 @@ def size(value: JsonValue) -> int:
 
 
 def pending_call(
-    call_id: str, name: str, view: CallView, arguments: JsonObject, content: Sequence[JsonObject] = ()
+    call_id: str,
+    name: str,
+    view: CallView,
+    arguments: JsonObject,
+    content: Sequence[JsonObject] = (),
 ) -> JsonObject:
     """Return a tool call that has not run yet, for an update or a permission dialog."""
     return tool_call(
@@ -213,7 +283,8 @@ def pending_call(
 
 
 def raw_input(name: str, arguments: JsonObject) -> JsonObject | None:
-    """Return a call's arguments for an editor; None for a plan or a question, which is shown in another form.
+    """Return a call's arguments for an editor; None for a plan or a question, which is
+    shown in another form.
 
     Many editors print the arguments of a call as JSON above or in place of the rest.
     """
@@ -228,10 +299,14 @@ def locations(view: CallView) -> list[JsonObject]:
 # --- MCP servers ---
 
 
-def servers_from_wire(servers: Sequence[v1.McpServer | v2.McpServer]) -> tuple[McpServer, ...]:
-    """Convert the MCP servers of a request, in order. Connection errors are reported later, for each server.
+def servers_from_wire(
+    servers: Sequence[v1.McpServer | v2.McpServer],
+) -> tuple[McpServer, ...]:
+    """Convert the MCP servers of a request, in order. Connection errors are reported
+    later, for each server.
 
-    :raises InvalidParamsError: a server needs a transport that the agent does not advertise.
+    :raises InvalidParamsError: a server needs a transport that the agent does not
+        advertise.
     """
     return tuple(map(_server, servers))
 
@@ -247,7 +322,13 @@ def _server(server: v1.McpServer | v2.McpServer) -> McpServer:
             return McpServer(server.name, "acp", server_id=server.server_id)
         case v1.McpServerStdio() | v2.McpServerStdio():
             env = {variable.name: variable.value for variable in server.env}
-            return McpServer(server.name, "stdio", command=server.command, args=tuple(server.args), env=env)
+            return McpServer(
+                server.name,
+                "stdio",
+                command=server.command,
+                args=tuple(server.args),
+                env=env,
+            )
         case _:
             raise InvalidParamsError(
                 f"mcpServers: this agent speaks to MCP servers over stdio, http and acp, and not over "

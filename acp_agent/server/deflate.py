@@ -1,9 +1,12 @@
-"""Deflated WebSocket messages, with a limit to how much larger than what was sent a message may be.
+"""Deflated WebSocket messages, with a limit to how much larger than what was sent a
+message may be.
 
-48 KB of deflate can hold the 48 MiB that a message may have, so that a small client could make the agent read as much
-as a thousand large ones. What people and editors send, even JSON and code with many repeats, grows ten- or twentyfold.
+48 KB of deflate can hold the 48 MiB that a message may have, so that a small client
+could make the agent read as much as a thousand large ones. What people and editors
+send, even JSON and code with many repeats, grows ten- or twentyfold.
 
-RFC 7692, "Compression Extensions for WebSocket", section 7: the limits are the receiver's own.
+RFC 7692, "Compression Extensions for WebSocket", section 7: the limits are the
+receiver's own.
 """
 
 from __future__ import annotations
@@ -13,7 +16,10 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.extensions.base import Extension
-from websockets.extensions.permessage_deflate import PerMessageDeflate, ServerPerMessageDeflateFactory
+from websockets.extensions.permessage_deflate import (
+    PerMessageDeflate,
+    ServerPerMessageDeflateFactory,
+)
 from websockets.frames import Frame, Opcode
 from websockets.typing import ExtensionParameter
 
@@ -24,7 +30,9 @@ MAX_GROWTH = 25
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket of uvicorn's that closes with 1009 where a deflated message grows too large."""
+    """A WebSocket of uvicorn's that closes with 1009 where a deflated message grows too
+    large.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,7 +54,9 @@ class _Factory(ServerPerMessageDeflateFactory):
         )
 
     def process_request_params(
-        self, params: Sequence[ExtensionParameter], accepted_extensions: Sequence[Extension]
+        self,
+        params: Sequence[ExtensionParameter],
+        accepted_extensions: Sequence[Extension],
     ) -> tuple[list[ExtensionParameter], PerMessageDeflate]:
         answer, plain = super().process_request_params(params, accepted_extensions)
         bounded = BoundedDeflate(
@@ -60,20 +70,30 @@ class _Factory(ServerPerMessageDeflateFactory):
 
 
 class BoundedDeflate(PerMessageDeflate):
-    """Inflates a message, in however many frames it comes, as long as it is not much larger than they are."""
+    """Inflates a message, in however many frames it comes, as long as it is not much
+    larger than they are.
+    """
 
     _received = 0
     _inflated = 0
 
     def decode(self, frame: Frame, *, max_size: int | None = None) -> Frame:
         is_first = frame.opcode in (Opcode.TEXT, Opcode.BINARY)
-        is_deflated = frame.rsv1 if is_first else frame.opcode is Opcode.CONT and self.decode_cont_data
+        is_deflated = (
+            frame.rsv1
+            if is_first
+            else frame.opcode is Opcode.CONT and self.decode_cont_data
+        )
         if not is_deflated:
             return super().decode(frame, max_size=max_size)
         if is_first:
             self._received = self._inflated = 0
         self._received += len(frame.data)
-        allowed = max(1, FREE_BYTES + MAX_GROWTH * self._received - self._inflated)  # 0 would be no limit
-        decoded = super().decode(frame, max_size=allowed if max_size is None else min(max_size, allowed))
+        allowed = max(
+            1, FREE_BYTES + MAX_GROWTH * self._received - self._inflated
+        )  # 0 would be no limit
+        decoded = super().decode(
+            frame, max_size=allowed if max_size is None else min(max_size, allowed)
+        )
         self._inflated += len(decoded.data)
         return decoded

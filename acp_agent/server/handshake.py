@@ -1,11 +1,14 @@
-"""Answers `initialize`: negotiates the version of the protocol and exchanges capabilities.
+"""Answers `initialize`: negotiates the version of the protocol and exchanges
+capabilities.
 
-An editor waits for this answer before it shows anything, and importing the rest takes longer. So a small synchronous
-reader takes the first line: a valid `initialize` is answered at once; any other line, and every byte behind the first,
-is passed unchanged to the peer. Imports the standard library and pure modules alone, and reads leniently without
-pydantic, as the schema asks for.
+An editor waits for this answer before it shows anything, and importing the rest takes
+longer. So a small synchronous reader takes the first line: a valid `initialize` is
+answered at once; any other line, and every byte behind the first, is passed unchanged
+to the peer. Imports the standard library and pure modules alone, and reads leniently
+without pydantic, as the schema asks for.
 
-ACP, "Initialization" and "Authentication"; ACP v2, "Initialization", "Version Negotiation".
+ACP, "Initialization" and "Authentication"; ACP v2, "Initialization", "Version
+Negotiation".
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
 AUTH_METHOD = "api-key"
 LOGIN_METHOD = "login"
 FORK_KEY = "acp-agent"
-"""Key in `_meta`: in the capability `fork` for the supported kinds of fork points, in requests for the fork point."""
+"""Key in `_meta`: in the capability `fork` for the supported kinds of fork points, in
+requests for the fork point.
+"""
 _VERSIONS = (1, 2)
 _UNSUPPORTED_VERSION = -32022
 _MAX_FIRST_LINE = 1 << 20
@@ -61,14 +66,19 @@ class Capabilities:
 
     @classmethod
     def of(cls, version: int, params: JsonObject) -> Capabilities:
-        """Return the capabilities in the params of `initialize`; a malformed one counts as absent. Every client
-        of version 2 supports notices and compaction updates; none offers files or terminals."""
+        """Return the capabilities in the params of `initialize`; a malformed one counts
+        as absent. Every client of version 2 supports notices and compaction updates;
+        none offers files or terminals.
+        """
         wire = _advertised(version, params)
         elicitation = as_object(wire.get("elicitation"))
-        forms, urls = (isinstance(elicitation.get(mode), dict) for mode in ("form", "url"))
+        forms, urls = (
+            isinstance(elicitation.get(mode), dict) for mode in ("form", "url")
+        )
         if version > 1:
             return cls(compaction=True, notices=True, forms=forms, urls=urls)
-        files, session = as_object(wire.get("fs")), as_object(wire.get("session"))
+        files = as_object(wire.get("fs"))
+        session = as_object(wire.get("session"))
         traits = traits_of(params)
         return cls(
             read_text_file=files.get("readTextFile") is True,
@@ -77,7 +87,9 @@ class Capabilities:
             compaction=isinstance(session.get("compaction"), dict),
             notices=isinstance(session.get("notices"), dict),
             plans=isinstance(wire.get("plan"), dict),
-            booleans=isinstance(as_object(session.get("configOptions")).get("boolean"), dict),
+            booleans=isinstance(
+                as_object(session.get("configOptions")).get("boolean"), dict
+            ),
             forms=forms,
             urls=urls,
             traits=traits,
@@ -88,7 +100,8 @@ class Capabilities:
 class Handshake:
     """The outcome of the first line.
 
-    :ivar params: of the `initialize` that was answered; None if the peer has to answer the first line.
+    :ivar params: of the `initialize` that was answered; None if the peer has to answer
+        the first line.
     :ivar unread: bytes that were read but not handled; the peer begins with them.
     :ivar exchange: the line that was answered, and the line that answers it.
     """
@@ -113,7 +126,9 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     line, _, rest = data.partition(b"\n")
     try:
         match parse(line):
-            case Request(id=int() | str() as request_id, method="initialize", params=dict(params)):
+            case Request(
+                id=int() | str() as request_id, method="initialize", params=dict(params)
+            ):
                 version = negotiate_version(params, os.environ)
             case _:
                 return Handshake(None, data)
@@ -127,21 +142,34 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
 
 
 def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
-    """Return the highest enabled version that is not above the version in the params of `initialize`.
+    """Return the highest enabled version that is not above the version in the params of
+    `initialize`.
 
-    Other params are read leniently, as the schema asks for, but version 2 requires the client's name and version.
+    Other params are read leniently, as the schema asks for, but version 2 requires the
+    client's name and version.
 
-    :raises RpcError: the requested version is invalid, none up to it is enabled, or the client's name or version is
-        missing.
+    :raises RpcError: the requested version is invalid, none up to it is enabled, or the
+        client's name or version is missing.
     """
     requested = params.get("protocolVersion")
-    if isinstance(requested, bool) or not isinstance(requested, int) or not 0 <= requested <= _MAX_VERSION:
-        raise RpcError(INVALID_PARAMS, "initialize: protocolVersion must be the number of a version.")
+    if (
+        isinstance(requested, bool)
+        or not isinstance(requested, int)
+        or not 0 <= requested <= _MAX_VERSION
+    ):
+        raise RpcError(
+            INVALID_PARAMS,
+            "initialize: protocolVersion must be the number of a version.",
+        )
     if requested == 1:
         return 1
-    settings = settings_if_mentioned(env, b"protocol")  # such as `protocol: {versions: [1]}`
+    settings = settings_if_mentioned(
+        env, b"protocol"
+    )  # such as `protocol: {versions: [1]}`
     enabled = _VERSIONS if settings is None else settings.protocol.versions
-    version = max((version for version in enabled if version <= requested), default=None)
+    version = max(
+        (version for version in enabled if version <= requested), default=None
+    )
     if version is None:
         raise RpcError(
             _UNSUPPORTED_VERSION,
@@ -149,17 +177,24 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
             {"requested": requested, "supported": [*enabled]},
         )
     info = as_object(params.get("info"))
-    if version > 1 and not (isinstance(info.get("name"), str) and isinstance(info.get("version"), str)):
+    if version > 1 and not (
+        isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
+    ):
         if requested not in _VERSIONS and 1 in enabled:
             return 1  # a later version's client that sends version 1's params
-        raise RpcError(INVALID_PARAMS, "initialize: info must have a name and a version, which are strings.")
+        raise RpcError(
+            INVALID_PARAMS,
+            "initialize: info must have a name and a version, which are strings.",
+        )
     return version
 
 
 def settings_if_mentioned(env: Mapping[str, str], key: bytes) -> Settings | None:
-    """Load the user's settings if their file contains `key`; otherwise return None, since parsing it delays the answer.
+    """Load the user's settings if their file contains `key`; otherwise return None,
+    since parsing it delays the answer.
 
-    Also return None if the file is invalid or cannot be read: the first session reports that.
+    Also return None if the file is invalid or cannot be read: the first session reports
+    that.
     """
     from acp_agent.config.home import CONFIG_FILE, home_dir
     from acp_agent.errors import ConfigError
@@ -175,16 +210,34 @@ def settings_if_mentioned(env: Mapping[str, str], key: bytes) -> Settings | None
 
 
 def initialize_result(version: int, params: JsonObject) -> JsonObject:
-    """Return the result of `initialize`. The agent's capabilities do not depend on the client's.
+    """Return the result of `initialize`. The agent's capabilities do not depend on the
+    client's.
 
-    :param params: of `initialize`; they say whether the client can run the login in a terminal.
+    :param params: of `initialize`; they say whether the client can run the login in a
+        terminal.
     """
-    methods = _auth_methods(version, as_object(_advertised(version, params).get("auth")).get("terminal"))
-    info: JsonObject = {"name": "acp-agent", "version": __version__, "title": "acp-agent"}
+    methods = _auth_methods(
+        version, as_object(_advertised(version, params).get("auth")).get("terminal")
+    )
+    info: JsonObject = {
+        "name": "acp-agent",
+        "version": __version__,
+        "title": "acp-agent",
+    }
     prompts = ("image", "audio", "embeddedContext")
-    # Session capabilities are objects at every level, since strict editors refuse `true`.
+    # Session capabilities are objects at every level, since strict editors refuse
+    # `true`.
     sessions: JsonObject = {
-        **{name: {} for name in ("delete", "additionalDirectories", "title", "archive", "status")},
+        **{
+            name: {}
+            for name in (
+                "delete",
+                "additionalDirectories",
+                "title",
+                "archive",
+                "status",
+            )
+        },
         "fork": {"_meta": {FORK_KEY: {"at": True, "messageId": True}}},
     }
     if version == 1:
@@ -216,14 +269,17 @@ def initialize_result(version: int, params: JsonObject) -> JsonObject:
 
 
 def _advertised(version: int, params: JsonObject) -> JsonObject:
-    return as_object(params.get("clientCapabilities" if version == 1 else "capabilities"))
+    return as_object(
+        params.get("clientCapabilities" if version == 1 else "capabilities")
+    )
 
 
 def _auth_methods(version: int, terminal: JsonValue) -> list[JsonValue]:
-    """Return the authentication methods. The first succeeds at once without a question, since some editors use it
-    whenever they connect.
+    """Return the authentication methods. The first succeeds at once without a question,
+    since some editors use it whenever they connect.
 
-    :param terminal: the client's capability to run the second in a terminal: true in version 1, an object in 2.
+    :param terminal: the client's capability to run the second in a terminal: true in
+        version 1, an object in 2.
     """
     id, kind = ("id", {}) if version == 1 else ("methodId", {"type": "agent"})
     key: JsonObject = {
@@ -240,4 +296,8 @@ def _auth_methods(version: int, terminal: JsonValue) -> list[JsonValue]:
         "description": "Asks for a provider's key in a terminal, tries it and stores it.",
         "args": [LOGIN_METHOD],
     }
-    return [key, login] if (terminal is True if version == 1 else isinstance(terminal, dict)) else [key]
+    return (
+        [key, login]
+        if (terminal is True if version == 1 else isinstance(terminal, dict))
+        else [key]
+    )

@@ -1,9 +1,10 @@
 """Validates the params of requests for their handlers, and reads `_meta`.
 
-The generated models do that; a worker thread imports them, with pydantic, on first use. That would take a third of the
-time from an editor's start to its first session, and would have a cancel wait for what is imported just then. Nearly
-every editor sends a directory without servers, then text and links. These simple forms are validated here, all others
-by the models.
+The generated models do that; a worker thread imports them, with pydantic, on first use.
+That would take a third of the time from an editor's start to its first session, and
+would have a cancel wait for what is imported just then. Nearly every editor sends a
+directory without servers, then text and links. These simple forms are validated here,
+all others by the models.
 
 ACP, "Session Setup", "Prompt Turn", "Extensibility"; W3C, "Trace Context", "Baggage".
 """
@@ -34,11 +35,14 @@ _TRACE = ("traceparent", "tracestate", "baggage")
 _LONGEST_TRACE = 8_192
 
 
-async def read_params(models: ModuleType, names: Mapping[str, str], method: str, params: JsonObject) -> Any:
+async def read_params(
+    models: ModuleType, names: Mapping[str, str], method: str, params: JsonObject
+) -> Any:
     """Return the validated params for a handler.
 
     :param models: the package with the models of a version.
-    :param names: the names of the models, by method; the params of other methods are returned unchanged.
+    :param names: the names of the models, by method; the params of other methods are
+        returned unchanged.
     :raises InvalidParamsError: the params are invalid; names the member.
     """
     plain = _PLAIN[method](params) if method in _PLAIN else None
@@ -54,7 +58,9 @@ async def read_params(models: ModuleType, names: Mapping[str, str], method: str,
 
 @frozen
 class NewSession:
-    """Holds the params of a `NewSessionRequest` without further directories and MCP servers."""
+    """Holds the params of a `NewSessionRequest` without further directories and MCP
+    servers.
+    """
 
     cwd: str
     additional_directories: tuple[()] = ()
@@ -88,7 +94,9 @@ class Prompt:
 def _plain_new_session(params: JsonObject) -> NewSession | None:
     """Read the params of `session/new`; return None if they need the model."""
     match params:
-        case {"cwd": str(cwd)} if params.keys() <= _NEW and all(params.get(key) in ([], None) for key in _LISTS):
+        case {"cwd": str(cwd)} if params.keys() <= _NEW and all(
+            params.get(key) in ([], None) for key in _LISTS
+        ):
             return NewSession(cwd)
         case _:
             return None
@@ -97,9 +105,13 @@ def _plain_new_session(params: JsonObject) -> NewSession | None:
 def _plain_prompt(params: JsonObject) -> Prompt | None:
     """Read the params of `session/prompt`; return None if they need the model."""
     match params:
-        case {"sessionId": str(session_id), "prompt": list(blocks)} if params.keys() <= _PROMPT:
+        case {"sessionId": str(session_id), "prompt": list(blocks)} if (
+            params.keys() <= _PROMPT
+        ):
             parts = [part for block in blocks if (part := _part(block)) is not None]
-            return Prompt(session_id, tuple(parts)) if len(parts) == len(blocks) else None
+            return (
+                Prompt(session_id, tuple(parts)) if len(parts) == len(blocks) else None
+            )
         case _:
             return None
 
@@ -126,7 +138,9 @@ def _part(block: JsonValue) -> UserPart | None:
     match block:
         case {"type": "text", "text": str(text)} if block.keys() <= _TEXT:
             return Text(text)
-        case {"type": "resource_link", "uri": str(uri), "name": str(name)} if block.keys() <= _LINK:
+        case {"type": "resource_link", "uri": str(uri), "name": str(name)} if (
+            block.keys() <= _LINK
+        ):
             return ResourceLink(uri, name)
         case _:
             return None
@@ -141,23 +155,32 @@ _PLAIN = {
 
 
 def trace_context(meta: JsonValue) -> dict[str, str]:
-    """Return the W3C trace context in `_meta`: the entries that are strings of an allowed length."""
+    """Return the W3C trace context in `_meta`: the entries that are strings of an
+    allowed length.
+    """
     found = {key: as_object(meta).get(key) for key in _TRACE}
-    return {key: value for key, value in found.items() if isinstance(value, str) and 0 < len(value) <= _LONGEST_TRACE}
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, str) and 0 < len(value) <= _LONGEST_TRACE
+    }
 
 
 def fork_point(meta: JsonValue) -> int | str | None:
-    """Return the fork point in `_meta` of `session/fork`, an extension of the schema; None if there is none.
+    """Return the fork point in `_meta` of `session/fork`, an extension of the schema;
+    None if there is none.
 
-    It is the number of a log entry, as in `{"acp-agent": {"at": 12}}`, or a message's id, as in
-    `{"acp-agent": {"messageId": "msg_1"}}`.
+    It is the number of a log entry, as in `{"acp-agent": {"at": 12}}`, or a message's
+    id, as in `{"acp-agent": {"messageId": "msg_1"}}`.
 
     :raises InvalidParamsError: the fork point is malformed.
     """
     match as_object(meta).get(FORK_KEY):
         case None:
             return None
-        case {"at": int(at), **more} if not isinstance(at, bool) and more.get("messageId") is None:
+        case {"at": int(at), **more} if (
+            not isinstance(at, bool) and more.get("messageId") is None
+        ):
             return at
         case {"messageId": str(message_id), **more} if more.get("at") is None:
             return message_id

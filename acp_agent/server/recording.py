@@ -1,8 +1,9 @@
 """Records the messages on the wire, if the user enables that, for debugging a client.
 
-Every message of both directions becomes one line of JSON, with its time. Secrets are masked before anything is written;
-only the user can read the files, and their number and size are limited. If a file cannot be written, the recording ends
-and the connection continues.
+Every message of both directions becomes one line of JSON, with its time. Secrets are
+masked before anything is written; only the user can read the files, and their number
+and size are limited. If a file cannot be written, the recording ends and the connection
+continues.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ _log = logging.getLogger(__name__)
 
 
 def _records_wire(env: Mapping[str, str]) -> bool:
-    """Return whether the user has enabled the recording: by `ACP_AGENT_WIRE`, or else by `wire_log` in config.yaml."""
+    """Return whether the user has enabled the recording: by `ACP_AGENT_WIRE`, or else
+    by `wire_log` in config.yaml.
+    """
     if said := env.get(WIRE_VARIABLE, "").strip().lower():
         return said not in ("0", "false", "no", "off")
     settings = settings_if_mentioned(env, b"wire_log")
@@ -56,9 +59,11 @@ def record(
     learned_secrets: Callable[[], Collection[str]],
     exchange: tuple[bytes, bytes] | None,
 ) -> Transport:
-    """Return a transport that records `transport`, or `transport` itself if the user has not enabled that.
+    """Return a transport that records `transport`, or `transport` itself if the user
+    has not enabled that.
 
-    :param learned_secrets: returns the secrets that were read since the start, besides those of `env`.
+    :param learned_secrets: returns the secrets that were read since the start, besides
+        those of `env`.
     :param exchange: the first line and its answer, if they were exchanged before.
     """
     if not _records_wire(env):
@@ -67,7 +72,9 @@ def record(
         folder = ensure_private_dir(home_dir(env)) / WIRE
     except ConfigError:
         return transport
-    recorded = _RecordingTransport(transport, folder, lambda: (*secrets_of(env), *learned_secrets()))
+    recorded = _RecordingTransport(
+        transport, folder, lambda: (*secrets_of(env), *learned_secrets())
+    )
     for direction, line in zip(_DIRECTIONS, exchange or (), strict=False):
         recorded.record_lines(direction, line)
     return recorded
@@ -84,13 +91,20 @@ def recordings(folder: Path) -> list[Path]:
 class _RecordingTransport:
     """Records the lines of a transport in files that are numbered from 1.
 
-    The chunks of a streamed text are recorded as one message, so that a secret which is split across them is masked.
+    The chunks of a streamed text are recorded as one message, so that a secret which is
+    split across them is masked.
 
     :param folder: created if it is missing; its parent must exist.
-    :param secrets: returns the secrets to mask, besides all text that looks like a key; called for each message.
+    :param secrets: returns the secrets to mask, besides all text that looks like a key;
+        called for each message.
     """
 
-    def __init__(self, transport: Transport, folder: Path, secrets: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        folder: Path,
+        secrets: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self._transport = transport
         self._folder = folder
         self._secrets = secrets
@@ -98,7 +112,9 @@ class _RecordingTransport:
         self._part = 0
         self._file: BinaryIO | None = None
         self._ended = False
-        self._streamed: tuple[float, Direction, JsonObject] | None = None  # a chunk, joined with those that followed it
+        self._streamed: tuple[float, Direction, JsonObject] | None = (
+            None  # a chunk, joined with those that followed it
+        )
 
     async def read_line(self) -> bytes | None:
         line = await self._transport.read_line()
@@ -132,15 +148,22 @@ class _RecordingTransport:
             message: JsonValue = json.loads(line)
         except (ValueError, RecursionError):
             self._end_stream()
-            masked = mask_broken_json(line.decode(errors="replace"), self._known_secrets())
+            masked = mask_broken_json(
+                line.decode(errors="replace"), self._known_secrets()
+            )
             self._append_entry(now, direction, {"invalid": _short(masked)})
             return
         match message:
-            case {"params": {"sessionId": _, "update": {"sessionUpdate": kind}} as params} if kind in JOINABLE:
+            case {
+                "params": {"sessionId": _, "update": {"sessionUpdate": kind}} as params
+            } if kind in JOINABLE:
                 if self._streamed is not None and (
-                    joined := joined_deltas(as_object(self._streamed[2]["params"]), params)
+                    joined := joined_deltas(
+                        as_object(self._streamed[2]["params"]), params
+                    )
                 ):
-                    now, params = self._streamed[0], joined
+                    now = self._streamed[0]
+                    params = joined
                 else:
                     self._end_stream()
                 self._streamed = now, direction, {**message, "params": params}
@@ -150,23 +173,36 @@ class _RecordingTransport:
 
     def _end_stream(self) -> None:
         if self._streamed is not None:
-            streamed, self._streamed = self._streamed, None
+            streamed = self._streamed
+            self._streamed = None
             self._record_message(*streamed)
 
-    def _record_message(self, at: float, direction: Direction, message: JsonValue) -> None:
+    def _record_message(
+        self, at: float, direction: Direction, message: JsonValue
+    ) -> None:
         from acp_agent.secrets.messages import masked
 
         try:
-            self._append_entry(at, direction, {"message": masked(message, self._known_secrets(), _short)})
+            self._append_entry(
+                at,
+                direction,
+                {"message": masked(message, self._known_secrets(), _short)},
+            )
         except RecursionError:
-            self._append_entry(at, direction, {"invalid": "It is nested too deeply to be masked."})
+            self._append_entry(
+                at, direction, {"invalid": "It is nested too deeply to be masked."}
+            )
 
     def _known_secrets(self) -> tuple[str, ...]:
         return tuple(secret for secret in self._secrets() if len(secret) >= MIN_SECRET)
 
     def _append_entry(self, at: float, direction: Direction, entry: JsonObject) -> None:
         # An editor may send half of a surrogate pair.
-        text = json.dumps({"at": at, "dir": direction, **entry}, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(
+            {"at": at, "dir": direction, **entry},
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
         line = text.encode("utf-8", "replace") + b"\n"
         try:
             if self._file is None or self._file.tell() + len(line) > MAX_FILE_BYTES:
@@ -184,7 +220,11 @@ class _RecordingTransport:
             old.unlink(missing_ok=True)
         self._part += 1
         path = self._folder / f"{self._name}-{self._part:04}{_SUFFIX}"
-        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", 0)
+        return os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
+            "wb",
+            0,
+        )
 
 
 def _short(text: str) -> str:

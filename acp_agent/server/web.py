@@ -1,10 +1,13 @@
-"""Serves ACP over WebSocket only, as the RFD "Streamable HTTP & WebSocket Transport" allows.
+"""Serves ACP over WebSocket only, as the RFD "Streamable HTTP & WebSocket Transport"
+allows.
 
 Each frame is a message.
 
-Clients that send the token may connect. If no token is set, every program on this machine may connect. A web page can
-make a browser connect to loopback, even through a host name of its own that resolves to loopback (DNS rebinding). So
-without a token, other host names are refused, and so are web pages from origins that the user has not named.
+Clients that send the token may connect. If no token is set, every program on this
+machine may connect. A web page can make a browser connect to loopback, even through a
+host name of its own that resolves to loopback (DNS rebinding). So without a token,
+other host names are refused, and so are web pages from origins that the user has not
+named.
 """
 
 from __future__ import annotations
@@ -33,14 +36,18 @@ from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, Transport
 from acp_agent.logfile import log_failure
-from acp_agent.server.connection import Connection
+from acp_agent.server.connection import ClientConnection
 
 PATH = "/acp"
 MARIMO_PATH = "/message"
-"""The path that marimo connects to, which cannot be changed in marimo. marimo sends binary frames."""
+"""The path that marimo connects to, which cannot be changed in marimo. marimo sends
+binary frames.
+"""
 MAX_CLIENTS = 100
 _CLOSED = (WebSocketDisconnect, RuntimeError)
-"""Raised when sending on a closed WebSocket; `RuntimeError` if uvicorn itself closed it."""
+"""Raised when sending on a closed WebSocket; `RuntimeError` if uvicorn itself closed
+it.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -49,9 +56,11 @@ _log = logging.getLogger(__name__)
 class AccessPolicy:
     """Decides whether a request may open a connection.
 
-    :ivar token: the token that clients must send; None if every program on this machine may connect.
+    :ivar token: the token that clients must send; None if every program on this machine
+        may connect.
     :ivar hosts: the addresses that the server listens on.
-    :ivar origins: the origins of web pages that may connect, as `parse_origin` returns them.
+    :ivar origins: the origins of web pages that may connect, as `parse_origin` returns
+        them.
     """
 
     token: str | None
@@ -62,20 +71,35 @@ class AccessPolicy:
         """Return the response that refuses a request, or None if it may connect."""
         if self.token is not None:
             scheme, _, token = headers.get("authorization", "").partition(" ")
-            if scheme.lower() == "bearer" and compare_digest(token.strip().encode(), self.token.encode()):
+            if scheme.lower() == "bearer" and compare_digest(
+                token.strip().encode(), self.token.encode()
+            ):
                 return None
             challenge = {"WWW-Authenticate": "Bearer"}
-            return PlainTextResponse("Send the token in Authorization, behind Bearer.\n", 401, challenge)
+            return PlainTextResponse(
+                "Send the token in Authorization, behind Bearer.\n", 401, challenge
+            )
         host = _only(headers, "host")
         authority = None if host is None else parse_authority(host)
-        if authority is None or authority.host not in ("localhost", "127.0.0.1", "::1", *self.hosts):
-            return PlainTextResponse("The Host header does not name this server: use localhost, or set a token.\n", 421)
+        if authority is None or authority.host not in (
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            *self.hosts,
+        ):
+            return PlainTextResponse(
+                "The Host header does not name this server: use localhost, or set a token.\n",
+                421,
+            )
         if "origin" not in headers:  # browsers always send it
             return None
         origin = parse_web_origin(_only(headers, "origin") or "")
         if origin is not None and (origin in self.origins or origin.is_at(authority)):
             return None
-        return PlainTextResponse("Pages of other origins may not connect: name this one with --origin.\n", 403)
+        return PlainTextResponse(
+            "Pages of other origins may not connect: name this one with --origin.\n",
+            403,
+        )
 
 
 def _only(headers: Headers, name: str) -> str | None:
@@ -102,7 +126,8 @@ class _WebSocketTransport:
     """Carries messages as text frames; see `Transport`.
 
     :param websocket: an accepted WebSocket.
-    :param binary: whether binary frames are messages too; according to the RFD they are ignored.
+    :param binary: whether binary frames are messages too; according to the RFD they are
+        ignored.
     """
 
     def __init__(self, websocket: WebSocket, *, binary: bool = False) -> None:
@@ -113,7 +138,9 @@ class _WebSocketTransport:
         while self._websocket.client_state is WebSocketState.CONNECTED:
             message = await self._websocket.receive()
             if text := message.get("text"):
-                return text.replace("\n", " ").encode()  # in JSON, line breaks occur only between tokens
+                return text.replace(
+                    "\n", " "
+                ).encode()  # in JSON, line breaks occur only between tokens
             if self._binary and (data := message.get("bytes")):
                 return data.replace(b"\n", b" ")
         return None
@@ -130,19 +157,21 @@ class _WebSocketTransport:
             await self._websocket.close(1001)  # going away
 
 
-class Endpoint:
+class WebSocketEndpoint:
     """Accepts WebSockets and serves a connection over each of them.
 
     :param access: decides who may connect.
-    :param connect: creates the `Connection` of an accepted WebSocket.
+    :param connect: creates the `ClientConnection` of an accepted WebSocket.
     :ivar closing: whether `close` was called.
     """
 
-    def __init__(self, access: AccessPolicy, connect: Callable[[Transport], Connection]) -> None:
+    def __init__(
+        self, access: AccessPolicy, connect: Callable[[Transport], ClientConnection]
+    ) -> None:
         self.closing = False
         self._access = access
         self._connect = connect
-        self._open: dict[anyio.Event, Connection] = {}
+        self._open: dict[anyio.Event, ClientConnection] = {}
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
@@ -150,7 +179,9 @@ class Endpoint:
         return Starlette(routes=[WebSocketRoute("/{path:path}", self._serve), http])
 
     async def close(self) -> None:
-        """Refuse new clients, end all connections, and wait until their sessions have ended."""
+        """Refuse new clients, end all connections, and wait until their sessions have
+        ended.
+        """
         self.closing = True
         connections = dict(self._open)
         for connection in connections.values():
@@ -159,11 +190,16 @@ class Endpoint:
             await ended.wait()
 
     async def _serve(self, websocket: WebSocket) -> None:
-        if refusal := self._access.refusal(websocket.headers) or self._unavailable(websocket.url.path):
+        if refusal := self._access.refusal(websocket.headers) or self._unavailable(
+            websocket.url.path
+        ):
             await websocket.send_denial_response(refusal)
             return
         await websocket.accept(headers=[(b"acp-connection-id", str(uuid4()).encode())])
-        transport, ended = _WebSocketTransport(websocket, binary=websocket.url.path == MARIMO_PATH), anyio.Event()
+        transport = _WebSocketTransport(
+            websocket, binary=websocket.url.path == MARIMO_PATH
+        )
+        ended = anyio.Event()
         try:
             connection = self._open[ended] = self._connect(transport)
             await connection.run()
@@ -175,18 +211,28 @@ class Endpoint:
 
     def _unavailable(self, path: str) -> PlainTextResponse | None:
         if path not in (PATH, MARIMO_PATH):
-            return PlainTextResponse(f"There is nothing here: the agent is at {PATH}.\n", 404)
+            return PlainTextResponse(
+                f"There is nothing here: the agent is at {PATH}.\n", 404
+            )
         if self.closing or len(self._open) >= MAX_CLIENTS:
-            return PlainTextResponse("Too many clients are connected, or the agent is shutting down.\n", 503)
+            return PlainTextResponse(
+                "Too many clients are connected, or the agent is shutting down.\n", 503
+            )
         return None
 
 
 async def _refuse_http(request: Request) -> PlainTextResponse:
-    return PlainTextResponse(f"Open a WebSocket at {PATH}: HTTP is not served.\n", 426, {"Upgrade": "websocket"})
+    return PlainTextResponse(
+        f"Open a WebSocket at {PATH}: HTTP is not served.\n",
+        426,
+        {"Upgrade": "websocket"},
+    )
 
 
 MAX_CONNECTIONS = 128
-"""Includes connections not yet upgraded. Half of the descriptors that macOS lets a process open."""
+"""Includes connections not yet upgraded. Half of the descriptors that macOS lets a
+process open.
+"""
 HANDSHAKE_SECONDS = 10
 PING_SECONDS = 20
 SILENT_SECONDS = 60
@@ -202,18 +248,29 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server(
-            (host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6()
+            (host, port),
+            family=family,
+            backlog=_BACKLOG,
+            dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
         )
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise AgentError(f"Cannot listen on {host}, port {port} ({reason}); name another address.") from error
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # otherwise Linux retransmits for a quarter of an hour
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1_000)
+        raise AgentError(
+            f"Cannot listen on {host}, port {port} ({reason}); name another address."
+        ) from error
+    if hasattr(
+        socket, "TCP_USER_TIMEOUT"
+    ):  # otherwise Linux retransmits for a quarter of an hour
+        listening.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1_000
+        )
     return listening
 
 
 class WebServer(uvicorn.Server):
-    """Serves an ASGI application until it is cancelled; `shutdown` then closes the open connections."""
+    """Serves an ASGI application until it is cancelled; `shutdown` then closes the open
+    connections.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         from acp_agent.server.deflate import BoundedWebSocket  # needs an extra
@@ -243,15 +300,19 @@ class WebServer(uvicorn.Server):
 class _HandshakeProtocol(H11Protocol):
     """Speaks HTTP/1.1 until the upgrade to a WebSocket.
 
-    The handshake has a time limit. If there are too many connections, one that is not upgraded is closed for a new one.
-    So clients without access cannot block others.
+    The handshake has a time limit. If there are too many connections, one that is not
+    upgraded is closed for a new one. So clients without access cannot block others.
     """
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)  # pyright: ignore[reportArgumentType]
         self.loop.call_later(HANDSHAKE_SECONDS, self.close_unless_upgraded)
         if len(self.connections) > MAX_CONNECTIONS:
-            others = (one for one in self.connections if isinstance(one, _HandshakeProtocol) and one is not self)
+            others = (
+                one
+                for one in self.connections
+                if isinstance(one, _HandshakeProtocol) and one is not self
+            )
             next(others, self).close_unless_upgraded()
 
     def close_unless_upgraded(self) -> None:

@@ -1,6 +1,8 @@
-"""`Session`: the actor of one conversation. It takes prompts from its mailbox and answers them one at a time.
+"""`Session`: the actor of one conversation. It takes prompts from its mailbox and
+answers them one at a time.
 
-Changes of settings and cancels are not queued: they take effect at once, even while a turn runs.
+Changes of settings and cancels are not queued: they take effect at once, even while a
+turn runs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from acp_agent.session.turn.turn import Turn
 
 CAPACITY = 64
-"""Maximum number of queued prompts. A person does not type that many, so only a faulty client reaches it."""
+"""Maximum number of queued prompts. A person does not type that many, so only a faulty
+client reaches it.
+"""
 EXIT_SECONDS = 1.5
 """How long all hooks together may delay the end of the process."""
 
@@ -45,7 +49,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class PartsLoader:
-    """Imports and builds the parts that one session's turns use when they are first needed.
+    """Imports and builds the parts that one session's turns use when they are first
+    needed.
 
     :ivar record: writes the turns to the log.
     """
@@ -77,7 +82,9 @@ class PartsLoader:
             yield Turn(parts, ticket, mailbox)
 
     def prewarm(self) -> None:
-        """Load what the first prompt needs, in the background, until the session is closed."""
+        """Load what the first prompt needs, in the background, until the session is
+        closed.
+        """
         self._tasks.start_soon(self._prewarm)
 
     async def _prewarm(self) -> None:
@@ -99,8 +106,10 @@ class Session:
     :ivar options: the settings that the client shows as menus.
     :ivar offer: the slash commands that the session offers.
     :ivar prewarm: see `PartsLoader.prewarm`.
-    :ivar offered: whether the slash commands were sent to the client, or are about to be.
-    :ivar changed: set and replaced when the title or an option was changed here; also set when `serve` has ended.
+    :ivar offered: whether the slash commands were sent to the client, or are about to
+        be.
+    :ivar changed: set and replaced when the title or an option was changed here; also
+        set when `serve` has ended.
     :ivar serve_returned: whether `serve` has ended.
     :ivar closed: set when everything that the session holds is closed.
     """
@@ -116,14 +125,16 @@ class Session:
         self.state = state
         self.client = client
         self.offered = self.serve_returned = False
-        self.changed, self.closed = anyio.Event(), anyio.Event()
+        self.changed = anyio.Event()
+        self.closed = anyio.Event()
         self.options = options
         self.offer = offer
         self._loader = loader
         self.prewarm = loader.prewarm
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
-        self._turn_scope, self._serving = anyio.CancelScope(), anyio.CancelScope()
+        self._turn_scope = anyio.CancelScope()
+        self._serving = anyio.CancelScope()
         self._close_reason: CloseReason | None = None
         self._changing = anyio.Lock()
 
@@ -140,7 +151,11 @@ class Session:
     # --- prompts ---
 
     def submit(
-        self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None, *, provisional: bool = False
+        self,
+        parts: tuple[UserPart, ...],
+        trace: Mapping[str, str] | None = None,
+        *,
+        provisional: bool = False,
     ) -> Ticket:
         """Queue a prompt. This is synchronous, so that prompts keep their order.
 
@@ -162,13 +177,21 @@ class Session:
         return ticket
 
     async def said(self) -> list[str]:
-        """Return the texts of all prompts so far in order, including prompts that are not logged yet."""
+        """Return the texts of all prompts so far in order, including prompts that are
+        not logged yet.
+        """
         prompts = [
-            logged.event.shown async for logged in self.state.log.events() if isinstance(logged.event, UserPrompted)
+            logged.event.shown
+            async for logged in self.state.log.events()
+            if isinstance(logged.event, UserPrompted)
         ]
         tickets = (self._running, *self._mailbox.joined, *self._mailbox.waiting)
-        prompts += [each.parts for each in tickets if each is not None and not each.message_id]
-        return [part.text for parts in prompts for part in parts if isinstance(part, Text)]
+        prompts += [
+            each.parts for each in tickets if each is not None and not each.message_id
+        ]
+        return [
+            part.text for parts in prompts for part in parts if isinstance(part, Text)
+        ]
 
     def cancel(self) -> None:
         """End the running or next turn with `cancelled`. Later prompts stay queued."""
@@ -207,21 +230,31 @@ class Session:
                             self._turn_scope.cancel()
                         async with self._loader.turn(ticket, self._mailbox) as turn:
                             stop = await turn.run()
-                        ticket.answer(stop)  # not before all notices of the turn are shown
+                        ticket.answer(
+                            stop
+                        )  # not before all notices of the turn are shown
         finally:
             reason = self._close_reason = self._close_reason or "exit"
-            is_exit = reason == "exit"  # a close has no time limit, unless the process ends meanwhile
-            with anyio.move_on_after(EXIT_SECONDS if is_exit else float("inf"), shield=is_exit):
+            is_exit = (
+                reason == "exit"
+            )  # a close has no time limit, unless the process ends meanwhile
+            with anyio.move_on_after(
+                EXIT_SECONDS if is_exit else float("inf"), shield=is_exit
+            ):
                 await self._end(reason)
             self.serve_returned = True
             self.changed.set()
 
     def stop(self) -> None:
-        """End the running turn and accept no more prompts, since the process is ending. `serve` then returns."""
+        """End the running turn and accept no more prompts, since the process is ending.
+        `serve` then returns.
+        """
         self._serving.cancel()
 
     async def close(self, reason: Literal["close", "delete"] = "close") -> None:
-        """End the running turn, answer every waiting prompt with `cancelled`, and make `serve` return."""
+        """End the running turn, answer every waiting prompt with `cancelled`, and make
+        `serve` return.
+        """
         self._close_reason = reason
         (self._serving if self._running is None else self._turn_scope).cancel()
         try:
@@ -231,9 +264,14 @@ class Session:
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
-        """Run the body as one prompt's turn. However it ends, answer the prompt and notify the client."""
-        self._running, self._turn_scope = ticket, anyio.CancelScope()
-        self.state.trace, self.state.in_turn, before = ticket.trace, True, self.state.context
+        """Run the body as one prompt's turn. However it ends, answer the prompt and
+        notify the client.
+        """
+        self._running = ticket
+        self._turn_scope = anyio.CancelScope()
+        self.state.trace = ticket.trace
+        self.state.in_turn = True
+        before = self.state.context
         try:
             with self._turn_scope:
                 try:
@@ -246,7 +284,9 @@ class Session:
         except Exception as error:
             ticket.answer(error)
         finally:
-            ticket.answer("cancelled")  # counts only if the turn, or the whole agent, was cancelled
+            ticket.answer(
+                "cancelled"
+            )  # counts only if the turn, or the whole agent, was cancelled
             outcome = ticket.outcome
             is_failure = isinstance(outcome, Exception)
             while self._mailbox.joined:
@@ -255,10 +295,17 @@ class Session:
                 self._tell_others(before)
                 with suppress(AgentError):
                     await self.options.show_missed()
-                await self.client.show(TurnOver(None, outcome) if is_failure else TurnOver(outcome))
+                await self.client.show(
+                    TurnOver(None, outcome) if is_failure else TurnOver(outcome)
+                )
             finally:
-                self._running, self.state.in_turn = None, False
-                if self._close_reason is None and not is_failure and outcome != "cancelled":
+                self._running = None
+                self.state.in_turn = False
+                if (
+                    self._close_reason is None
+                    and not is_failure
+                    and outcome != "cancelled"
+                ):
                     self._loader.record.titles.begin()
 
     async def _end(self, reason: CloseReason) -> None:
@@ -266,24 +313,42 @@ class Session:
         self._mailbox.waiting.clear()
         for ticket in waiting:
             ticket.answer("cancelled")
-        async with self._changing:  # wait until pending changes of settings are in the log, for other processes
+        async with (
+            self._changing
+        ):  # wait until pending changes of settings are in the log, for other processes
             pass
         if reason != "delete":
-            await self._log_unanswered([each for each in waiting if says_anything(each.parts) and not each.provisional])
+            await self._log_unanswered(
+                [
+                    each
+                    for each in waiting
+                    if says_anything(each.parts) and not each.provisional
+                ]
+            )
         await self._loader.end_hooks(reason)
 
     async def _log_unanswered(self, tickets: Sequence[Ticket]) -> None:
-        """Log prompts that will not get a turn. A replay shows them, but the model never sees them."""
-        prompts = [(UserPrompted(new_id("msg"), each.parts, sent=()), TurnEnded("cancelled")) for each in tickets]
+        """Log prompts that will not get a turn. A replay shows them, but the model
+        never sees them.
+        """
+        prompts = [
+            (UserPrompted(new_id("msg"), each.parts, sent=()), TurnEnded("cancelled"))
+            for each in tickets
+        ]
         if not prompts:
             return
-        log, events = self.state.log, tuple(chain.from_iterable(prompts))
+        log = self.state.log
+        events = tuple(chain.from_iterable(prompts))
         try:
             await log.refresh()  # another process may have continued the session
             # Log nothing in the middle of another process's turn.
-            await log.append_built(lambda context: () if context.turn_from is not None else events)
+            await log.append_built(
+                lambda context: () if context.turn_from is not None else events
+            )
         except AgentError as error:
-            _log.info("prompts that waited in %s are not kept: %s", self.session_id, error)
+            _log.info(
+                "prompts that waited in %s are not kept: %s", self.session_id, error
+            )
 
     # --- settings ---
 
@@ -298,7 +363,9 @@ class Session:
             return await self.options.change(option_id, value)
 
     async def titled(self) -> None:
-        """Wait until the title by a model is there, or will not come, after the turn of the first prompt."""
+        """Wait until the title by a model is there, or will not come, after the turn of
+        the first prompt.
+        """
         await self._loader.record.titles.settled()
 
     async def set_title(self, title: str) -> None:
@@ -318,11 +385,17 @@ class Session:
                 if self._close_reason is None:
                     await self.options.catch_up()
         except Exception as error:
-            _log.info("%s does not know yet what was changed elsewhere: %s", self.session_id, error)
+            _log.info(
+                "%s does not know yet what was changed elsewhere: %s",
+                self.session_id,
+                error,
+            )
 
     @asynccontextmanager
     async def _change(self) -> AsyncGenerator[None]:
-        """Hold the lock while the body changes a setting, then notify other connections."""
+        """Hold the lock while the body changes a setting, then notify other
+        connections.
+        """
         self._require_open()
         before = self.state.context
         async with self._changing:
@@ -341,8 +414,11 @@ class Session:
     # --- what a client is shown when it opens the session ---
 
     async def show_offers(self) -> None:
-        """Show the slash commands, the title and the usage. Editors forget them with every new, load and resume."""
-        # Read this before the await, since a turn that ends meanwhile shows its own usage.
+        """Show the slash commands, the title and the usage. Editors forget them with
+        every new, load and resume.
+        """
+        # Read this before the await, since a turn that ends meanwhile shows its own
+        # usage.
         answered = bool(self.state.context.baseline)
         commands = await self.offer.commands()
         if self._close_reason is not None:

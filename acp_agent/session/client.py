@@ -1,4 +1,6 @@
-"""`SessionClient`: the editor or terminal at the other end of a session, and the questions it asks the user."""
+"""`SessionClient`: the editor or terminal at the other end of a session, and the
+questions it asks the user.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from acp_agent.tools.asked import Question
 
 MAX_LABEL = 56
-"""Maximum characters in a permission option's name. Longer names break editors' buttons."""
+"""Maximum characters in a permission option's name. Longer names break editors'
+buttons.
+"""
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
 
 
@@ -29,7 +33,8 @@ class Grant:
 
     :ivar subject: the text under which the permission is stored.
     :ivar label: the option's name.
-    :ivar for_session: whether the permission applies only to this session, whatever the configuration says.
+    :ivar for_session: whether the permission applies only to this session, whatever the
+        configuration says.
     """
 
     subject: str
@@ -42,7 +47,9 @@ class SessionClient(Protocol):
 
     @property
     def files(self) -> FileAccess:
-        """Return access to the client's files, including unsaved buffers, or to the disk if it provides no files."""
+        """Return access to the client's files, including unsaved buffers, or to the
+        disk if it provides no files.
+        """
         ...
 
     @property
@@ -62,7 +69,9 @@ class SessionClient(Protocol):
 
     @property
     def mcp_channel(self) -> McpChannel | None:
-        """Return the channel to MCP servers that run in the client; None if the client cannot run any."""
+        """Return the channel to MCP servers that run in the client; None if the client
+        cannot run any.
+        """
         ...
 
     async def show(self, update: Update) -> None:
@@ -89,34 +98,50 @@ class SessionClient(Protocol):
         """
         ...
 
-    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
+    async def ask_trust(
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        projects: Sequence[str],
+        text: str,
+    ) -> Answer:
         """Ask whether a project's hooks and recipes may run.
 
         "Always" means until they change; "once" means in this session.
 
         :param call_id: id of the announced tool call that represents the question.
         :param name: name of that call.
-        :param projects: absolute paths of the folders that contain the hooks and recipes.
+        :param projects: absolute paths of the folders that contain the hooks and
+            recipes.
         :param text: Markdown list of the hooks and recipes.
         :raises ToolError: if the user cannot be asked.
         """
         ...
 
 
-async def ask_arguments(questions: Questions, command: str, missing: Sequence[tuple[str, str]]) -> dict[str, str]:
+async def ask_arguments(
+    questions: Questions, command: str, missing: Sequence[tuple[str, str]]
+) -> dict[str, str]:
     """Ask the user for missing arguments of a slash command with a form.
 
     :param command: the command as typed, with the slash.
     :param missing: name and description of each missing argument.
     :returns: the values by name.
-    :raises InvalidParamsError: if the user gave no values or could not be asked. The message says how to give them.
+    :raises InvalidParamsError: if the user gave no values or could not be asked. The
+        message says how to give them.
     """
     names = ", ".join(f"`{name}`" for name, _ in missing)
     example = " ".join([command, *(f"{name}=…" for name, _ in missing)])
-    refusal = f"`{command}` was not run: it needs {names}. Give it in front: `{example}`."
+    refusal = (
+        f"`{command}` was not run: it needs {names}. Give it in front: `{example}`."
+    )
     if questions.asks != "forms":
         raise InvalidParamsError(refusal)
-    fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
+    fields = tuple(
+        FormField(name, "text", name, one_line(description, 300))
+        for name, description in missing
+    )
     try:
         answer = await questions.fill(Form(f"{command} needs {names}.", fields))
     except ToolError as error:

@@ -1,7 +1,7 @@
 """`open_session`: builds one session from its parts, and closes them in the end.
 
-The parts that run turns (hooks, compaction, the model loop) are imported and built by `turn.factory` at the first
-prompt, so that a new session does not wait for them.
+The parts that run turns (hooks, compaction, the model loop) are imported and built by
+`turn.factory` at the first prompt, so that a new session does not wait for them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.project.workspace import ProjectInstructions
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
 from acp_agent.session.titles import Titles
@@ -56,14 +56,18 @@ CLOSE_SECONDS = 2.0
 """How long the connections to the providers may take to close."""
 
 _loading = anyio.CapacityLimiter(1)
-"""Sessions that load at the same time wait for the imports without occupying threads of the pool."""
+"""Sessions that load at the same time wait for the imports without occupying threads of
+the pool.
+"""
 _one_at_a_time = threading.Lock()
-"""Sessions share the tools, and pydantic cannot build one model's schema in two threads at once."""
+"""Sessions share the tools, and pydantic cannot build one model's schema in two threads
+at once.
+"""
 
 
 @asynccontextmanager
 async def open_session(
-    services: Services,
+    services: SessionServices,
     session_id: str,
     directories: tuple[Path, ...],
     client: SessionClient,
@@ -73,17 +77,22 @@ async def open_session(
     """Build a session and serve it during the body of this context manager.
 
     :param directories: absolute paths; the working directory first.
-    :param mcp_servers: the servers that the client names. They replace servers of the same name in the configuration.
+    :param mcp_servers: the servers that the client names. They replace servers of the
+        same name in the configuration.
     :param source: how the session is opened; `new` if it is not in the store yet.
     """
     show = client.show
     if source == "new":
         settings = services.settings(directories[0])
         everywhere = await to_thread.run_sync(_with_configured, directories, settings)
-        log = await _new_log(services.store, session_id, directories, everywhere, settings)
+        log = await _new_log(
+            services.store, session_id, directories, everywhere, settings
+        )
         former = log.context
     else:
-        log = SessionLog(services.store, session_id, await services.store.context(session_id))
+        log = SessionLog(
+            services.store, session_id, await services.store.context(session_id)
+        )
         former = log.context
         root = await to_thread.run_sync(_root_of, former, directories[0], services.home)
         settings = services.settings(directories[0], root)
@@ -91,7 +100,9 @@ async def open_session(
         if not services.store.is_read_only:
             await _update_directories(log, directories, settings)
     writable = writable_folders(directories[0], settings.sandbox.write)
-    await to_thread.run_sync(distrust, everywhere, writable, await services.store.places())
+    await to_thread.run_sync(
+        distrust, everywhere, writable, await services.store.places()
+    )
     state = SessionState(session_id, everywhere, settings, log, source, mcp_servers)
     state.mode_elsewhere = _mode_elsewhere(state, directories)
     notices = Notices(show, as_messages=not client.shows_notices, found=state.made)
@@ -99,7 +110,9 @@ async def open_session(
     session: Session | None = None
     try:
         async with anyio.create_task_group() as tasks:
-            models = SessionModels(services.models(settings), Attachments(log.read_blob), tasks)
+            models = SessionModels(
+                services.models(settings), Attachments(log.read_blob), tasks
+            )
             trust = SessionTrust(state, services, client, notices)
             recipes = SessionRecipes(state, services, trust, notices)
             mcp = SessionMcp(state, client, notices, tasks, recipes.wake)
@@ -112,11 +125,15 @@ async def open_session(
                 )
             changed = mode_notice(former.mode, state.mode)
             if changed:
-                state.made.append(changed)  # shown with the first prompt: a replay shows only what was said
+                state.made.append(
+                    changed
+                )  # shown with the first prompt: a replay shows only what was said
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
             toolbox = Toolbox(state, client, mcp)
-            record = TurnRecord(log, toolbox, requests, Titles(log, models, show, tasks), show)
+            record = TurnRecord(
+                log, toolbox, requests, Titles(log, models, show, tasks), show
+            )
 
             session_parts = SessionParts(
                 services=services,
@@ -135,11 +152,17 @@ async def open_session(
             )
 
             async def load() -> TurnParts:
-                build_parts = await _load_for_turns(mcp, models, await models.name(state.model), tasks)
-                await to_thread.run_sync(state.settle_unfinished, abandon_on_cancel=True)
+                build_parts = await _load_for_turns(
+                    mcp, models, await models.name(state.model), tasks
+                )
+                await to_thread.run_sync(
+                    state.settle_unfinished, abandon_on_cancel=True
+                )
                 return build_parts(session_parts)
 
-            session = Session(state, client, options, offer, PartsLoader(record, notices, tasks, load))
+            session = Session(
+                state, client, options, offer, PartsLoader(record, notices, tasks, load)
+            )
             tasks.start_soon(offer.watch)
             tasks.start_soon(session.serve)
             try:
@@ -154,10 +177,14 @@ async def open_session(
             session.closed.set()
 
 
-def _with_configured(directories: tuple[Path, ...], settings: Settings) -> tuple[Path, ...]:
-    """Return a session's directories, and those that the user's configuration adds to every session.
+def _with_configured(
+    directories: tuple[Path, ...], settings: Settings
+) -> tuple[Path, ...]:
+    """Return a session's directories, and those that the user's configuration adds to
+    every session.
 
-    The log does not record the added ones, so that a session loses them with the line in the configuration.
+    The log does not record the added ones, so that a session loses them with the line
+    in the configuration.
     """
     known = {resolved(each) for each in directories}
     added: list[Path] = []
@@ -182,25 +209,38 @@ async def _new_log(
 ) -> SessionLog:
     """Create a session's log, which records the root of its project.
 
-    :param everywhere: the directories with those that the configuration adds, whose instructions are read as well.
+    :param everywhere: the directories with those that the configuration adds, whose
+        instructions are read as well.
     """
     cwd, *additional = map(str, directories)
     root = str(settings.root or "")
     started = SessionStarted(cwd, tuple(additional), mode=settings.mode, root=root)
-    limits = ReadLimits.of(tuple(resolved(each) for each in everywhere), settings.sandbox.read_deny)
-    instructions = await ProjectInstructions().read(everywhere, settings.home, settings.root, limits)
+    limits = ReadLimits.of(
+        tuple(resolved(each) for each in everywhere), settings.sandbox.read_deny
+    )
+    instructions = await ProjectInstructions().read(
+        everywhere, settings.home, settings.root, limits
+    )
     events = await store.create(session_id, cwd, additional, (started, instructions))
     return SessionLog(store, session_id, Context.from_log(events))
 
 
-async def _update_directories(log: SessionLog, directories: tuple[Path, ...], settings: Settings) -> None:
-    """Update the directories of a session and the root of its project in the log, and the mode that it has there."""
+async def _update_directories(
+    log: SessionLog, directories: tuple[Path, ...], settings: Settings
+) -> None:
+    """Update the directories of a session and the root of its project in the log, and
+    the mode that it has there.
+    """
     cwd, *additional = map(str, directories)
     context = log.context
     was_moved = await to_thread.run_sync(_was_moved, context.cwd, directories[0])
     root = str(settings.root or "")
     is_at_home = was_moved or context.cwd == cwd
-    if was_moved or tuple(additional) != context.additional_directories or (is_at_home and root != context.root):
+    if (
+        was_moved
+        or tuple(additional) != context.additional_directories
+        or (is_at_home and root != context.root)
+    ):
         home = cwd if was_moved else context.cwd
         mode = mode_in(context, home, additional, settings.mode)
         changed = DirectoriesChanged(
@@ -213,9 +253,11 @@ async def _update_directories(log: SessionLog, directories: tuple[Path, ...], se
 
 
 def _mode_elsewhere(state: SessionState, directories: tuple[Path, ...]) -> str:
-    """Return the mode of a session that is open in other directories than the log names; empty if in the same.
+    """Return the mode of a session that is open in other directories than the log
+    names; empty if in the same.
 
-    :param directories: those that the session is opened in, without those that the configuration adds.
+    :param directories: those that the session is opened in, without those that the
+        configuration adds.
     """
     cwd, *additional = map(str, directories)
     if state.context.covers(cwd, additional):
@@ -224,7 +266,8 @@ def _mode_elsewhere(state: SessionState, directories: tuple[Path, ...]) -> str:
 
 
 def _root_of(context: Context, cwd: Path, home: Path) -> Path:
-    """Return the root of a stored session's project. It does not change unless the session's directory does.
+    """Return the root of a stored session's project. It does not change unless the
+    session's directory does.
 
     :param cwd: the working directory in which the session is opened now.
     :param home: the agent's home.
@@ -241,7 +284,9 @@ def _root_of(context: Context, cwd: Path, home: Path) -> Path:
 
 
 def _was_moved(former: str, cwd: Path) -> bool:
-    """Return whether a session's former directory no longer exists, but the directory it is opened in does."""
+    """Return whether a session's former directory no longer exists, but the directory
+    it is opened in does.
+    """
     return former != str(cwd) and not Path(former).is_dir() and cwd.is_dir()
 
 
@@ -250,12 +295,13 @@ async def _load_for_turns(
 ) -> Callable[[SessionParts], TurnParts]:
     """Import what turns need, and return `build_parts`.
 
-    The imports run in a thread, since they take 0.1 s or more, during which the event loop would notice neither a
-    cancel nor the end of the connection.
+    The imports run in a thread, since they take 0.1 s or more, during which the event
+    loop would notice neither a cancel nor the end of the connection.
 
     :param mcp: holds the tools whose schemas go into requests.
     :param model: `provider/model`, whose adapter is loaded.
-    :param tasks: loads the model's SDK in the background, since that takes longer than a turn takes to need it.
+    :param tasks: loads the model's SDK in the background, since that takes longer than
+        a turn takes to need it.
     """
     build_parts = await to_thread.run_sync(
         _import_for_turns, mcp, models, model, abandon_on_cancel=True, limiter=_loading
@@ -265,7 +311,9 @@ async def _load_for_turns(
     return build_parts
 
 
-def _import_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None) -> Callable[[SessionParts], TurnParts]:
+def _import_for_turns(
+    mcp: SessionMcp, models: SessionModels, model: str | None
+) -> Callable[[SessionParts], TurnParts]:
     with _one_at_a_time:
         import acp_agent.session.turn.turn  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the first turn
         from acp_agent.session.turn.factory import build_parts

@@ -1,7 +1,9 @@
-"""`SessionLog`: one session's log in the store and the context folded from it, which change together.
+"""`SessionLog`: one session's log in the store and the context folded from it, which
+change together.
 
-The session is the log's only writer in this process. If another process appends to the log, `SessionLog` catches up,
-and `take_missed` returns the context that the client still shows.
+The session is the log's only writer in this process. If another process appends to the
+log, `SessionLog` catches up, and `take_missed` returns the context that the client
+still shows.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.errors import InvalidParamsError, SessionConflictError
 from acp_agent.sandbox.roots import moved_root
-from acp_agent.storage.store import Found, SessionStore
+from acp_agent.storage.store import FoundMessage, SessionStore
 
 Events = TypeVar("Events", bound=tuple[Event, ...])
 
@@ -65,7 +67,8 @@ _SETTINGS = (
 
 
 class SessionLog:
-    """Appends events to the store and applies them to the context under one lock. It is also `recall`'s `Archive`.
+    """Appends events to the store and applies them to the context under one lock. It is
+    also `recall`'s `Archive`.
 
     :ivar context: the context after everything appended so far.
     """
@@ -73,31 +76,40 @@ class SessionLog:
     def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
         self.store = store
         self.session_id = session_id
-        self._lock = anyio.Lock(fast_acquire=True)  # its holder waits for the disk anyway
+        self._lock = anyio.Lock(
+            fast_acquire=True
+        )  # its holder waits for the disk anyway
         self._missed: Context | None = None
         self.context = context
 
     async def append(self, *events: Event) -> None:
-        """Append events durably. A cancel waits until that is done, so that store and context never differ.
+        """Append events durably. A cancel waits until that is done, so that store and
+        context never differ.
 
         :raises SessionConflictError: if another process has continued the conversation.
         :raises SessionNotFoundError: if the session was deleted.
         """
         await self.append_built(lambda _: events)
 
-    async def append_built(self, build: Callable[[Context], Events], *, behind_others: bool = False) -> Events:
-        """Append events that depend on the context at the moment of the append, and return them.
+    async def append_built(
+        self, build: Callable[[Context], Events], *, behind_others: bool = False
+    ) -> Events:
+        """Append events that depend on the context at the moment of the append, and
+        return them.
 
-        :param build: builds the events from the context. It is called while nothing else can be appended, and called
-            again if another process appended first.
-        :param behind_others: whether to retry after another process appended any events, and not only settings.
+        :param build: builds the events from the context. It is called while nothing
+            else can be appended, and called again if another process appended first.
+        :param behind_others: whether to retry after another process appended any
+            events, and not only settings.
         """
         events: Events | None = None
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 while events := build(self.context):
                     try:
-                        for logged in await self.store.append(self.session_id, self.context.head, events):
+                        for logged in await self.store.append(
+                            self.session_id, self.context.head, events
+                        ):
                             self.context = self.context.apply(logged)
                     except SessionConflictError:
                         await (self._reload() if behind_others else self._catch_up())
@@ -109,7 +121,8 @@ class SessionLog:
     async def change(self, event: Event) -> None:
         """Append a setting, retrying if another process appended first.
 
-        Do not use this in a running turn, during which the conversation must not change.
+        Do not use this in a running turn, during which the conversation must not
+        change.
 
         :raises SessionNotFoundError: if the session was deleted.
         """
@@ -117,7 +130,8 @@ class SessionLog:
         await self.append_built(lambda _: (event,), behind_others=True)
 
     async def confirm(self) -> None:
-        """Check that no other process has continued the session, before doing something that must be logged.
+        """Check that no other process has continued the session, before doing something
+        that must be logged.
 
         :raises SessionConflictError: if another process has continued it.
         :raises SessionNotFoundError: if the session was deleted.
@@ -133,8 +147,11 @@ class SessionLog:
                 await self._reload()
 
     def take_missed(self) -> Context | None:
-        """Return the context from before another process appended, and forget it; None if no process has appended."""
-        missed, self._missed = self._missed, None
+        """Return the context from before another process appended, and forget it; None
+        if no process has appended.
+        """
+        missed = self._missed
+        self._missed = None
         return missed
 
     def events(self, after: int = 0) -> AsyncIterator[LoggedEvent]:
@@ -145,10 +162,14 @@ class SessionLog:
         """Return the entries with these sequence numbers that exist."""
         return await self.store.read(self.session_id, seqs)
 
-    async def search(self, query: str, limit: int) -> Sequence[Found]:
-        """Return the messages that match a query and that the model does not currently see, best first."""
+    async def search(self, query: str, limit: int) -> Sequence[FoundMessage]:
+        """Return the messages that match a query and that the model does not currently
+        see, best first.
+        """
         visible = {entry.seq for entry in self.context.entries if not entry.shortened}
-        return await self.store.search(self.session_id, query, limit=limit, without=visible)
+        return await self.store.search(
+            self.session_id, query, limit=limit, without=visible
+        )
 
     async def prepare_search(self) -> None:
         """Index what a search would have to index first."""
@@ -190,7 +211,8 @@ class SessionLog:
 
 
 def transcript_file(home: Path, session_id: str) -> Path:
-    """Return the path of the copy of a log for hooks. It exists if a hook has asked for it.
+    """Return the path of the copy of a log for hooks. It exists if a hook has asked for
+    it.
 
     :param home: the agent's home.
     """
@@ -215,10 +237,11 @@ async def fork_session(
 ) -> None:
     """Create a stored session that continues another one from a given point.
 
-    The fork has the history, compactions, pins, plan and model of the other session, but not its permissions. It has
-    its mode as well, as far as `mode_in` allows.
+    The fork has the history, compactions, pins, plan and model of the other session,
+    but not its permissions. It has its mode as well, as far as `mode_in` allows.
 
-    :param at: seq of the last entry to copy, or id of the last message to copy; None copies everything.
+    :param at: seq of the last entry to copy, or id of the last message to copy; None
+        copies everything.
     :param cwd: absolute path of the new session's working directory.
     :param additional_directories: absolute paths.
     :param made: the new session's id.
@@ -233,16 +256,27 @@ async def fork_session(
         at = await _end_of_message(store, session_id, at)
     context = await store.context_at(session_id, at)
     kept = mode_in(context, cwd, additional_directories, mode)
-    forked = SessionForked(session_id, at, cwd, tuple(additional_directories), "" if kept == context.mode else kept)
+    forked = SessionForked(
+        session_id,
+        at,
+        cwd,
+        tuple(additional_directories),
+        "" if kept == context.mode else kept,
+    )
     events: list[Event] = [forked]
     if record.title:
-        others = (await store.list(record.cwd, limit=_MANY, archived="include")).sessions
-        events.append(TitleChanged(fork_title(record.title, {other.title for other in others})))
+        others = (
+            await store.list(record.cwd, limit=_MANY, archived="include")
+        ).sessions
+        events.append(
+            TitleChanged(fork_title(record.title, {other.title for other in others}))
+        )
     await store.fork(session_id, made, at, cwd, additional_directories, events)
 
 
 def fork_title(title: str, taken: Collection[str | None]) -> str:
-    """Return a title that tells a fork from the session that it continues, and from other forks of it.
+    """Return a title that tells a fork from the session that it continues, and from
+    other forks of it.
 
     :param title: the title of the other session, which may be a fork too.
     :param taken: the titles that exist.
@@ -264,14 +298,18 @@ async def rename_session(store: SessionStore, session_id: str, title: str) -> No
     await log.change(TitleChanged(title, "user"))
 
 
-async def move_session(store: SessionStore, session_id: str, cwd: Path, mode: Mode) -> str:
+async def move_session(
+    store: SessionStore, session_id: str, cwd: Path, mode: Mode
+) -> str:
     """Change the working directory of a stored session, after the directory was moved.
 
-    Missing additional directories inside the old directory are assumed to have moved with it.
+    Missing additional directories inside the old directory are assumed to have moved
+    with it.
 
     :param cwd: absolute path of the new directory.
     :param mode: the mode of a new session there.
-    :returns: what the user should know about the session's mode; empty if the mode is still the same.
+    :returns: what the user should know about the session's mode; empty if the mode is
+        still the same.
     :raises SessionNotFoundError: if there is no such session.
     """
     log = SessionLog(store, session_id, await store.context(session_id))
@@ -289,14 +327,18 @@ def moved_to(cwd: Path, context: Context, mode: Mode) -> DirectoriesChanged:
         more.append(str(cwd / each.relative_to(former) if is_within else each))
     root = moved_root(context.root, context.cwd, cwd)
     kept = mode_in(context, str(cwd), more, mode)
-    return DirectoriesChanged(tuple(more), str(cwd), root, "" if kept == context.mode else kept)
+    return DirectoriesChanged(
+        tuple(more), str(cwd), root, "" if kept == context.mode else kept
+    )
 
 
-def mode_in(context: Context, cwd: str, additional_directories: Sequence[str], mode: Mode) -> str:
+def mode_in(
+    context: Context, cwd: str, additional_directories: Sequence[str], mode: Mode
+) -> str:
     """Return the mode that a session has in some directories.
 
-    The user has chosen the session's mode for the directories that it had then. In others, it may not be freer than
-    that of a new session there.
+    The user has chosen the session's mode for the directories that it had then. In
+    others, it may not be freer than that of a new session there.
 
     :param cwd: absolute path of the working directory.
     :param mode: the mode of a new session in these directories.
@@ -307,7 +349,9 @@ def mode_in(context: Context, cwd: str, additional_directories: Sequence[str], m
 
 
 def mode_notice(former: str, mode: str) -> str:
-    """Return what the user should know about a mode that does not hold in other directories; empty if it does."""
+    """Return what the user should know about a mode that does not hold in other
+    directories; empty if it does.
+    """
     if mode == former:
         return ""
     return (
@@ -317,7 +361,9 @@ def mode_notice(former: str, mode: str) -> str:
 
 
 async def _end_of_message(store: SessionStore, session_id: str, message_id: str) -> int:
-    """Return the last entry that belongs to a message, including an answer's tool results and the end of its turn."""
+    """Return the last entry that belongs to a message, including an answer's tool
+    results and the end of its turn.
+    """
     found = 0
     async for logged in store.events(session_id):
         event = logged.event
@@ -325,7 +371,11 @@ async def _end_of_message(store: SessionStore, session_id: str, message_id: str)
             case UserPrompted() | NoteAdded() | PartialAnswer() | AssistantAnswered():
                 if found:
                     return found
-                id = event.message.id if isinstance(event, AssistantAnswered) else event.message_id
+                id = (
+                    event.message.id
+                    if isinstance(event, AssistantAnswered)
+                    else event.message_id
+                )
                 if id == message_id and not isinstance(event, PartialAnswer):
                     found = logged.seq
             case ToolReturned() | TurnEnded() if found:
@@ -333,5 +383,7 @@ async def _end_of_message(store: SessionStore, session_id: str, message_id: str)
             case _:
                 pass
     if not found:
-        raise InvalidParamsError(f"Session {session_id!r} has no message {message_id!r} to fork it at.")
+        raise InvalidParamsError(
+            f"Session {session_id!r} has no message {message_id!r} to fork it at."
+        )
     return found

@@ -1,4 +1,6 @@
-"""The queue of prompts to a session. Each prompt has a ticket, and prompts are answered in order."""
+"""The queue of prompts to a session. Each prompt has a ticket, and prompts are answered
+in order.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,14 @@ import anyio
 from acp_agent.conversation.messages import Resource, Text, UserPart
 from acp_agent.errors import PromptTooLargeError
 
-StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+StopReason: TypeAlias = Literal[
+    "end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"
+]
 
 MAX_CHARACTERS = 4_000_000
-"""Maximum length of the text in one prompt: about as much as the context windows of today's models hold."""
+"""Maximum length of the text in one prompt: about as much as the context windows of
+today's models hold.
+"""
 
 
 def check_size(parts: Iterable[UserPart]) -> None:
@@ -22,7 +28,9 @@ def check_size(parts: Iterable[UserPart]) -> None:
 
     :raises PromptTooLargeError: if the text is longer than `MAX_CHARACTERS`.
     """
-    size = sum(len(part.text or "") for part in parts if isinstance(part, Text | Resource))
+    size = sum(
+        len(part.text or "") for part in parts if isinstance(part, Text | Resource)
+    )
     if size > MAX_CHARACTERS:
         raise PromptTooLargeError(
             f"The prompt has {size:,} characters of text, and {MAX_CHARACTERS:,} are the most. Nothing was sent or "
@@ -34,17 +42,22 @@ class Ticket:
     """One prompt and, once it is answered, its outcome.
 
     :param trace: the W3C trace context of the prompt.
-    :ivar provisional: whether the sender shows the prompt only once it is accepted. A provisional prompt that is
-        cancelled before that is not logged.
+    :ivar provisional: whether the sender shows the prompt only once it is accepted. A
+        provisional prompt that is cancelled before that is not logged.
     :ivar cancelled: whether the prompt was cancelled before its turn.
-    :ivar message_id: the id of the prompt's message in the conversation; empty until the prompt is accepted.
+    :ivar message_id: the id of the prompt's message in the conversation; empty until
+        the prompt is accepted.
     :ivar placed: set when the prompt is accepted, or answered without being accepted.
     :ivar done: set when the prompt is answered.
     :ivar outcome: why the turn ended, or its failure; valid once `done` is set.
     """
 
     def __init__(
-        self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None, *, provisional: bool = False
+        self,
+        parts: tuple[UserPart, ...],
+        trace: Mapping[str, str] | None = None,
+        *,
+        provisional: bool = False,
     ) -> None:
         self.parts = parts
         self.provisional = provisional
@@ -98,7 +111,9 @@ class Mailbox:
         return self.waiting.popleft()
 
     def join(self, may_join: Callable[[Ticket], bool]) -> Ticket | None:
-        """Move the oldest waiting prompt to the running turn, if it may join, and return it."""
+        """Move the oldest waiting prompt to the running turn, if it may join, and
+        return it.
+        """
         if not self.waiting or not may_join(self.waiting[0]):
             return None
         self.joined.append(self.waiting.popleft())

@@ -1,4 +1,5 @@
-"""`Notices`: messages to the user outside the conversation, such as a hook's message or a recipe that was left out.
+"""`Notices`: messages to the user outside the conversation, such as a hook's message or
+a recipe that was left out.
 
 Notices are never logged, so no model reads them.
 """
@@ -22,14 +23,17 @@ SLOW_SECONDS = 1.5
 
 
 class Notices:
-    """Shows notices. Clients that do not support them get agent messages instead, which they accept only during turns.
+    """Shows notices. Clients that do not support them get agent messages instead, which
+    they accept only during turns.
 
     :param as_messages: whether the client does not support notices.
     :param found: texts to show before the turn ends. Other objects append to this list.
     :ivar streaming: whether an answer is being shown, which no message may interrupt.
     """
 
-    def __init__(self, show: Show, *, as_messages: bool, found: list[str] | None = None) -> None:
+    def __init__(
+        self, show: Show, *, as_messages: bool, found: list[str] | None = None
+    ) -> None:
         self._show = show
         self._found = [] if found is None else found
         self._as_messages = as_messages
@@ -40,7 +44,9 @@ class Notices:
         self._lock = anyio.Lock()
 
     async def tell(self, text: str) -> None:
-        """Show a notice, or keep it until a message may be shown. The text may contain names of files or servers."""
+        """Show a notice, or keep it until a message may be shown. The text may contain
+        names of files or servers.
+        """
         text = harmless(text)
         if self._as_messages:
             self._waiting.append(text)
@@ -59,7 +65,9 @@ class Notices:
 
     @asynccontextmanager
     async def shown_in_turn(self) -> AsyncGenerator[None]:
-        """Allow messages during the body, while a prompt is being answered, and show waiting ones before the end."""
+        """Allow messages during the body, while a prompt is being answered, and show
+        waiting ones before the end.
+        """
         self._in_turn = True
         try:
             await self.flush()
@@ -74,7 +82,9 @@ class Notices:
 
     @asynccontextmanager
     async def slow(self, text: str) -> AsyncGenerator[None]:
-        """Show a notice, once per session, if the body takes longer than `SLOW_SECONDS` during a turn."""
+        """Show a notice, once per session, if the body takes longer than `SLOW_SECONDS`
+        during a turn.
+        """
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_slow, text)
@@ -97,6 +107,9 @@ class Notices:
             return
         async with self._lock:
             while self._waiting and self._in_turn and not self.streaming:
-                # Blank lines separate the notice, since some editors join all messages of a turn.
-                await self._show(AgentSaid(new_id("msg"), f"\n\n{self._waiting[0]}\n\n", "note"))
+                # Blank lines separate the notice, since some editors join all messages
+                # of a turn.
+                await self._show(
+                    AgentSaid(new_id("msg"), f"\n\n{self._waiting[0]}\n\n", "note")
+                )
                 del self._waiting[0]

@@ -28,16 +28,22 @@ if TYPE_CHECKING:
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
-_SANDBOXED = Grant("sandboxed commands", "Allow all sandboxed commands in this session", for_session=True)
+_SANDBOXED = Grant(
+    "sandboxed commands",
+    "Allow all sandboxed commands in this session",
+    for_session=True,
+)
 _PREFIX = "shell prefix: "
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
 _LONGEST_PREFIX = 40
 
 
 def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
-    """Return whether a call may run in this mode, needs the user's permission, or may not run at all.
+    """Return whether a call may run in this mode, needs the user's permission, or may
+    not run at all.
 
-    Work outside the session's directories needs permission in every mode except `full-access`.
+    Work outside the session's directories needs permission in every mode except
+    `full-access`.
 
     :param grants: the subjects (see `grant_subject`) that the user has allowed.
     """
@@ -48,7 +54,11 @@ def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
     if access.demand:
         return "ask"
     is_work = access.effect == "edit" or access.sandboxed
-    free = access.effect == "read" or (is_work and mode == "accept-edits") or (access.sandboxed and access.by_recipe)
+    free = (
+        access.effect == "read"
+        or (is_work and mode == "accept-edits")
+        or (access.sandboxed and access.by_recipe)
+    )
     if free and not access.outside:
         return "allow"
     return "allow" if _granted(access, grants) else "ask"
@@ -59,15 +69,19 @@ def _granted(access: Access, grants: Collection[str]) -> bool:
         return True
     if not access.sandboxed or access.outside:
         return False
-    prefixes = (_PREFIX + shlex.join(access.words[:length]) for length in range(2, len(access.words) + 1))
+    prefixes = (
+        _PREFIX + shlex.join(access.words[:length])
+        for length in range(2, len(access.words) + 1)
+    )
     return _SANDBOXED.subject in grants or any(prefix in grants for prefix in prefixes)
 
 
 def _covers(decision: Decision, access: Access) -> bool:
     """Return whether a hook's `allow` counts for a call.
 
-    A project's own hook may only answer questions about that project: edits within the session's directories, except
-    for guarded paths, and commands that the sandbox confines to these directories.
+    A project's own hook may only answer questions about that project: edits within the
+    session's directories, except for guarded paths, and commands that the sandbox
+    confines to these directories.
     """
     if not decision.by_project:
         return True
@@ -76,7 +90,8 @@ def _covers(decision: Decision, access: Access) -> bool:
 
 
 def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
-    """Return what the user may allow permanently when asked about this call; None for nothing.
+    """Return what the user may allow permanently when asked about this call; None for
+    nothing.
 
     :param one_by_one: whether the user allows sandboxed commands one at a time.
     """
@@ -86,37 +101,51 @@ def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
     if is_free and not one_by_one:
         return _SANDBOXED
     prefix = shlex.join(access.words[:2])
-    is_plain = len(access.words) > 1 and _SUBCOMMAND.fullmatch(access.words[1]) and len(prefix) <= _LONGEST_PREFIX
+    is_plain = (
+        len(access.words) > 1
+        and _SUBCOMMAND.fullmatch(access.words[1])
+        and len(prefix) <= _LONGEST_PREFIX
+    )
     if is_free and is_plain:
         return Grant(_PREFIX + prefix, f"Always allow `{prefix} …`")
     return Grant(subject := grant_subject(access), f"Always allow {subject}")
 
 
 def grant_subject(access: Access) -> str:
-    """Return what an "always allow" for this call covers: its kind and, outside the session's directories, its paths.
+    """Return what an "always allow" for this call covers: its kind and, outside the
+    session's directories, its paths.
 
-    Outside, it covers only these exact paths, since a kind of call that walks a tree could cover the whole machine.
+    Outside, it covers only these exact paths, since a kind of call that walks a tree
+    could cover the whole machine.
     """
     kind = access.subject or access.effect
     return f"{kind} {', '.join(map(str, access.outside))}" if access.outside else kind
 
 
 class Permissions:
-    """Asks the user about the calls of one session, and stores which calls are always allowed."""
+    """Asks the user about the calls of one session, and stores which calls are always
+    allowed.
+    """
 
-    def __init__(self, state: SessionState, client: SessionClient, notices: Notices) -> None:
+    def __init__(
+        self, state: SessionState, client: SessionClient, notices: Notices
+    ) -> None:
         self._state = state
         self._client = client
         self._notices = notices
         self._rules = PermissionRules(state.settings.home)
-        self._elsewhere = frozenset[str]()  # subjects allowed while the session is open in a directory not its own
+        self._elsewhere = frozenset[
+            str
+        ]()  # subjects allowed while the session is open in a directory not its own
         self._one_by_one = False  # whether the user allowed a single sandboxed command instead of all of them
 
-    async def check(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> bool:
+    async def check(
+        self, call: ToolCall, prepared: PreparedCall, hooked: Outcome
+    ) -> bool:
         """Ask the user if the mode or a hook demands it.
 
-        A hook may also answer instead of the user, unless the call demands more than the sandbox allows. A project's
-        hook may do so only within the project.
+        A hook may also answer instead of the user, unless the call demands more than
+        the sandbox allows. A project's hook may do so only within the project.
 
         :returns: False if the user ended the turn instead of answering.
         :raises ToolError: if the call may not run.
@@ -124,7 +153,11 @@ class Permissions:
         access = prepared.access
         verdict = await self._verdict(call, access)
         decision = hooked.decision
-        if decision is not None and decision.verdict == "allow" and not _covers(decision, access):
+        if (
+            decision is not None
+            and decision.verdict == "allow"
+            and not _covers(decision, access)
+        ):
             decision = None
         reason = access.demand or ("" if decision is None else decision.reason)
         if not reason and access.fault and self._state.mode == "accept-edits":
@@ -139,7 +172,9 @@ class Permissions:
             if answer == "cancelled":
                 return False
             if answer == "reject_once":
-                raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
+                raise ToolError(
+                    "The user did not allow this call. Do not try it again; ask what they want instead."
+                )
             # Check again, since the user may have changed the mode before answering.
             await self._verdict(call, access)
         return True
@@ -147,19 +182,25 @@ class Permissions:
     async def _verdict(self, call: ToolCall, access: Access) -> Verdict:
         """Return the verdict on a call from the mode and the user's permissions.
 
-        The project's rules are read only if they matter, and read anew each time, since they may have been revoked.
+        The project's rules are read only if they matter, and read anew each time, since
+        they may have been revoked.
 
         :raises ToolError: if the call may not run in this mode.
         """
         mode = self._state.mode
-        verdict = judge(mode, access, self._state.context.grants if self._state.is_at_home else self._elsewhere)
+        verdict = judge(
+            mode,
+            access,
+            self._state.context.grants if self._state.is_at_home else self._elsewhere,
+        )
         if verdict == "deny":
             raise ToolError(
                 f"{call.name} may not run in {mode} mode, which only reads. Describe the change instead; the user can "
                 "switch the mode."
             )
         if verdict == "ask":
-            rules, notice = frozenset[str](), ""
+            rules = frozenset[str]()
+            notice = ""
             try:
                 rules = await anyio.to_thread.run_sync(self._rules.of, self._state.cwd)
                 notice = self._rules.notice
@@ -170,15 +211,22 @@ class Permissions:
             verdict = judge(mode, access, rules)
         return verdict
 
-    async def _ask(self, call: ToolCall, prepared: PreparedCall, reason: str) -> Answer | Grant:
+    async def _ask(
+        self, call: ToolCall, prepared: PreparedCall, reason: str
+    ) -> Answer | Grant:
         """Ask the user about a call, and remember an "always" answer.
 
         :param reason: why the user is asked; empty if because of the mode.
-        :raises SessionConflictError: if another process has continued the session before the user answered.
+        :raises SessionConflictError: if another process has continued the session
+            before the user answered.
         """
         grant = _grant_of(prepared.access, one_by_one=self._one_by_one)
-        named = grant is None or visible(grant.label) == grant.label == one_line(grant.label, MAX_LABEL)
-        question = question_of(prepared, call.arguments, "" if named or grant is None else grant.subject)
+        named = grant is None or visible(grant.label) == grant.label == one_line(
+            grant.label, MAX_LABEL
+        )
+        question = question_of(
+            prepared, call.arguments, "" if named or grant is None else grant.subject
+        )
         view = replace(prepared.view, title=question.title)
         answer = await self._client.ask_permission(
             call.id, call.name, view, call.arguments, grant, reason, question=question
@@ -187,15 +235,23 @@ class Permissions:
             await self._remember(answer)
         elif answer == "allow_once":
             self._one_by_one |= prepared.access.sandboxed
-            # The user may have answered after an hour, and continued in another editor meanwhile.
+            # The user may have answered after an hour, and continued in another editor
+            # meanwhile.
             await self._state.log.confirm()
         return answer
 
     async def _remember(self, grant: Grant) -> None:
-        scope: Literal["project", "session", "opening"] = "session" if self._state.is_at_home else "opening"
-        if self._state.settings.remember_permissions == "project" and not grant.for_session:
+        scope: Literal["project", "session", "opening"] = (
+            "session" if self._state.is_at_home else "opening"
+        )
+        if (
+            self._state.settings.remember_permissions == "project"
+            and not grant.for_session
+        ):
             try:
-                await anyio.to_thread.run_sync(self._rules.allow, self._state.cwd, grant.subject)
+                await anyio.to_thread.run_sync(
+                    self._rules.allow, self._state.cwd, grant.subject
+                )
                 scope = "project"
             except ConfigError as error:
                 await self._notices.tell_once(sentence(error))

@@ -1,8 +1,9 @@
 """`replay`: converts a log's events back into the updates that the user saw, in order.
 
-A partial answer is shown only if no complete message followed it, so that it was on the screen when the agent was
-killed. A compaction is shown once, as completed, at its place in the log. A failed compaction changed nothing and is
-not shown. Neither the text of a recipe nor the frame around a summary is shown.
+A partial answer is shown only if no complete message followed it, so that it was on the
+screen when the agent was killed. A compaction is shown once, as completed, at its place
+in the log. A failed compaction changed nothing and is not shown. Neither the text of a
+recipe nor the frame around a summary is shown.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ from acp_agent.session.compact.report import finished
 _NO_RESULT = (Text("The agent was interrupted before this call finished."),)
 
 
-async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall], CallView]) -> AsyncIterator[Update]:
+async def replay(
+    events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall], CallView]
+) -> AsyncIterator[Update]:
     """Yield updates for everything that the user saw in a session.
 
     :param events: the whole log from its beginning.
@@ -51,7 +54,8 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
             case UserPrompted() | TurnEnded():
                 for update in _unsettled(partial, calls, view_of):
                     yield update
-                partial, calls = None, {}
+                partial = None
+                calls = {}
                 if isinstance(event, UserPrompted):
                     for part in event.shown:
                         yield UserSaid(event.message_id, part)
@@ -66,7 +70,15 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
                 status: CallStatus = "failed" if result.is_error else "completed"
                 if was_cancelled(result):
                     status = "cancelled"
-                yield CallFinished(call.id, call.name, event.view, call.arguments, status, result.parts, replayed=True)
+                yield CallFinished(
+                    call.id,
+                    call.name,
+                    event.view,
+                    call.arguments,
+                    status,
+                    result.parts,
+                    replayed=True,
+                )
             case NoteAdded():
                 yield AgentSaid(event.message_id, event.text)
             case PlanChanged():
@@ -80,7 +92,9 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
 
 
 def _unsettled(
-    partial: PartialAnswer | None, calls: Mapping[str, ToolCall], view_of: Callable[[ToolCall], CallView]
+    partial: PartialAnswer | None,
+    calls: Mapping[str, ToolCall],
+    view_of: Callable[[ToolCall], CallView],
 ) -> Iterator[Update]:
     """Yield a turn's partial answer and its calls without a result."""
     if partial is not None:
@@ -89,7 +103,15 @@ def _unsettled(
         if partial.text:
             yield AgentSaid(partial.message_id, partial.text)
     for call in calls.values():
-        yield CallFinished(call.id, call.name, view_of(call), call.arguments, "failed", _NO_RESULT, replayed=True)
+        yield CallFinished(
+            call.id,
+            call.name,
+            view_of(call),
+            call.arguments,
+            "failed",
+            _NO_RESULT,
+            replayed=True,
+        )
 
 
 def _answer(message: AssistantMessage) -> Iterator[Update]:

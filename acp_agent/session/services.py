@@ -1,4 +1,6 @@
-"""`Services`: the parts that all sessions of a process share. Built once, in the composition root."""
+"""`SessionServices`: the parts that all sessions of a process share. Built once, in the
+composition root.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,30 @@ if TYPE_CHECKING:
 
 
 class ReadSettings(Protocol):
-    """See `Services.settings`."""
+    """See `SessionServices.settings`."""
 
     def __call__(self, cwd: Path | None, root: Path | None = None) -> Settings: ...
 
 
 @frozen
-class Services:
+class SessionServices:
     """The parts that all sessions use.
 
     :ivar home: the folder that holds all state.
-    :ivar compaction: returns the shared compaction service, importing it on the first call.
-    :ivar settings: reads the settings for a working directory, and for the project's root if it is known. Without a
-        working directory, it reads the user's own settings. Raises `ConfigError`.
+    :ivar compaction: returns the shared compaction service, importing it on the first
+        call.
+    :ivar settings: reads the settings for a working directory, and for the project's
+        root if it is known. Without a working directory, it reads the user's own
+        settings. Raises `ConfigError`.
     :ivar models: creates the registry of models for these settings.
     :ivar access: the keys and routes for reaching the providers.
-    :ivar library: finds the recipes for the settings and a working directory. It reads the disk. The last argument is
-        `trusted` of `RecipeLibrary.read`.
-    :ivar recipe_signature: returns a value that changes when one of these recipes changes. It reads little from the
+    :ivar library: finds the recipes for the settings and a working directory. It reads
+        the disk. The last argument is `trusted` of `RecipeLibrary.read`.
+    :ivar recipe_signature: returns a value that changes when one of these recipes
+        changes. It reads little from the disk.
+    :ivar project_places: returns the folders that contain a project's hooks and
+        recipes, for the settings and a working directory. It reads little from the
         disk.
-    :ivar project_places: returns the folders that contain a project's hooks and recipes, for the settings and a
-        working directory. It reads little from the disk.
     """
 
     home: Path

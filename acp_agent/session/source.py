@@ -9,14 +9,20 @@ from anyio import to_thread
 
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, TurnRefused
+from acp_agent.conversation.events import (
+    ContextRestored,
+    ContextSwapped,
+    LoggedEvent,
+    TurnRefused,
+)
 from acp_agent.conversation.messages import Entry, UserMessage
 from acp_agent.conversation.swaps import REPLACE
 from acp_agent.session.log import SessionLog
 
 
 class OriginalEntries:
-    """One session's original entries. They are read from the log on first use, and then updated.
+    """One session's original entries. They are read from the log on first use, and then
+    updated.
 
     :ivar entries: the entries as of the last `index()`, in order.
     """
@@ -31,9 +37,13 @@ class OriginalEntries:
     async def index(self) -> ExcerptIndex:
         """Return the index of all entries so far."""
         async with self._lock:
-            swaps, events = self._log.context.swaps, await self._events(self._head)
-            if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
-                # Some indexed entries are no longer part of the conversation, or others are part of it again.
+            swaps = self._log.context.swaps
+            events = await self._events(self._head)
+            if any(
+                isinstance(each.event, TurnRefused | ContextRestored) for each in events
+            ):
+                # Some indexed entries are no longer part of the conversation, or others
+                # are part of it again.
                 self._forget()
                 events = await self._events(0)
             if events:
@@ -46,7 +56,9 @@ class OriginalEntries:
             return self._index
 
     def _forget(self) -> None:
-        self._head, self.entries, self._index = 0, (), ExcerptIndex()
+        self._head = 0
+        self.entries = ()
+        self._index = ExcerptIndex()
 
     async def _events(self, after: int) -> list[LoggedEvent]:
         if after == self._log.context.head:
@@ -62,12 +74,20 @@ class OriginalEntries:
             elif isinstance(event, ContextSwapped):
                 if event.strategy == REPLACE and logged.seq in swaps:
                     kept = (entry for entry in entries if entry.seq >= event.keep_from)
-                    entries = [Entry(event.keep_from - 1, UserMessage(event.message_id, event.sent), note=True), *kept]
+                    entries = [
+                        Entry(
+                            event.keep_from - 1,
+                            UserMessage(event.message_id, event.sent),
+                            note=True,
+                        ),
+                        *kept,
+                    ]
             elif not isinstance(event, ContextRestored):
                 entries += Context().apply(logged).entries
         known = self.entries
         self.entries = tuple(entries)
         if self.entries[: len(known)] != known:
-            self._index, known = ExcerptIndex(), ()
+            self._index = ExcerptIndex()
+            known = ()
         for entry in self.entries[len(known) :]:
             self._index.add(entry)

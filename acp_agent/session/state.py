@@ -1,4 +1,6 @@
-"""`SessionState`: the current state of one session as plain data: its id, directories, settings and log."""
+"""`SessionState`: the current state of one session as plain data: its id, directories,
+settings and log.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,19 @@ class SessionState:
     """One open session.
 
     :ivar directories: absolute paths; the working directory first.
-    :ivar real_directories: the directories with symbolic links resolved when the session was opened here. Anyone who
-        can write to a parent folder could later replace a directory with a link that leads outside.
-    :ivar settings: the settings of the working directory; replaced when they are read again.
+    :ivar real_directories: the directories with symbolic links resolved when the
+        session was opened here. Anyone who can write to a parent folder could later
+        replace a directory with a link that leads outside.
+    :ivar settings: the settings of the working directory; replaced when they are read
+        again.
     :ivar mcp_servers: the servers that the client names.
-    :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
+    :ivar recipe_model: the model that the running recipe names, `provider/model`; empty
+        for none.
     :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
-    :ivar mode_elsewhere: the permission mode until the session is closed, if it is open in other directories than its
-        own; empty for that of the log.
-    :ivar in_turn: whether a turn runs, during which another process may append only settings.
+    :ivar mode_elsewhere: the permission mode until the session is closed, if it is open
+        in other directories than its own; empty for that of the log.
+    :ivar in_turn: whether a turn runs, during which another process may append only
+        settings.
     :ivar made: notices for the user about what commands have created.
     :ivar trace: the W3C trace context of the running prompt.
     """
@@ -62,7 +68,9 @@ class SessionState:
 
     @property
     def cwd(self) -> Path:
-        """Return the working directory in which the session is open. The log may name a different one."""
+        """Return the working directory in which the session is open. The log may name a
+        different one.
+        """
         return self.directories[0]
 
     @property
@@ -87,18 +95,26 @@ class SessionState:
 
     @property
     def sandbox(self) -> Sandbox | None:
-        """Return the sandbox for commands in the current mode; None if they run without one."""
-        is_free = self.mode == "full-access" and self.settings.sandbox.commands != "required"
+        """Return the sandbox for commands in the current mode; None if they run without
+        one.
+        """
+        is_free = (
+            self.mode == "full-access" and self.settings.sandbox.commands != "required"
+        )
         return None if is_free else self._sandbox()
 
     def settle_unfinished(self) -> None:
-        """Neutralize what commands of a killed agent have created; see `Sandbox`. This reads and writes the disk."""
+        """Neutralize what commands of a killed agent have created; see `Sandbox`. This
+        reads and writes the disk.
+        """
         self._sandbox().settle_unfinished()
 
     def _sandbox(self) -> Sandbox:
         settings = self.settings
         keys = key_variables(settings)
-        return sandbox_of(settings.sandbox, self.real_directories, settings.home, keys, self.made)
+        return sandbox_of(
+            settings.sandbox, self.real_directories, settings.home, keys, self.made
+        )
 
     @property
     def read_limits(self) -> ReadLimits:

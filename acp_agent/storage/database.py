@@ -1,7 +1,7 @@
 """Opens the database file: sets its permissions, migrates it, and explains errors.
 
-This module never deletes or replaces a database. It leaves an unusable database alone, and copies a database before
-migrating it.
+This module never deletes or replaces a database. It leaves an unusable database alone,
+and copies a database before migrating it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from acp_agent.errors import StorageError
 from acp_agent.storage.migrations import MIGRATIONS, Migration
 
 APPLICATION_ID = 0x41435041
-"""Marks the file as ours (`PRAGMA application_id`), so that another program's database is not taken for an old one."""
+"""Marks the file as ours (`PRAGMA application_id`), so that another program's database
+is not taken for an old one.
+"""
 
 BUSY_SECONDS = 5.0
 """How many seconds to wait for another process's lock."""
@@ -31,18 +33,19 @@ _ELSEWHERE = f"or set {HOME_VARIABLE} to another folder"
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the database, creating it if it does not exist. This blocks.
 
-    The folder gets mode 0700; the file and its companions (`-wal`, `-shm`) get 0600. If the file or its folder is not
-    writable, the database is opened read-only.
+    The folder gets mode 0700; the file and its companions (`-wal`, `-shm`) get 0600. If
+    the file or its folder is not writable, the database is opened read-only.
 
-    WAL mode lets processes read while another one writes. In WAL mode, `synchronous` is NORMAL: a commit survives a
-    crash of the process, and a power failure may lose the last commits but never damages the file. FULL would keep
-    those commits too, but waits for the disk at every event: 90 instead of 25 us of CPU on a fast disk, milliseconds on
-    others.
+    WAL mode lets processes read while another one writes. In WAL mode, `synchronous` is
+    NORMAL: a commit survives a crash of the process, and a power failure may lose the
+    last commits but never damages the file. FULL would keep those commits too, but
+    waits for the disk at every event: 90 instead of 25 us of CPU on a fast disk,
+    milliseconds on others.
 
     :param path: absolute path of the file.
     :raises ConfigError: if the folder cannot be used.
-    :raises StorageError: if the file cannot be opened, is not one of our databases, is damaged, or was written by a
-        newer version.
+    :raises StorageError: if the file cannot be opened, is not one of our databases, is
+        damaged, or was written by a newer version.
     """
     if sqlite3.sqlite_version_info < _SQLITE_NEEDED:
         raise StorageError(
@@ -53,14 +56,27 @@ def open_database(path: Path) -> sqlite3.Connection:
     if writable:
         ensure_private_dir(path.parent)
         if _wal(path).exists():
-            file_id(path)  # a new database would apply the write-ahead log of a deleted one
+            file_id(
+                path
+            )  # a new database would apply the write-ahead log of a deleted one
         _make_private(path)
     file_id(path)
     with storage_errors(path):
-        # In a read-only folder, SQLite opens a WAL database that has no `-wal` file only if it is declared immutable.
-        options = "mode=rw" if writable else "mode=ro" if _wal(path).exists() else "mode=ro&immutable=1"
+        # In a read-only folder, SQLite opens a WAL database that has no `-wal` file
+        # only if it is declared immutable.
+        options = (
+            "mode=rw"
+            if writable
+            else "mode=ro"
+            if _wal(path).exists()
+            else "mode=ro&immutable=1"
+        )
         connection = sqlite3.connect(
-            _uri(path, options), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            _uri(path, options),
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             _check_ours(connection, path)
@@ -81,17 +97,22 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 def migrate(
-    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS, *, copied: Path | None = None
+    connection: sqlite3.Connection,
+    migrations: Sequence[Migration] = MIGRATIONS,
+    *,
+    copied: Path | None = None,
 ) -> None:
     """Run the migrations that this database lacks. If one fails, none takes effect.
 
-    :param copied: the database file to copy to `<name>.v<version>` before the first migration; a new one is not copied.
+    :param copied: the database file to copy to `<name>.v<version>` before the first
+        migration; a new one is not copied.
     :raises StorageError: if the file cannot be copied. No migration was run.
     """
     if _pragma(connection, "user_version") == len(migrations):
         return
     with transaction(connection):
-        # Read the version again: another process may have migrated while this one waited for the lock.
+        # Read the version again: another process may have migrated while this one
+        # waited for the lock.
         version = _pragma(connection, "user_version")
         if copied is not None and 0 < version < len(migrations):
             _copy(copied, version)
@@ -102,7 +123,9 @@ def migrate(
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, mode: str = "IMMEDIATE") -> Generator[None]:
+def transaction(
+    connection: sqlite3.Connection, mode: str = "IMMEDIATE"
+) -> Generator[None]:
     """Run the block in one transaction.
 
     :param mode: `IMMEDIATE` to write; `DEFERRED` to read from one snapshot.
@@ -135,9 +158,12 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:
-    # The lowest byte of an extended code, such as SQLITE_IOERR_WRITE, is the primary code.
+    # The lowest byte of an extended code, such as SQLITE_IOERR_WRITE, is the primary
+    # code.
     code = getattr(error, "sqlite_errorcode", 0)
-    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no room for the 32 KiB of the `-shm` file
+    if (
+        code == sqlite3.SQLITE_IOERR_SHMSIZE
+    ):  # no room for the 32 KiB of the `-shm` file
         return _full(path)
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -157,7 +183,12 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
                 f"The session store {path} is read-only: its sessions can be listed and read, and nothing be added to "
                 f"them. Make the file and its folder writable and start acp-agent again, {_ELSEWHERE}."
             )
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_IOERR:
+        case (
+            sqlite3.SQLITE_READONLY
+            | sqlite3.SQLITE_CANTOPEN
+            | sqlite3.SQLITE_PERM
+            | sqlite3.SQLITE_IOERR
+        ):
             return (
                 f"The session store {path} cannot be opened or written ({error}). Check the disk and the permissions "
                 f"of the file and its folder, {_ELSEWHERE}."
@@ -177,9 +208,13 @@ def _copy(path: Path, version: int) -> None:
         return
     unfinished = copy.with_name(f"{copy.name}.unfinished")
     try:
-        os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-        # A connection with an open write transaction cannot be the source of a backup. A second connection sees the
-        # same data until the first commits.
+        os.close(
+            os.open(
+                unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+            )
+        )
+        # A connection with an open write transaction cannot be the source of a backup.
+        # A second connection sees the same data until the first commits.
         with (
             closing(sqlite3.connect(_uri(path, "mode=ro"), uri=True)) as source,
             closing(sqlite3.connect(_uri(unfinished, "mode=rw"), uri=True)) as target,
@@ -202,21 +237,28 @@ def _full(path: Path) -> str:
 
 
 def _uri(path: Path, options: str) -> str:
-    # From Python 3.14, `Path.as_uri` imports urllib.request, which would delay the first session.
+    # From Python 3.14, `Path.as_uri` imports urllib.request, which would delay the
+    # first session.
     return f"file:{quote_from_bytes(os.fsencode(path))}?{options}"
 
 
 def file_id(path: Path) -> tuple[int, int]:
-    """Return the device and inode, which identify the file even if another one replaces it at this path.
+    """Return the device and inode, which identify the file even if another one replaces
+    it at this path.
 
-    :raises StorageError: if the file does not exist or is empty, so that its sessions are lost.
+    :raises StorageError: if the file does not exist or is empty, so that its sessions
+        are lost.
     """
     try:
         status = path.stat()
     except OSError as error:
-        raise StorageError(f"The session store {path} cannot be found ({error.strerror}). {_LOST}") from error
+        raise StorageError(
+            f"The session store {path} cannot be found ({error.strerror}). {_LOST}"
+        ) from error
     if not status.st_size:
-        raise StorageError(f"The session store {path} is empty (0 bytes), so what it held is not in it. {_LOST}")
+        raise StorageError(
+            f"The session store {path} is empty (0 bytes), so what it held is not in it. {_LOST}"
+        )
     return status.st_dev, status.st_ino
 
 
@@ -228,14 +270,18 @@ _LOST = (
 
 def is_read_only(path: Path) -> bool:
     """Return whether the file exists and it or its folder is not writable."""
-    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+    return path.is_file() and not (
+        os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    )
 
 
 def _make_private(path: Path) -> None:
     if not os.path.lexists(path):
         _make(path)
     if not path.is_file() or not os.access(path, os.R_OK | os.W_OK):
-        raise StorageError(f"The session store {path} is no file that you can read and write. {_ADVICE}")
+        raise StorageError(
+            f"The session store {path} is no file that you can read and write. {_ADVICE}"
+        )
     # SQLite creates the companion files with the mode of the database file.
     for file in (path, _wal(path), Path(f"{path}-shm")):
         try:
@@ -244,21 +290,34 @@ def _make_private(path: Path) -> None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise StorageError(f"{file} cannot be made private ({error.strerror}). {_ADVICE}") from error
+            raise StorageError(
+                f"{file} cannot be made private ({error.strerror}). {_ADVICE}"
+            ) from error
 
 
 def _make(path: Path) -> None:
-    """Create a new database. It gets its name only once it is complete, so an empty file is never a new database."""
+    """Create a new database. It gets its name only once it is complete, so an empty
+    file is never a new database.
+    """
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.new-", dir=path.parent)
         try:
             os.close(descriptor)
-            with storage_errors(path), closing(sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)) as connection:
-                connection.execute("PRAGMA journal_mode = MEMORY")  # the file is not used until it is complete
+            with (
+                storage_errors(path),
+                closing(
+                    sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)
+                ) as connection,
+            ):
+                connection.execute(
+                    "PRAGMA journal_mode = MEMORY"
+                )  # the file is not used until it is complete
                 migrate(connection)
             try:
                 os.link(name, path)
-            except OSError:  # another process was faster, or the file system has no hard links
+            except (
+                OSError
+            ):  # another process was faster, or the file system has no hard links
                 if not os.path.lexists(path):
                     Path(name).rename(path)
         finally:
@@ -266,7 +325,9 @@ def _make(path: Path) -> None:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise StorageError(_full(path)) from error
-        raise StorageError(f"The session store {path} cannot be made ({error.strerror}). {_ADVICE}") from error
+        raise StorageError(
+            f"The session store {path} cannot be made ({error.strerror}). {_ADVICE}"
+        ) from error
 
 
 _ADVICE = f"Check who owns it and what permissions it has, {_ELSEWHERE}."
@@ -277,7 +338,11 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection, "DEFERRED"):
         version = _pragma(connection, "user_version")
         application = _pragma(connection, "application_id")
-        empty = not application and not version and not _pragma(connection, "schema_version")
+        empty = (
+            not application
+            and not version
+            and not _pragma(connection, "schema_version")
+        )
     if application != APPLICATION_ID and not empty:
         raise StorageError(
             f"{path} is a database of another program. It was left as it is: move it away, {_ELSEWHERE}."
@@ -292,7 +357,8 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
-    # SQLite does not wait for the lock here if several processes open a new database at once.
+    # SQLite does not wait for the lock here if several processes open a new database at
+    # once.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -1,7 +1,8 @@
 """The numbered migrations of the database.
 
-Migration n upgrades a database from version n - 1 to version n (`PRAGMA user_version`). Never edit a released
-migration; add another one. `database.py` runs all pending migrations in one transaction.
+Migration n upgrades a database from version n - 1 to version n (`PRAGMA user_version`).
+Never edit a released migration; add another one. `database.py` runs all pending
+migrations in one transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
 
 def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
-    # The row of a deleted session is emptied but kept, so that neither its id nor its number is ever reused.
+    # The row of a deleted session is emptied but kept, so that neither its id nor its
+    # number is ever reused.
     connection.execute(
         """
         CREATE TABLE sessions (
@@ -31,8 +33,9 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
         ) STRICT
         """
     )
-    # The table has rowids and a narrow unique index. WITHOUT ROWID, an entry of more than a kilobyte (most tool
-    # results) takes its own overflow page, which doubled the file size and made appends a third slower.
+    # The table has rowids and a narrow unique index. WITHOUT ROWID, an entry of more
+    # than a kilobyte (most tool results) takes its own overflow page, which doubled the
+    # file size and made appends a third slower.
     connection.execute(
         """
         CREATE TABLE events (
@@ -45,7 +48,8 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
         ) STRICT
         """
     )
-    # This rejects gaps, the logs of deleted sessions, and `INSERT OR REPLACE`, which deletes without firing a trigger.
+    # This rejects gaps, the logs of deleted sessions, and `INSERT OR REPLACE`, which
+    # deletes without firing a trigger.
     connection.execute(
         """
         CREATE TRIGGER events_are_appended BEFORE INSERT ON events
@@ -83,13 +87,17 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
 
 
 def _m2_search(connection: sqlite3.Connection) -> None:
-    # The last entry in the search index, which earlier versions built in this database at the first search.
-    connection.execute("ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
+    # The last entry in the search index, which earlier versions built in this database
+    # at the first search.
+    connection.execute(
+        "ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0"
+    )
 
 
 def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sessions ADD COLUMN archived_at INTEGER")
-    # For reading the list of all sessions, and the list of one directory's sessions, a page at a time.
+    # For reading the list of all sessions, and the list of one directory's sessions, a
+    # page at a time.
     connection.execute(
         "CREATE INDEX sessions_by_time ON sessions (updated_at DESC, session_id) WHERE deleted_at IS NULL"
     )
@@ -99,9 +107,12 @@ def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
 
 
 def _m4_blobs(connection: sqlite3.Connection) -> None:
-    # Each blob that events refer to is stored once. A trigger records that the session uses it, however the event was
-    # inserted. The blob is deleted with the last session that uses it.
-    connection.execute("CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT")
+    # Each blob that events refer to is stored once. A trigger records that the session
+    # uses it, however the event was inserted. The blob is deleted with the last session
+    # that uses it.
+    connection.execute(
+        "CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT"
+    )
     connection.execute(
         """
         CREATE TABLE blob_uses (
@@ -138,9 +149,11 @@ def _m4_blobs(connection: sqlite3.Connection) -> None:
 
 
 def _m5_begun(connection: sqlite3.Connection) -> None:
-    # Editors open many sessions that are never used. A trigger sets the flag, since processes of an earlier version
-    # may still be writing.
-    connection.execute("ALTER TABLE sessions ADD COLUMN begun INTEGER NOT NULL DEFAULT 0")
+    # Editors open many sessions that are never used. A trigger sets the flag, since
+    # processes of an earlier version may still be writing.
+    connection.execute(
+        "ALTER TABLE sessions ADD COLUMN begun INTEGER NOT NULL DEFAULT 0"
+    )
     connection.execute(
         """
         UPDATE sessions SET begun = 1 WHERE deleted_at IS NULL AND EXISTS (
@@ -158,4 +171,10 @@ def _m5_begun(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists, _m4_blobs, _m5_begun)
+MIGRATIONS: tuple[Migration, ...] = (
+    _m1_sessions_and_events,
+    _m2_search,
+    _m3_archive_and_lists,
+    _m4_blobs,
+    _m5_begun,
+)

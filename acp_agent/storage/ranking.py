@@ -1,11 +1,14 @@
 """Selects and ranks the messages of an indexed session for a query.
 
-Literal matches come first: messages that contain the only word of a query, a quoted phrase, an identifier, a path, or
-the whole query, such as an error message. Next come messages that contain all words of the query. The rest are ordered
-by BM25 over word stems (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), with three changes:
+Literal matches come first: messages that contain the only word of a query, a quoted
+phrase, an identifier, a path, or the whole query, such as an error message. Next come
+messages that contain all words of the query. The rest are ordered by BM25 over word
+stems (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), with
+three changes:
 
 - Term frequency does not count, since the index does not store it.
-- A word in the previous or next message counts in part, since an answer rarely repeats the words of its question.
+- A word in the previous or next message counts in part, since an answer rarely repeats
+  the words of its question.
 - The score rises with the share of the query's words that the message itself contains.
 """
 
@@ -19,17 +22,27 @@ from itertools import chain
 
 from acp_agent.frozen import frozen
 from acp_agent.storage.search_index import SearchIndex
-from acp_agent.storage.texts import is_unspaced, phrase_pattern, query_pieces, tokens, whole_pattern
+from acp_agent.storage.texts import (
+    is_unspaced,
+    phrase_pattern,
+    query_pieces,
+    tokens,
+    whole_pattern,
+)
 
 K1 = 1.2
 B = 0.5
 """The BM25 parameters: term saturation (`K1`) and length normalization (`B`)."""
 NEIGHBOUR_SHARE = 0.6
-"""The weight of a word in a neighbouring message, relative to a word in the message itself."""
+"""The weight of a word in a neighbouring message, relative to a word in the message
+itself.
+"""
 _QUESTION = 3
 """Neighbours' words count only for queries with at least this many words."""
 _COMMON = 0.25
-"""A word found in more than this share of the messages does not count, unless all words are that common."""
+"""A word found in more than this share of the messages does not count, unless all words
+are that common.
+"""
 _FEW = 2
 """A word found in at most this many messages is never too common."""
 _READ_AT_ONCE = 20
@@ -61,7 +74,9 @@ class Query:
 
 
 def is_name(word: str) -> bool:
-    """Return whether a query word, before folding, looks like an identifier, a path or a code."""
+    """Return whether a query word, before folding, looks like an identifier, a path or
+    a code.
+    """
     bare = word.strip(_EDGES)
     return len(bare) >= _SHORTEST_NAME and _SIGNS.search(bare) is not None
 
@@ -70,8 +85,9 @@ class Ranking:
     """Ranks the messages of one session. Messages are numbered from 1, as in the index.
 
     :param text_of: returns the folded text of the message with a given sequence number.
-    :param containing_all: returns those of the given sequence numbers whose messages may contain all the given tokens.
-        It may return too many, and is much quicker than `text_of`.
+    :param containing_all: returns those of the given sequence numbers whose messages
+        may contain all the given tokens. It may return too many, and is much quicker
+        than `text_of`.
     :param without: sequence numbers to leave out of the results.
     """
 
@@ -86,16 +102,24 @@ class Ranking:
         self._text_of = text_of
         self._containing_all = containing_all
         self._entries = index.entries()
-        self._left_out = frozenset(number for number, (seq, _) in enumerate(self._entries, 1) if seq in without)
+        self._left_out = frozenset(
+            number for number, (seq, _) in enumerate(self._entries, 1) if seq in without
+        )
         self._rows: dict[str, frozenset[int]] = {}
 
     def best(self, query: Query, limit: int) -> list[int]:
         """Return the sequence numbers of the best messages, best first."""
-        found = self._of_one(query, limit) if len(query.words) == 1 else self._of_many(query, limit)
+        found = (
+            self._of_one(query, limit)
+            if len(query.words) == 1
+            else self._of_many(query, limit)
+        )
         return [self._entries[number - 1][0] for number in found]
 
     def _of_one(self, query: Query, limit: int) -> list[int]:
-        """Return the messages that contain the query's only word or phrase, or similar ones if it is not quoted."""
+        """Return the messages that contain the query's only word or phrase, or similar
+        ones if it is not quoted.
+        """
         [phrase] = query.words
         held = self._holding(phrase, None, limit)
         if held and len(held) < limit and len(tokens(phrase)) == 1:
@@ -112,11 +136,18 @@ class Ranking:
         literal: Mapping[int, int] = {}
         if not query.quoted:
             literal = self._holding(" ".join(query.words), None, limit)
-        held = [self._holding(phrase, scores, limit) for phrase in (*query.quoted, *query.names)]
-        having_all = self._having_all([token for word in query.words for token in tokens(word)])
+        held = [
+            self._holding(phrase, scores, limit)
+            for phrase in (*query.quoted, *query.names)
+        ]
+        having_all = self._having_all(
+            [token for word in query.words for token in tokens(word)]
+        )
         first: set[int] = {*literal, *having_all}.union(*held)
         found = first | scores.keys()
-        required = [frozenset(holders) for holders in held[: len(query.quoted)] if holders]
+        required = [
+            frozenset(holders) for holders in held[: len(query.quoted)] if holders
+        ]
         if required:
             found &= _intersection(required) or frozenset(chain.from_iterable(required))
         found -= self._left_out
@@ -125,25 +156,42 @@ class Ranking:
             exact = literal.get(number, 0)
             names = sum(number in holders for holders in held)
             level = sum(holders.get(number, 0) for holders in held)
-            return exact, names, level, number in having_all, 0 if exact else scores.get(number, 0), number
+            return (
+                exact,
+                names,
+                level,
+                number in having_all,
+                0 if exact else scores.get(number, 0),
+                number,
+            )
 
-        # Apart from the messages in `first`, only those with the best scores can be among the results.
-        some = set(nlargest(limit, found, key=lambda number: scores.get(number, 0))) | (found & first)
+        # Apart from the messages in `first`, only those with the best scores can be
+        # among the results.
+        some = set(nlargest(limit, found, key=lambda number: scores.get(number, 0))) | (
+            found & first
+        )
         return nlargest(limit, some, key=worth)
 
     def _scores(self, words: Iterable[str]) -> dict[int, float]:
-        """Return the scores of all messages that contain a word of the query, and of their neighbours."""
+        """Return the scores of all messages that contain a word of the query, and of
+        their neighbours.
+        """
         count = len(self._entries)
         having: dict[str, frozenset[int]] = {}
         for piece in _pieces(token for word in words for token in tokens(word)):
             if rows := self._rows_of(piece) or self._rows_of_part(piece):
                 having[piece] = rows
         most = max(_COMMON * count, _FEW)
-        telling = {piece: rows for piece, rows in having.items() if len(rows) <= most} or having
+        telling = {
+            piece: rows for piece, rows in having.items() if len(rows) <= most
+        } or having
         beside = NEIGHBOUR_SHARE if len(telling) >= _QUESTION else 0
         weights = {piece: _rarity(len(rows), count) for piece, rows in telling.items()}
         average = sum(length for _, length in self._entries) / max(1, count)
-        norms = [(K1 + 1) / (1 + K1 * (1 - B + B * length / average)) for _, length in self._entries]
+        norms = [
+            (K1 + 1) / (1 + K1 * (1 - B + B * length / average))
+            for _, length in self._entries
+        ]
         scores: dict[int, float] = {}
         covered: dict[int, float] = {}
         for piece, rows in telling.items():
@@ -153,15 +201,21 @@ class Ranking:
             for number in rows:
                 covered[number] = covered.get(number, 0) + weight
         every = sum(weights.values())
-        return {number: score * (1 + covered.get(number, 0) / every) for number, score in scores.items()}
+        return {
+            number: score * (1 + covered.get(number, 0) / every)
+            for number, score in scores.items()
+        }
 
-    def _holding(self, phrase: str, scores: Mapping[int, float] | None, limit: int) -> dict[int, int]:
+    def _holding(
+        self, phrase: str, scores: Mapping[int, float] | None, limit: int
+    ) -> dict[int, int]:
         """Return messages that contain a phrase, each with the level of the match.
 
-        The level is 3 for whole words with the same punctuation, 2 for whole words, and 1 for parts of words. The
-        search stops once it has found enough messages.
+        The level is 3 for whole words with the same punctuation, 2 for whole words, and
+        1 for parts of words. The search stops once it has found enough messages.
 
-        :param scores: the messages are read in descending order of these scores; None reads the newest first.
+        :param scores: the messages are read in descending order of these scores; None
+            reads the newest first.
         """
         split = tokens(phrase)
         if not split:
@@ -182,24 +236,34 @@ class Ranking:
                 return held
         if len(held) < limit:
             for number in self._in_order(self._containing(split), scores):
-                if number not in held and part.search(self._text_of(self._entries[number - 1][0])):
+                if number not in held and part.search(
+                    self._text_of(self._entries[number - 1][0])
+                ):
                     held[number] = 1
                 if len(held) == limit:
                     break
         return held
 
-    def _in_order(self, numbers: Collection[int], scores: Mapping[int, float] | None) -> list[int]:
+    def _in_order(
+        self, numbers: Collection[int], scores: Mapping[int, float] | None
+    ) -> list[int]:
         wanted = [number for number in numbers if number not in self._left_out]
         if scores is None:
             return sorted(wanted, reverse=True)
-        return sorted(wanted, key=lambda number: (scores.get(number, 0), number), reverse=True)
+        return sorted(
+            wanted, key=lambda number: (scores.get(number, 0), number), reverse=True
+        )
 
     def _having_all(self, split: Iterable[str]) -> frozenset[int]:
-        """Return the messages that contain words with the same stems as all of these tokens."""
+        """Return the messages that contain words with the same stems as all of these
+        tokens.
+        """
         return _intersection([self._rows_of(piece) for piece in _pieces(split)])
 
     def _containing(self, split: Sequence[str]) -> Collection[int]:
-        """Return all messages that may contain these tokens in sequence, even as parts of words."""
+        """Return all messages that may contain these tokens in sequence, even as parts
+        of words.
+        """
         found = self._having_parts(split)
         if len(found) <= _READ_AT_ONCE:
             return found
@@ -207,10 +271,15 @@ class Ranking:
         return [numbers[seq] for seq in self._containing_all(numbers, split)]
 
     def _having_parts(self, split: Iterable[str]) -> Collection[int]:
-        """Return the messages that may contain all of these tokens as parts of their words, by the index."""
+        """Return the messages that may contain all of these tokens as parts of their
+        words, by the index.
+        """
         found: Collection[int] = range(1, len(self._entries) + 1)
-        # Each piece costs a look through all words, so start with the rarest and stop once few enough messages remain.
-        for piece in sorted(_pieces(split), key=lambda piece: len(self._rows_of(piece))):
+        # Each piece costs a look through all words, so start with the rarest and stop
+        # once few enough messages remain.
+        for piece in sorted(
+            _pieces(split), key=lambda piece: len(self._rows_of(piece))
+        ):
             rows = self._rows_of_part(piece)
             if rows is not None:
                 found = rows.intersection(found)
@@ -225,8 +294,14 @@ class Ranking:
         return self._rows[piece]
 
     def _rows_of_part(self, piece: str) -> frozenset[int] | None:
-        """Return all messages that may have a word containing the piece; None if there are too many such words."""
-        return self._rows_of(piece) if is_unspaced(piece) else self._index.having_part(piece)
+        """Return all messages that may have a word containing the piece; None if there
+        are too many such words.
+        """
+        return (
+            self._rows_of(piece)
+            if is_unspaced(piece)
+            else self._index.having_part(piece)
+        )
 
 
 def _rarity(having: int, count: int) -> float:
@@ -234,11 +309,17 @@ def _rarity(having: int, count: int) -> float:
 
 
 def _pieces(split: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(piece for token in split for piece in query_pieces(token)))
+    return list(
+        dict.fromkeys(piece for token in split for piece in query_pieces(token))
+    )
 
 
-def _with_neighbours(rows: Iterable[int], norms: Sequence[float], beside: float) -> dict[int, float]:
-    """Return the weight of a word in each message that contains it, and in the messages next to those."""
+def _with_neighbours(
+    rows: Iterable[int], norms: Sequence[float], beside: float
+) -> dict[int, float]:
+    """Return the weight of a word in each message that contains it, and in the messages
+    next to those.
+    """
     worth = {number: norms[number - 1] for number in rows}
     if not beside:
         return worth

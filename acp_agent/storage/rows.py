@@ -57,23 +57,31 @@ _REFERENCE = '"of_text"'
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
-    """Return a session's number, its head, and the sequence number at which its context begins.
+    """Return a session's number, its head, and the sequence number at which its context
+    begins.
 
     :raises SessionNotFoundError: if there is no such session.
     """
-    found: tuple[int, int, int] | None = connection.execute(_FIND, (storable(session_id),)).fetchone()
+    found: tuple[int, int, int] | None = connection.execute(
+        _FIND, (storable(session_id),)
+    ).fetchone()
     if found is None:
         raise SessionNotFoundError(session_id)
     return found
 
 
 def read_events(
-    connection: sqlite3.Connection, session: int, first: int, last: int, characters: int | None = None
+    connection: sqlite3.Connection,
+    session: int,
+    first: int,
+    last: int,
+    characters: int | None = None,
 ) -> Iterator[LoggedEvent]:
     """Yield the entries of a log in order.
 
     :param last: seq of the last entry to read.
-    :param characters: stop after the entry at which the total length reaches this number.
+    :param characters: stop after the entry at which the total length reaches this
+        number.
     """
     size = 0
     with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
@@ -85,17 +93,23 @@ def read_events(
                 return
 
 
-def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int]) -> Iterator[LoggedEvent]:
+def read_some(
+    connection: sqlite3.Connection, session: int, seqs: Iterable[int]
+) -> Iterator[LoggedEvent]:
     """Yield the entries with these sequence numbers, all of which must exist."""
     for wanted in seqs:
-        for seq, at, kind, data in connection.execute(_READ_EVENT, (session, wanted)).fetchall():
+        for seq, at, kind, data in connection.execute(
+            _READ_EVENT, (session, wanted)
+        ).fetchall():
             yield LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
 
 
 def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str | None:
-    """Return a stored entry in lower case, in which every letter and digit of its texts stands as it is.
+    """Return a stored entry in lower case, in which every letter and digit of its texts
+    stands as it is.
 
-    :returns: None if that cannot be said: a text is stored elsewhere, or not all of the entry is ASCII.
+    :returns: None if that cannot be said: a text is stored elsewhere, or not all of the
+        entry is ASCII.
     """
     for *_, data in connection.execute(_READ_EVENT, (session, seq)).fetchall():
         if data.isascii() and "\\u" not in data and _REFERENCE not in data:
@@ -103,9 +117,14 @@ def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str |
     return None
 
 
-def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tuple[Event, int]:
-    """Return a logged event with its referenced texts restored, and the number of characters that were read."""
-    event, size = decode(kind, data, seq), len(data)
+def load(
+    connection: sqlite3.Connection, seq: int, kind: str, data: str
+) -> tuple[Event, int]:
+    """Return a logged event with its referenced texts restored, and the number of
+    characters that were read.
+    """
+    event = decode(kind, data, seq)
+    size = len(data)
     if _REFERENCE not in data:
         return event, size
 
@@ -121,9 +140,10 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
     """Return the seq from which to fold the context as of entry `seq`.
 
-    If a prompt was refused, the fold begins where it did before that prompt, since compactions in the prompt's turn no
-    longer count. Compactions in an earlier turn that was left out still count. The search goes backwards, through
-    entries that the fold reads anyway.
+    If a prompt was refused, the fold begins where it did before that prompt, since
+    compactions in the prompt's turn no longer count. Compactions in an earlier turn
+    that was left out still count. The search goes backwards, through entries that the
+    fold reads anyway.
     """
     while True:
         row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()
@@ -135,14 +155,18 @@ def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
                 seq = min(refused.from_seq, at) - 1
             case TurnRefused():
                 seq = at - 1
-            case ContextSwapped() as swap:  # the swap carries all that came before its tail
+            case (
+                ContextSwapped() as swap
+            ):  # the swap carries all that came before its tail
                 return swap.fold_from or min(swap.keep_from, at)
             case _:  # a restored context is stored whole
                 return at
 
 
 def storable(text: str) -> str:
-    """Return the text with lone surrogates replaced, since SQLite cannot store them; see `codec.encode`."""
+    """Return the text with lone surrogates replaced, since SQLite cannot store them;
+    see `codec.encode`.
+    """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -173,7 +197,9 @@ def read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecor
 
     :raises SessionNotFoundError: if there is no such session.
     """
-    query = f"SELECT {_RECORD} FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
+    query = (
+        f"SELECT {_RECORD} FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
+    )
     row = connection.execute(query, (storable(session_id),)).fetchone()
     if row is None:
         raise SessionNotFoundError(session_id)
@@ -190,21 +216,33 @@ def read_page(
 ) -> SessionPage:
     """Return a page of the list; see `SessionStore.list`.
 
-    A session whose position does not change is listed exactly once, whatever else changes between two pages.
+    A session whose position does not change is listed exactly once, whatever else
+    changes between two pages.
 
     :param limit: 1 or more.
     :raises InvalidParamsError: if the cursor is not one of ours.
     """
     time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
-    values: dict[str, str | int | None] = {"time": time, "id": session_id, "limit": limit + 1}
-    # The statements with and without `cwd` each use an index that is already in the list's order.
+    values: dict[str, str | int | None] = {
+        "time": time,
+        "id": session_id,
+        "limit": limit + 1,
+    }
+    # The statements with and without `cwd` each use an index that is already in the
+    # list's order.
     where = _ARCHIVED[archived]
     if cwd is not None:
-        places = {f"cwd_{number}": place for number, place in enumerate(_same_places(connection, cwd))}
+        places = {
+            f"cwd_{number}": place
+            for number, place in enumerate(_same_places(connection, cwd))
+        }
         where += f" AND cwd IN ({', '.join(f':{name}' for name in places)})"
         values |= places
     if not_begun is not None:
-        named = {f"not_begun_{number}": storable(each) for number, each in enumerate(not_begun)}
+        named = {
+            f"not_begun_{number}": storable(each)
+            for number, each in enumerate(not_begun)
+        }
         where += f" AND (begun OR archived_at IS NOT NULL OR session_id IN ({', '.join(f':{name}' for name in named)}))"
         values |= named
     query = _LIST.format(where=where)
@@ -220,9 +258,13 @@ def read_places(connection: sqlite3.Connection) -> list[str]:
 
 def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
     """Return `cwd` and the other paths under which sessions use the same directory."""
-    real, given = _real(cwd), storable(cwd)
+    real = _real(cwd)
+    given = storable(cwd)
     known = read_places(connection)
-    return [given, *(place for place in known if place != given and _real(place) == real)]
+    return [
+        given,
+        *(place for place in known if place != given and _real(place) == real),
+    ]
 
 
 def _real(path: str) -> str:
@@ -232,24 +274,40 @@ def _real(path: str) -> str:
         return path
 
 
-def _record(row: tuple[str, str, str, str | None, int, int, int, int | None]) -> SessionRecord:
+def _record(
+    row: tuple[str, str, str, str | None, int, int, int, int | None],
+) -> SessionRecord:
     session_id, cwd, directories, title, created_at, updated_at, head, archived_at = row
     additional = tuple(json.loads(directories))
     return SessionRecord(
-        session_id, cwd, additional, title, created_at, updated_at, head, archived=archived_at is not None
+        session_id,
+        cwd,
+        additional,
+        title,
+        created_at,
+        updated_at,
+        head,
+        archived=archived_at is not None,
     )
 
 
 def _cursor(last: SessionRecord) -> str:
-    return urlsafe_b64encode(json.dumps([last.updated_at, last.session_id]).encode()).decode()
+    return urlsafe_b64encode(
+        json.dumps([last.updated_at, last.session_id]).encode()
+    ).decode()
 
 
 def _place(cursor: str) -> tuple[int, str]:
     try:
         updated_at, session_id = json.loads(urlsafe_b64decode(cursor))
     except (TypeError, ValueError, RecursionError):
-        updated_at, session_id = None, None
-    if type(updated_at) is not int or not 0 <= updated_at <= _LARGEST_INTEGER or not isinstance(session_id, str):
+        updated_at = None
+        session_id = None
+    if (
+        type(updated_at) is not int
+        or not 0 <= updated_at <= _LARGEST_INTEGER
+        or not isinstance(session_id, str)
+    ):
         raise InvalidParamsError(
             "The cursor is not one that an earlier page of the list gave. Ask for the list without a cursor."
         )

@@ -1,8 +1,10 @@
-"""Searches one session with its index (`search_index.py`, `ranking.py`) or, without an index, by scanning all messages.
+"""Searches one session with its index (`search_index.py`, `ranking.py`) or, without an
+index, by scanning all messages.
 
-There is no index if Python's SQLite has no FTS5, if the store is read-only, if the disk is full, or while another
-process writes the index. A query that consists of punctuation (`->`) is also answered by a scan. The scan finds any
-part of any word. It takes 150 ms for 10,000 messages (17 MB) and ranks only by the number of matching words.
+There is no index if Python's SQLite has no FTS5, if the store is read-only, if the disk
+is full, or while another process writes the index. A query that consists of punctuation
+(`->`) is also answered by a scan. The scan finds any part of any word. It takes 150 ms
+for 10,000 messages (17 MB) and ranks only by the number of matching words.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ FIRST_LINE = 120
 
 _LEAD = 60
 _AROUND = 8
-"""How many messages on either side are searched for a neighbour, since some have no text."""
+"""How many messages on either side are searched for a neighbour, since some have no
+text.
+"""
 _QUERY_WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 _KINDS = ", ".join(f"'{kind}'" for kind in SEARCHED_KINDS)
 _MESSAGES = f"SELECT seq, kind, data FROM events WHERE session = ? AND seq <= ? AND kind IN ({_KINDS}) ORDER BY seq"
@@ -68,7 +72,7 @@ class Neighbour:
 
 
 @frozen
-class Found:
+class FoundMessage:
     """A message that a search found.
 
     :ivar at: milliseconds since the epoch.
@@ -94,14 +98,17 @@ def search(
     limit: int,
     store: Path | None = None,
     without: Collection[int] = (),
-) -> tuple[Found, ...]:
+) -> tuple[FoundMessage, ...]:
     """Return up to `limit` messages that match a query, best first, each once.
 
-    Messages that literally contain the only word, a quoted phrase, an identifier or the whole query come first. Case
-    and accents are ignored. Double quotes enclose a phrase. A word also matches part of a longer word, but whole words
-    rank higher. Among equal matches, the newest comes first. Calls of `recall` and their results are not searched.
+    Messages that literally contain the only word, a quoted phrase, an identifier or the
+    whole query come first. Case and accents are ignored. Double quotes enclose a
+    phrase. A word also matches part of a longer word, but whole words rank higher.
+    Among equal matches, the newest comes first. Calls of `recall` and their results are
+    not searched.
 
-    :param store: path of the store's file, next to which the index is stored; None to search without an index.
+    :param store: path of the store's file, next to which the index is stored; None to
+        search without an index.
     :param without: sequence numbers of messages to leave out.
     :raises SessionNotFoundError: if there is no such session.
     """
@@ -114,7 +121,9 @@ def search(
         best = None
         # The index does not contain punctuation.
         if store is not None and any(tokens(word) for word in words):
-            best = _indexed(connection, store, session_id, _query(query, words), limit, without)
+            best = _indexed(
+                connection, store, session_id, _query(query, words), limit, without
+            )
         if best is None:
             best = _scanned(connection, session, patterns, head, limit, without)
         return tuple(_found(connection, session, patterns, best))
@@ -129,15 +138,24 @@ def _query(query: str, words: tuple[str, ...]) -> Query:
         elif is_name(plain):
             names[folded(plain)] = None
     known = frozenset(words)
-    return Query(words, tuple(each for each in quoted if each in known), tuple(each for each in names if each in known))
+    return Query(
+        words,
+        tuple(each for each in quoted if each in known),
+        tuple(each for each in names if each in known),
+    )
 
 
 def _query_words(query: str) -> tuple[str, ...]:
-    """Return the phrases in double quotes and the other words, separated by spaces, without duplicates.
+    """Return the phrases in double quotes and the other words, separated by spaces,
+    without duplicates.
 
-    Only the first `LONGEST_QUERY` characters, and at most `MOST_WORDS` words of them, count.
+    Only the first `LONGEST_QUERY` characters, and at most `MOST_WORDS` words of them,
+    count.
     """
-    found = (quoted.strip() or plain for quoted, plain in _QUERY_WORD.findall(query[:LONGEST_QUERY]))
+    found = (
+        quoted.strip() or plain
+        for quoted, plain in _QUERY_WORD.findall(query[:LONGEST_QUERY])
+    )
     return tuple(dict.fromkeys(folded(word) for word in found if word))[:MOST_WORDS]
 
 
@@ -149,7 +167,9 @@ def _indexed(
     limit: int,
     without: Collection[int],
 ) -> Sequence[int] | None:
-    """Return the sequence numbers of the messages that the index finds, best first; None if there is no index."""
+    """Return the sequence numbers of the messages that the index finds, best first;
+    None if there is no index.
+    """
     session, _, _ = find(connection, session_id)
     texts: dict[int, str] = {}
 
@@ -181,17 +201,28 @@ def _scanned(
     limit: int,
     without: Collection[int],
 ) -> Sequence[int]:
-    """Return the sequence numbers of the messages that contain all words or, if none does, some of them, best first."""
-    ranks = [rank for rank in _ranked(connection, session, words, last) if rank[-1] not in without]
+    """Return the sequence numbers of the messages that contain all words or, if none
+    does, some of them, best first.
+    """
+    ranks = [
+        rank
+        for rank in _ranked(connection, session, words, last)
+        if rank[-1] not in without
+    ]
     complete = [rank for rank in ranks if rank[0] == len(words)]
     best = sorted(complete or ranks, reverse=True)[:limit]
     return [seq for *_, seq in best]
 
 
 def _ranked(
-    connection: sqlite3.Connection, session: int, words: Iterable[re.Pattern[str]], last: int
+    connection: sqlite3.Connection,
+    session: int,
+    words: Iterable[re.Pattern[str]],
+    last: int,
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield, for each matching message, how many words it contains, how many of them as whole words, and its seq."""
+    """Yield, for each matching message, how many words it contains, how many of them as
+    whole words, and its seq.
+    """
     wholes = [(word, re.compile(whole_pattern(word.pattern))) for word in words]
     echoes = RecallEchoes()
     with closing(connection.execute(_MESSAGES, (session, last))) as rows:
@@ -201,31 +232,56 @@ def _ranked(
                 continue
             text = folded(searchable_text(event))
             if held := [whole for word, whole in wholes if word.search(text)]:
-                yield len(held), sum(whole.search(text) is not None for whole in held), seq
+                yield (
+                    len(held),
+                    sum(whole.search(text) is not None for whole in held),
+                    seq,
+                )
 
 
 def _found(
-    connection: sqlite3.Connection, session: int, words: Sequence[re.Pattern[str]], seqs: Sequence[int]
-) -> Iterator[Found]:
+    connection: sqlite3.Connection,
+    session: int,
+    words: Sequence[re.Pattern[str]],
+    seqs: Sequence[int],
+) -> Iterator[FoundMessage]:
     hits = frozenset(seqs)
     for logged in read_some(connection, session, seqs):
         event = logged.event
         snippet = _snippet(searchable_text(event), words)
         before = _neighbour(connection, session, _BEFORE, logged, hits)
         after = _neighbour(connection, session, _AFTER, logged, hits)
-        yield Found(logged.seq, logged.at, role_of(event), title_of(event), snippet, before, after)
+        yield FoundMessage(
+            logged.seq,
+            logged.at,
+            role_of(event),
+            title_of(event),
+            snippet,
+            before,
+            after,
+        )
 
 
 def _neighbour(
-    connection: sqlite3.Connection, session: int, query: str, logged: LoggedEvent, hits: Collection[int]
+    connection: sqlite3.Connection,
+    session: int,
+    query: str,
+    logged: LoggedEvent,
+    hits: Collection[int],
 ) -> Neighbour | None:
-    """Return the nearest message with text in one direction; None if there is none, or if it was found too."""
+    """Return the nearest message with text in one direction; None if there is none, or
+    if it was found too.
+    """
     with closing(connection.execute(query, (session, logged.seq))) as rows:
         for seq, kind, data in rows:
             event, _ = load(connection, seq, kind, data)
             line = _first_line(searchable_text(event))
             if line:
-                return None if seq in hits else Neighbour(seq, role_of(event), title_of(event), line)
+                return (
+                    None
+                    if seq in hits
+                    else Neighbour(seq, role_of(event), title_of(event), line)
+                )
     return None
 
 
@@ -235,12 +291,16 @@ def _first_line(text: str) -> str:
 
 
 def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
-    """Return the part of a text that contains the most words, as one line of at most `SNIPPET` characters."""
+    """Return the part of a text that contains the most words, as one line of at most
+    `SNIPPET` characters.
+    """
     folded_text = folded(text)
     places = [found.start() for word in words if (found := word.search(folded_text))]
 
     def worth(start: int) -> tuple[int, int]:
-        return sum(-_LEAD <= place - start < SNIPPET - 2 * _LEAD for place in places), -start
+        return sum(
+            -_LEAD <= place - start < SNIPPET - 2 * _LEAD for place in places
+        ), -start
 
     first = max(0, max(places, key=worth, default=0) - _LEAD)
     # Take more than fits, since white space is collapsed.

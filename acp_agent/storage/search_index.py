@@ -1,14 +1,17 @@
-"""The search index of a session: an FTS5 table in a small database file of its own, next to the store.
+"""The search index of a session: an FTS5 table in a small database file of its own,
+next to the store.
 
-The index is a cache. It is extended to the log's head before each search, and between the turns of a session that was
-compacted, so that a search finds little left to index. It is not part of the store. So it never delays an append,
-earlier versions of the agent can still open the store, and a damaged index can be deleted and rebuilt without any risk
-to the log.
+The index is a cache. It is extended to the log's head before each search, and between
+the turns of a session that was compacted, so that a search finds little left to index.
+It is not part of the store. So it never delays an append, earlier versions of the agent
+can still open the store, and a damaged index can be deleted and rebuilt without any
+risk to the log.
 
-The index only records which words each message contains. FTS5 stores neither texts (`content=''`) nor word positions
-(`detail=none`) nor sizes (`columnsize=0`), so the index takes about a fifth of the space of the texts
-(https://sqlite.org/fts5.html#fts5_table_creation_and_initialization). FTS5 matches the stems of words; a separate list
-of all words serves to find parts of words.
+The index only records which words each message contains. FTS5 stores neither texts
+(`content=''`) nor word positions (`detail=none`) nor sizes (`columnsize=0`), so the
+index takes about a fifth of the space of the texts
+(https://sqlite.org/fts5.html#fts5_table_creation_and_initialization). FTS5 matches the
+stems of words; a separate list of all words serves to find parts of words.
 """
 
 from __future__ import annotations
@@ -40,17 +43,20 @@ from acp_agent.storage.texts import (
 _log = logging.getLogger(__name__)
 
 FORMAT = 2
-"""Version of the index format (`PRAGMA user_version`). An index of another version is deleted and rebuilt."""
+"""Version of the index format (`PRAGMA user_version`). An index of another version is
+deleted and rebuilt.
+"""
 _BATCH_EVENTS = 2000
 _BATCH_CHARACTERS = 1 << 20
 _BUSY_SECONDS = 0.05
 _MOST_WORDS = 500
 """How many words containing a given part are looked up at most."""
 
-# `words` tells which words are new. `word_lists` has every word once, in a few long texts with a line end around each
-# word: a part is found in these twenty times as fast as in single rows.
-# `id` counts the messages, so that the ids of neighbours differ by one. `covered` has one row: the last indexed entry
-# and its digest. The digest shows whether the log is still the same: a backup of the store may have been restored.
+# `words` tells which words are new. `word_lists` has every word once, in a few long
+# texts with a line end around each word: a part is found in these twenty times as fast
+# as in single rows. `id` counts the messages, so that the ids of neighbours differ by
+# one. `covered` has one row: the last indexed entry and its digest. The digest shows
+# whether the log is still the same: a backup of the store may have been restored.
 _SCHEMA = (
     """
     CREATE VIRTUAL TABLE postings
@@ -101,14 +107,20 @@ class _Batch:
     more: bool
 
 
-def extend(connection: sqlite3.Connection, store: Path, session_id: str, characters: int = _BATCH_CHARACTERS) -> bool:
+def extend(
+    connection: sqlite3.Connection,
+    store: Path,
+    session_id: str,
+    characters: int = _BATCH_CHARACTERS,
+) -> bool:
     """Index the next batch of a session's messages.
 
     :param connection: the store's connection.
     :param store: path of the store's file.
-    :param characters: the batch ends after the message with which it reaches this length.
-    :returns: whether there is more to index. False also if there can be no index, for example without FTS5, on a full
-        disk or while the index is locked.
+    :param characters: the batch ends after the message with which it reaches this
+        length.
+    :returns: whether there is more to index. False also if there can be no index, for
+        example without FTS5, on a full disk or while the index is locked.
     :raises SessionNotFoundError: if there is no such session.
     """
     if not _has_fts5(connection):
@@ -117,7 +129,8 @@ def extend(connection: sqlite3.Connection, store: Path, session_id: str, charact
     file = _file(store, session)
     try:
         _make_private(file)
-        # An error of the store is mistaken for one of the index here. The search without an index then reports it.
+        # An error of the store is mistaken for one of the index here. The search
+        # without an index then reports it.
         with _opened(file, "rw") as index:
             _prepare(index)
             before = _covered(index)
@@ -134,7 +147,9 @@ def extend(connection: sqlite3.Connection, store: Path, session_id: str, charact
 
 
 @contextmanager
-def reading(connection: sqlite3.Connection, store: Path, session_id: str) -> Generator[SearchIndex]:
+def reading(
+    connection: sqlite3.Connection, store: Path, session_id: str
+) -> Generator[SearchIndex]:
     """Open the index of a session that is indexed up to its head.
 
     :raises IndexUnusableError: if there is no such index.
@@ -145,7 +160,11 @@ def reading(connection: sqlite3.Connection, store: Path, session_id: str) -> Gen
         raise IndexUnusableError
     with _opened(file, "ro") as index:
         covered = _covered(index)
-        if covered is None or covered.seq < head or not _is_of(connection, session, covered, session_id):
+        if (
+            covered is None
+            or covered.seq < head
+            or not _is_of(connection, session, covered, session_id)
+        ):
             raise IndexUnusableError
         yield SearchIndex(index)
 
@@ -156,7 +175,9 @@ def forget(store: Path, session: int) -> None:
 
 
 def forget_deleted(connection: sqlite3.Connection, store: Path) -> None:
-    """Delete the indexes of deleted sessions, since earlier versions of the agent leave them behind."""
+    """Delete the indexes of deleted sessions, since earlier versions of the agent leave
+    them behind.
+    """
     prefix = _file_prefix(store)
     numbers: dict[int, Path] = {}
     with os.scandir(store.parent) as entries:
@@ -171,39 +192,58 @@ def forget_deleted(connection: sqlite3.Connection, store: Path) -> None:
 
 
 class SearchIndex:
-    """The index of one session, open for reading. Every method raises `IndexUnusableError` if the index is damaged."""
+    """The index of one session, open for reading. Every method raises
+    `IndexUnusableError` if the index is damaged.
+    """
 
     def __init__(self, index: sqlite3.Connection) -> None:
         self._index = index
         self._lists: list[str] | None = None
 
     def entries(self) -> list[tuple[int, int]]:
-        """Return the sequence number and the length in characters of each message; the first message is number 1."""
-        return self._index.execute("SELECT seq, length FROM entries ORDER BY id").fetchall()
+        """Return the sequence number and the length in characters of each message; the
+        first message is number 1.
+        """
+        return self._index.execute(
+            "SELECT seq, length FROM entries ORDER BY id"
+        ).fetchall()
 
     def having(self, piece: str) -> frozenset[int]:
         """Return the numbers of the messages that contain a word with the same stem.
 
         :param piece: a word from `query_pieces`.
         """
-        # Scripts without spaces are indexed by pairs, so a single character is looked up as the beginning of a pair.
-        return self._matching(f'"{piece}"*' if is_unspaced(piece) and len(piece) == 1 else f'"{piece}"')
+        # Scripts without spaces are indexed by pairs, so a single character is looked
+        # up as the beginning of a pair.
+        return self._matching(
+            f'"{piece}"*' if is_unspaced(piece) and len(piece) == 1 else f'"{piece}"'
+        )
 
     def having_part(self, part: str) -> frozenset[int] | None:
-        """Return the numbers of the messages with an indexed word that contains `part`; None if there are too many such
-        words to look up."""
+        """Return the numbers of the messages with an indexed word that contains `part`;
+        None if there are too many such words to look up.
+        """
         words = list(islice(self._words_with(part), _MOST_WORDS))
         if len(words) == _MOST_WORDS:
             return None
-        return self._matching(" OR ".join(f'"{word}"' for word in words)) if words else frozenset()
+        return (
+            self._matching(" OR ".join(f'"{word}"' for word in words))
+            if words
+            else frozenset()
+        )
 
     def cut(self) -> frozenset[int]:
-        """Return the numbers of the messages with a word that is too long to be indexed whole."""
+        """Return the numbers of the messages with a word that is too long to be indexed
+        whole.
+        """
         return self._matching(f'"{CUT_WORD}"')
 
     def _words_with(self, part: str) -> Iterator[str]:
         if self._lists is None:
-            self._lists = [words for (words,) in self._index.execute("SELECT words FROM word_lists")]
+            self._lists = [
+                words
+                for (words,) in self._index.execute("SELECT words FROM word_lists")
+            ]
         for words in self._lists:
             at = words.find(part)
             while at >= 0:
@@ -212,7 +252,9 @@ class SearchIndex:
                 at = words.find(part, end)
 
     def _matching(self, expression: str) -> frozenset[int]:
-        rows = self._index.execute("SELECT rowid FROM postings WHERE postings MATCH ?", (expression,))
+        rows = self._index.execute(
+            "SELECT rowid FROM postings WHERE postings MATCH ?", (expression,)
+        )
         return frozenset(chain.from_iterable(rows))
 
 
@@ -228,14 +270,25 @@ def _file(store: Path, session: int) -> Path:
 
 
 def _has_fts5(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
+    return (
+        connection.execute(
+            "SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"
+        ).fetchone()
+        is not None
+    )
 
 
 def _make_private(file: Path) -> None:
     try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        os.close(
+            os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        )
     except OSError as error:
-        _log.warning("The search index %s cannot be made (%s); searches read the whole log", file, error.strerror)
+        _log.warning(
+            "The search index %s cannot be made (%s); searches read the whole log",
+            file,
+            error.strerror,
+        )
         raise IndexUnusableError from error
 
 
@@ -248,7 +301,13 @@ def _opened(file: Path, mode: str) -> Generator[sqlite3.Connection]:
     uri = f"file:{quote_from_bytes(os.fsencode(file))}?mode={mode}"
     try:
         with closing(
-            sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            sqlite3.connect(
+                uri,
+                uri=True,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
         ) as index:
             yield index
     except sqlite3.Error as error:
@@ -299,20 +358,31 @@ def _covered(index: sqlite3.Connection) -> _Covered | None:
     return None if row is None else _Covered(*row)
 
 
-def _is_of(connection: sqlite3.Connection, session: int, covered: _Covered, session_id: str) -> bool:
-    return covered.session_id == session_id and covered.digest == _digest(connection, session, covered.seq)
+def _is_of(
+    connection: sqlite3.Connection, session: int, covered: _Covered, session_id: str
+) -> bool:
+    return covered.session_id == session_id and covered.digest == _digest(
+        connection, session, covered.seq
+    )
 
 
 def _digest(connection: sqlite3.Connection, session: int, seq: int) -> str:
-    """Return a digest that identifies a log entry; an empty string if there is no such entry."""
+    """Return a digest that identifies a log entry; an empty string if there is no such
+    entry.
+    """
     import hashlib  # not loaded at startup
 
     row = connection.execute(_ENTRY, (session, seq)).fetchone()
-    return "" if row is None else hashlib.sha256(f"{row[0]} {row[1]}".encode()).hexdigest()
+    return (
+        "" if row is None else hashlib.sha256(f"{row[0]} {row[1]}".encode()).hexdigest()
+    )
 
 
 def _next_batch(
-    connection: sqlite3.Connection, session_id: str, before: _Covered | None, characters: int
+    connection: sqlite3.Connection,
+    session_id: str,
+    before: _Covered | None,
+    characters: int,
 ) -> _Batch | None:
     """Read the next messages that are not indexed yet; None if there are none."""
     with transaction(connection, "DEFERRED"):
@@ -341,7 +411,9 @@ def _unindexed(
             event, length = load(connection, seq, kind, data)
             text = "" if echoes.is_echo(event) else searchable_text(event)
             if text:
-                messages.append(_Message(seq, len(text), tuple(index_words(folded(text)))))
+                messages.append(
+                    _Message(seq, len(text), tuple(index_words(folded(text))))
+                )
             count += 1
             size += length
             if size >= characters or count == _BATCH_EVENTS:
@@ -365,22 +437,35 @@ def _write(index: sqlite3.Connection, before: _Covered | None, batch: _Batch) ->
         )
         words = json.dumps(list(_listed(batch.messages)))
         if new := index.execute(_ADD_WORDS, (words,)).fetchall():
-            index.execute("INSERT INTO word_lists VALUES (?)", ("".join(["\n", *(f"{word}\n" for (word,) in new)]),))
+            index.execute(
+                "INSERT INTO word_lists VALUES (?)",
+                ("".join(["\n", *(f"{word}\n" for (word,) in new)]),),
+            )
         covered = batch.covered
         index.execute("DELETE FROM covered")
-        index.execute("INSERT INTO covered VALUES (?, ?, ?)", (covered.session_id, covered.seq, covered.digest))
+        index.execute(
+            "INSERT INTO covered VALUES (?, ?, ?)",
+            (covered.session_id, covered.seq, covered.digest),
+        )
 
 
 def _listed(messages: Iterable[_Message]) -> Iterator[str]:
-    """Yield the words for the `words` table in its order. Pairs of characters are not listed."""
+    """Yield the words for the `words` table in its order. Pairs of characters are not
+    listed.
+    """
     every = {word for message in messages for word in message.words}
-    return (word for word in sorted(every) if word != CUT_WORD and not is_unspaced(word))
+    return (
+        word for word in sorted(every) if word != CUT_WORD and not is_unspaced(word)
+    )
 
 
 def _remove(file: Path) -> None:
-    # Delete the journal first: SQLite would apply the journal of a deleted index to a new one.
+    # Delete the journal first: SQLite would apply the journal of a deleted index to a
+    # new one.
     for each in (Path(f"{file}-journal"), file):
         try:
             each.unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("The search index %s cannot be deleted (%s)", each, error.strerror)
+            _log.warning(
+                "The search index %s cannot be deleted (%s)", each, error.strerror
+            )

@@ -19,19 +19,32 @@ from acp_agent.conversation.messages import JsonValue, Text, ToolCall, texts_in
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
-SEARCHED_KINDS = ("user_prompted", "text_pinned", "assistant_answered", "tool_returned", "context_swapped")
+SEARCHED_KINDS = (
+    "user_prompted",
+    "text_pinned",
+    "assistant_answered",
+    "tool_returned",
+    "context_swapped",
+)
 """Kinds of events that have searchable text: messages and summaries."""
 LONGEST_WORD = 32
-"""Longer words are cut to this many characters in the index. They are mostly unique: digests and encoded bytes."""
+"""Longer words are cut to this many characters in the index. They are mostly unique:
+digests and encoded bytes.
+"""
 
 CUT_WORD = "\ue000"
-"""Indexed for a message that contains a longer word. It is not a letter, so no text contains it as a word."""
+"""Indexed for a message that contains a longer word. It is not a letter, so no text
+contains it as a word.
+"""
 
 _RECALL_TOOL = "recall"
-"""The search tool. Its calls and results are not searched, since they would be the best hits for their own query."""
+"""The search tool. Its calls and results are not searched, since they would be the best
+hits for their own query.
+"""
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _TOKEN = re.compile(r"[^\W_]+")
-# Thai to Lao, Burmese, Khmer, Hangul letters, kana and ideographs, Hangul, halfwidth kana.
+# Thai to Lao, Burmese, Khmer, Hangul letters, kana and ideographs, Hangul, halfwidth
+# kana.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u31ff\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff"
     "\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
@@ -43,8 +56,8 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 def searchable_text(event: Event) -> str:
     """Return the text of a message.
 
-    The text of a prompt is what was shown and what was sent, that of an answer includes its calls, and that of a tool
-    result begins with its title.
+    The text of a prompt is what was shown and what was sent, that of an answer includes
+    its calls, and that of a tool result begins with its title.
     """
     return "\n".join(piece for piece in _texts(event) if piece)
 
@@ -63,7 +76,9 @@ def role_of(event: Event) -> Role:
 
 
 def title_of(event: Event) -> str:
-    """Return the title of the call for a tool result, and an empty string for other events."""
+    """Return the title of the call for a tool result, and an empty string for other
+    events.
+    """
     return event.view.title if isinstance(event, ToolReturned) else ""
 
 
@@ -76,16 +91,24 @@ class RecallEchoes:
     def is_echo(self, event: Event) -> bool:
         """Return whether the event is the result of a `recall` call of the last answer."""
         if isinstance(event, AssistantAnswered):
-            self._calls = {call.id for call in event.message.tool_calls if call.name == _RECALL_TOOL}
+            self._calls = {
+                call.id
+                for call in event.message.tool_calls
+                if call.name == _RECALL_TOOL
+            }
         return isinstance(event, ToolReturned) and event.result.call_id in self._calls
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case and without accents. Character offsets stay about the same."""
+    """Return the text in lower case and without accents. Character offsets stay about
+    the same.
+    """
     lower = text.lower()
     if lower.isascii():
         return lower
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", lower).translate(_ACCENTS))
+    return unicodedata.normalize(
+        "NFC", unicodedata.normalize("NFD", lower).translate(_ACCENTS)
+    )
 
 
 def tokens(text: str) -> list[str]:
@@ -94,10 +117,11 @@ def tokens(text: str) -> list[str]:
 
 
 def index_words(text: str) -> dict[str, None]:
-    """Return the words under which a folded text is indexed, in order and without duplicates.
+    """Return the words under which a folded text is indexed, in order and without
+    duplicates.
 
-    Text in a script without spaces between words is indexed by its pairs of adjacent characters and its last character,
-    so that every part of it can be found.
+    Text in a script without spaces between words is indexed by its pairs of adjacent
+    characters and its last character, so that every part of it can be found.
     """
     words = dict.fromkeys(_TOKEN.findall(text))
     if text.isascii() and all(len(word) <= LONGEST_WORD for word in words):
@@ -115,7 +139,9 @@ def index_words(text: str) -> dict[str, None]:
 
 
 def query_pieces(token: str) -> list[str]:
-    """Return the index words to look up for a query token. A text that contains the token contains all of them."""
+    """Return the index words to look up for a query token. A text that contains the
+    token contains all of them.
+    """
     pieces: list[str] = []
     for piece in _PIECE.findall(token):
         if is_unspaced(piece) and len(piece) > 1:
@@ -126,18 +152,24 @@ def query_pieces(token: str) -> list[str]:
 
 
 def is_unspaced(piece: str) -> bool:
-    """Return whether a piece of a word is written in a script without spaces between words."""
+    """Return whether a piece of a word is written in a script without spaces between
+    words.
+    """
     return _IS_UNSPACED.match(piece) is not None
 
 
 def phrase_pattern(phrase: str) -> str:
-    """Return a pattern for a folded word or phrase: its tokens with any punctuation or spaces between them."""
+    """Return a pattern for a folded word or phrase: its tokens with any punctuation or
+    spaces between them.
+    """
     found = tokens(phrase)
     return r"[\W_]*".join(map(re.escape, found)) if found else re.escape(phrase)
 
 
 def whole_pattern(pattern: str) -> str:
-    """Return a pattern that matches like `pattern`, but not directly next to a letter or digit."""
+    """Return a pattern that matches like `pattern`, but not directly next to a letter
+    or digit.
+    """
     return rf"(?<![^\W_])(?:{pattern})(?![^\W_])"
 
 

@@ -1,4 +1,6 @@
-"""The statements that create, fork, extend, archive and delete sessions; each function is one transaction."""
+"""The statements that create, fork, extend, archive and delete sessions; each function
+is one transaction.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from acp_agent.conversation.attachments import extract_blobs, extract_texts, restore_texts
+from acp_agent.conversation.attachments import (
+    extract_blobs,
+    extract_texts,
+    restore_texts,
+)
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.events import (
     ContextRestored,
@@ -28,7 +34,9 @@ _INSERT_SESSION = """
     INSERT INTO sessions (session_id, cwd, additional_directories, title, created_at, updated_at, head, context_from)
     VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (session_id) DO NOTHING RETURNING id
 """
-_INSERT_EVENT = "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
+_INSERT_EVENT = (
+    "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
+)
 _INSERT_BLOB = "INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)"
 _ADVANCE = """
     UPDATE sessions
@@ -63,14 +71,18 @@ def create(
     events: tuple[Event, ...],
     copied: tuple[str, int] = ("", 0),
 ) -> tuple[LoggedEvent, ...]:
-    """See `SessionStore.create` and `SessionStore.fork`. A fork copies entries without decoding them.
+    """See `SessionStore.create` and `SessionStore.fork`. A fork copies entries without
+    decoding them.
 
-    :param copied: the session to copy entries from, and the seq of the last entry to copy.
+    :param copied: the session to copy entries from, and the seq of the last entry to
+        copy.
     :raises StorageError: if the id is taken, or belonged to a deleted session.
     """
     source, at = copied
     logged, rows, blobs = _numbered(at, events)
-    last, moment, titled = at + len(logged), _now(), logged
+    last = at + len(logged)
+    moment = _now()
+    titled = logged
     with transaction(connection):
         number = 0
         if source:
@@ -82,10 +94,20 @@ def create(
             if found := connection.execute(_LAST_TITLE, (number, at)).fetchone():
                 titled = (LoggedEvent(at, 0, decode(*found)), *logged)
         directories = _stored_directories(additional_directories)
-        values = (storable(session_id), storable(cwd), directories, _title(titled), moment, moment, last)
+        values = (
+            storable(session_id),
+            storable(cwd),
+            directories,
+            _title(titled),
+            moment,
+            moment,
+            last,
+        )
         made = connection.execute(_INSERT_SESSION, values).fetchone()
         if made is None:
-            raise StorageError(f"The session id {session_id!r} is taken, or was, by a session that is now deleted.")
+            raise StorageError(
+                f"The session id {session_id!r} is taken, or was, by a session that is now deleted."
+            )
         session: int = made[0]
         connection.execute(_COPY_EVENTS, (session, number, at))
         _insert_events(connection, session, rows, blobs)
@@ -94,14 +116,24 @@ def create(
 
 
 def append(
-    connection: sqlite3.Connection, session_id: str, expected: int, events: tuple[Event, ...]
+    connection: sqlite3.Connection,
+    session_id: str,
+    expected: int,
+    events: tuple[Event, ...],
 ) -> tuple[LoggedEvent, ...]:
     """See `SessionStore.append`."""
     # Encode before taking the lock, since other processes wait for it.
     logged, rows, blobs = _numbered(expected, events)
     head = expected + len(logged)
     with transaction(connection):
-        values = (head, _now(), _title(logged), *_directories(logged), storable(session_id), expected)
+        values = (
+            head,
+            _now(),
+            _title(logged),
+            *_directories(logged),
+            storable(session_id),
+            expected,
+        )
         session = connection.execute(_ADVANCE, values).fetchone()
         if session is None:
             _, head, _ = find(connection, session_id)
@@ -110,8 +142,13 @@ def append(
                 "Load the session again and repeat what you asked for. Nothing was written."
             )
         _insert_events(connection, session[0], rows, blobs)
-        if any(isinstance(entry.event, ContextSwapped | ContextRestored | TurnRefused) for entry in logged):
-            connection.execute(_SET_FOLD, (fold_from(connection, session[0], head), session[0]))
+        if any(
+            isinstance(entry.event, ContextSwapped | ContextRestored | TurnRefused)
+            for entry in logged
+        ):
+            connection.execute(
+                _SET_FOLD, (fold_from(connection, session[0], head), session[0])
+            )
     return logged
 
 
@@ -128,8 +165,8 @@ def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
     :returns: the session's number; None if there was no such session.
     """
     with transaction(connection):
-        # Earlier versions keep an index with the words of searched sessions in this database, and rebuild it if it is
-        # missing.
+        # Earlier versions keep an index with the words of searched sessions in this
+        # database, and rebuild it if it is missing.
         connection.execute("DROP TABLE IF EXISTS message_index")
         connection.execute("UPDATE sessions SET indexed = 0 WHERE indexed > 0")
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
@@ -140,9 +177,14 @@ def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
 
 
 def _insert_events(
-    connection: sqlite3.Connection, session: int, rows: Iterable[_Row], blobs: Mapping[str, bytes]
+    connection: sqlite3.Connection,
+    session: int,
+    rows: Iterable[_Row],
+    blobs: Mapping[str, bytes],
 ) -> None:
-    """Insert the blobs before the events: inserting an event fires a trigger that marks its blobs as used."""
+    """Insert the blobs before the events: inserting an event fires a trigger that marks
+    its blobs as used.
+    """
     connection.executemany(_INSERT_BLOB, blobs.items())
     connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
 
@@ -150,7 +192,8 @@ def _insert_events(
 def _numbered(
     head: int, events: tuple[Event, ...]
 ) -> tuple[tuple[LoggedEvent, ...], tuple[_Row, ...], dict[str, bytes]]:
-    """Return the events with their sequence numbers, their rows, and the blobs that they refer to.
+    """Return the events with their sequence numbers, their rows, and the blobs that
+    they refer to.
 
     The events are returned as a later reader will load them.
     """
@@ -162,28 +205,42 @@ def _numbered(
         event = extract_blobs(whole, blobs)
         data = encode(extract_texts(event, blobs))
         # The codec replaces characters that it cannot store with this one.
-        stored = restore_texts(decode(event.kind, data), blobs.get) if "\ufffd" in data else event
+        stored = (
+            restore_texts(decode(event.kind, data), blobs.get)
+            if "\ufffd" in data
+            else event
+        )
         logged.append(LoggedEvent(seq, moment, stored))
         rows.append((seq, moment, event.kind, data))
     return tuple(logged), tuple(rows), blobs
 
 
 def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
-    """Return the title that these events give the session; None if they do not change it."""
-    titles = [entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)]
+    """Return the title that these events give the session; None if they do not change
+    it.
+    """
+    titles = [
+        entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)
+    ]
     return storable(titles[-1]) if titles else None
 
 
 def _directories(logged: tuple[LoggedEvent, ...]) -> tuple[str | None, str | None]:
-    """Return the additional directories and the working directory set by these events; None for what they leave."""
-    changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
+    """Return the additional directories and the working directory set by these events;
+    None for what they leave.
+    """
+    changes = [
+        entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)
+    ]
     moves = [storable(change.cwd) for change in changes if change.cwd]
     more = _stored_directories(changes[-1].additional_directories) if changes else None
     return more, moves[-1] if moves else None
 
 
 def _stored_directories(directories: Sequence[str]) -> str:
-    return json.dumps([storable(directory) for directory in directories], ensure_ascii=False)
+    return json.dumps(
+        [storable(directory) for directory in directories], ensure_ascii=False
+    )
 
 
 def _now() -> int:

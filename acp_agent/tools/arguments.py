@@ -1,4 +1,6 @@
-"""Built-in tools. One pydantic model of the arguments provides the JSON Schema and the errors for invalid calls."""
+"""Built-in tools. One pydantic model of the arguments provides the JSON Schema and the
+errors for invalid calls.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,10 @@ _NOT_SENT = (
     "maximum",
     "exclusiveMinimum",
 )
-"""Keywords that a model does not need to make a call. The constraints are checked when the call is read, and the error
-names the limit. OpenAI and Anthropic require `additionalProperties` only in strict mode, which no adapter uses."""
+"""Keywords that a model does not need to make a call. The constraints are checked when
+the call is read, and the error names the limit. OpenAI and Anthropic require
+`additionalProperties` only in strict mode, which no adapter uses.
+"""
 
 
 class Arguments(BaseModel):
@@ -50,16 +54,21 @@ class Arguments(BaseModel):
         """Validate the arguments that a model sent.
 
         :param tool: name of the tool for the message.
-        :raises ToolError: if an argument is missing, unknown or has the wrong type; the message names each of them.
+        :raises ToolError: if an argument is missing, unknown or has the wrong type; the
+            message names each of them.
         """
         try:
             json.dumps(arguments, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise ToolError(f"{tool}: the arguments hold half a character, which no file can.") from None
+            raise ToolError(
+                f"{tool}: the arguments hold half a character, which no file can."
+            ) from None
         try:
             return cls.model_validate(arguments)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
+            found = error.errors(
+                include_url=False, include_context=False, include_input=False
+            )
         with suppress(ValidationError):
             return cls.model_validate(_decoded(arguments, found))
         complaints = (_complaint(detail, cls) for detail in found[:_MOST_COMPLAINTS])
@@ -93,23 +102,31 @@ class BuiltIn(Generic[A]):
         """Return the title and kind for announcing a call; see `Tool.preview`."""
         return CallView(self.title(arguments), self.kind)
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+    async def prepare(
+        self, arguments: JsonObject, environment: Environment
+    ) -> PreparedCall:
         """Validate the arguments and check what they refer to; see `Tool.prepare`."""
         return await self.check(self.arguments.read(self.name, arguments), environment)
 
 
 @functools.cache
 def _schema_of(model: type[Arguments]) -> JsonObject:
-    """Return the model's JSON Schema in its shortest form, without references and the keywords in `_NOT_SENT`.
+    """Return the model's JSON Schema in its shortest form, without references and the
+    keywords in `_NOT_SENT`.
 
-    Every request includes it. It must stay the same byte for byte, or the provider's prompt cache misses.
+    Every request includes it. It must stay the same byte for byte, or the provider's
+    prompt cache misses.
     """
     schema = cast("JsonObject", model.model_json_schema())
-    return cast("JsonObject", _short(schema, cast("JsonObject", schema.pop("$defs", {}))))
+    return cast(
+        "JsonObject", _short(schema, cast("JsonObject", schema.pop("$defs", {})))
+    )
 
 
 def titled(verb: str, name: str = "path") -> Callable[[JsonObject], str]:
-    """Return a function that makes a call's title from a verb and the string argument `name`, if the call has it."""
+    """Return a function that makes a call's title from a verb and the string argument
+    `name`, if the call has it.
+    """
     return lambda arguments: title_line(f"{verb} {get_text(arguments, name)}".rstrip())
 
 
@@ -122,15 +139,20 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         return _short(definitions[reference.rpartition("/")[2]], definitions)
     short: JsonObject = {}
     for key, value in schema.items():
-        if key == "properties" and isinstance(value, dict):  # its keys are argument names, not keywords
-            short[key] = {name: _short(inner, definitions) for name, inner in value.items()}
+        if key == "properties" and isinstance(
+            value, dict
+        ):  # its keys are argument names, not keywords
+            short[key] = {
+                name: _short(inner, definitions) for name, inner in value.items()
+            }
         elif key not in _NOT_SENT:
             short[key] = _short(value, definitions)
     return short
 
 
 def _decoded(arguments: JsonObject, found: Sequence[ErrorDetails]) -> JsonValue:
-    """Return the arguments after decoding lists and objects that a model sent as JSON strings.
+    """Return the arguments after decoding lists and objects that a model sent as JSON
+    strings.
 
     :param found: the validation errors of the arguments.
     """
@@ -149,8 +171,17 @@ def _decoded_at(value: JsonValue, place: Sequence[int | str]) -> JsonValue:
     if place and isinstance(value, dict) and place[0] in value:
         key = str(place[0])
         return {**value, key: _decoded_at(value[key], place[1:])}
-    if place and isinstance(value, list) and isinstance(place[0], int) and place[0] < len(value):
-        return [*value[: place[0]], _decoded_at(value[place[0]], place[1:]), *value[place[0] + 1 :]]
+    if (
+        place
+        and isinstance(value, list)
+        and isinstance(place[0], int)
+        and place[0] < len(value)
+    ):
+        return [
+            *value[: place[0]],
+            _decoded_at(value[place[0]], place[1:]),
+            *value[place[0] + 1 :],
+        ]
     return value
 
 
@@ -160,7 +191,11 @@ def _complaint(detail: ErrorDetails, model: type[Arguments]) -> str:
         case "missing":
             return f"`{place}` is missing"
         case "extra_forbidden":
-            known = f" (it takes {', '.join(model.model_fields)})" if len(detail["loc"]) == 1 else ""
+            known = (
+                f" (it takes {', '.join(model.model_fields)})"
+                if len(detail["loc"]) == 1
+                else ""
+            )
             return f"there is no argument `{place}`{known}"
         case "string_too_short" | "too_short":
             return f"`{place}` is empty"

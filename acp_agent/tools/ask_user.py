@@ -1,6 +1,7 @@
 """The `ask_user` tool: asks the user questions in the middle of a turn.
 
-If the editor can show forms, all questions go into one form. Otherwise each question is a separate choice.
+If the editor can show forms, all questions go into one form. Otherwise each question is
+a separate choice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from acp_agent.secrets.asked import asks_for_secret
 from acp_agent.secrets.known import secrets_of
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment, Report
-from acp_agent.tools.forms import Choice, Form, FormField, Questions
+from acp_agent.tools.forms import FieldChoice, Form, FormField, Questions
 from acp_agent.tools.text import clean, counted, one_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
@@ -39,8 +40,13 @@ _NO_SECRETS = (
     " themselves, such as a variable of the environment, a file that you do not read, or the program's own login. If"
     " you mean something else, ask in other words, or give options without `own_words`."
 )
-_GO_ON = "Go on without an answer if you can; otherwise end the turn and say what you need."
-_REFUSED = {"decline": "declined to answer", "cancel": "closed the question without an answer"}
+_GO_ON = (
+    "Go on without an answer if you can; otherwise end the turn and say what you need."
+)
+_REFUSED = {
+    "decline": "declined to answer",
+    "cancel": "closed the question without an answer",
+}
 
 
 class _Option(Arguments):
@@ -51,21 +57,33 @@ class _Option(Arguments):
 class _Question(Arguments):
     question: str = Field(min_length=1, max_length=1000)
     options: list[_Option] = Field(
-        default_factory=list[_Option], max_length=_MOST_OPTIONS, description="Without them, the user types the answer."
+        default_factory=list[_Option],
+        max_length=_MOST_OPTIONS,
+        description="Without them, the user types the answer.",
     )
     multiple: bool = False
-    own_words: bool = Field(default=False, description="Let the user type another answer.")
+    own_words: bool = Field(
+        default=False, description="Let the user type another answer."
+    )
 
     @property
     def wants_secret(self) -> bool:
-        """Return whether the question asks for a secret that the user could type as the answer."""
-        said = (self.question, *(f"{each.label} {each.description}" for each in self.options))
+        """Return whether the question asks for a secret that the user could type as the
+        answer.
+        """
+        said = (
+            self.question,
+            *(f"{each.label} {each.description}" for each in self.options),
+        )
         return (not self.options or self.own_words) and any(map(asks_for_secret, said))
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[FieldChoice, ...]:
         """Return the options as choices of a form."""
-        return tuple(Choice(each.label, clean(each.label), clean(each.description)) for each in self.options)
+        return tuple(
+            FieldChoice(each.label, clean(each.label), clean(each.description))
+            for each in self.options
+        )
 
 
 class _Questions(Arguments):
@@ -80,61 +98,104 @@ def _title(arguments: JsonObject) -> str:
 async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
     questions = environment.questions
     if questions is None or questions.asks == "nothing":
-        raise ToolError("There is no user to ask. Decide by yourself, or end the turn with your question.")
+        raise ToolError(
+            "There is no user to ask. Decide by yourself, or end the turn with your question."
+        )
     if any(each.wants_secret for each in asked.questions):
         raise ToolError(_NO_SECRETS)
     call = ToolCall(environment.call_id, NAME, asked.model_dump(exclude_unset=True))
     view = CallView(_title(call.arguments))
 
     async def run(report: Report) -> CallResult:
-        from acp_agent.secrets.text import mask  # its patterns take milliseconds to compile
+        from acp_agent.secrets.text import (
+            mask,
+        )  # its patterns take milliseconds to compile
 
         # The answer goes to a model and into the log.
-        answer = mask(await _answer(questions, asked.questions, call), secrets_of(os.environ))
+        answer = mask(
+            await _answer(questions, asked.questions, call), secrets_of(os.environ)
+        )
         return CallResult((Text(answer),), view)
 
     return PreparedCall(view, Access("none"), run, asks=True)
 
 
-async def _answer(questions: Questions, asked: Sequence[_Question], call: ToolCall) -> str:
+async def _answer(
+    questions: Questions, asked: Sequence[_Question], call: ToolCall
+) -> str:
     """Ask the questions and return the answers as a text for the model."""
     if questions.asks == "forms":
         answer = await questions.fill(_form(asked), call.id)
         if isinstance(answer, str):
             return f"The user {_REFUSED[answer]}. {_GO_ON}"
-        return _told(asked, [_typed(answer, f"answer_{number}") for number in range(1, len(asked) + 1)])
+        return _told(
+            asked,
+            [_typed(answer, f"answer_{number}") for number in range(1, len(asked) + 1)],
+        )
     if any(not each.options for each in asked):
-        raise ToolError("The user can only choose here: give every question at least two options.")
+        raise ToolError(
+            "The user can only choose here: give every question at least two options."
+        )
     answers: list[str] = []
     for each in asked:
-        chosen = await questions.choose(call, one_line(each.question, 300), each.choices)
+        chosen = await questions.choose(
+            call, one_line(each.question, 300), each.choices
+        )
         answers.append(chosen.title if chosen else "")
-    return _told(asked, answers) if any(answers) else f"The user chose none of the options. {_GO_ON}"
+    return (
+        _told(asked, answers)
+        if any(answers)
+        else f"The user chose none of the options. {_GO_ON}"
+    )
 
 
 def _told(asked: Sequence[_Question], answers: Sequence[str]) -> str:
     pairs = zip(asked, answers, strict=True)
-    return "\n\n".join(f"{clean(each.question)}\n→ {answer or 'No answer.'}" for each, answer in pairs)
+    return "\n\n".join(
+        f"{clean(each.question)}\n→ {answer or 'No answer.'}" for each, answer in pairs
+    )
 
 
 def _form(asked: Sequence[_Question]) -> Form:
     fields: list[FormField] = []
     for number, each in enumerate(asked, 1):
-        name, title = f"answer_{number}", "Answer" if len(asked) == 1 else clean(each.question)
+        name = f"answer_{number}"
+        title = "Answer" if len(asked) == 1 else clean(each.question)
         if not each.options:
-            fields.append(FormField(name, "text", title, limits={"maxLength": _LONGEST_ANSWER}))
+            fields.append(
+                FormField(name, "text", title, limits={"maxLength": _LONGEST_ANSWER})
+            )
             continue
         kind = "choices" if each.multiple else "choice"
-        fields.append(FormField(name, kind, title, choices=each.choices, required=not each.own_words))
+        fields.append(
+            FormField(
+                name, kind, title, choices=each.choices, required=not each.own_words
+            )
+        )
         if each.own_words:
-            fields.append(FormField(f"{name}{_OTHER}", "text", "In other words", required=False, instead_of=name))
-    message = clean(asked[0].question) if len(asked) == 1 else f"The agent has {counted(len(asked), 'question')}."
+            fields.append(
+                FormField(
+                    f"{name}{_OTHER}",
+                    "text",
+                    "In other words",
+                    required=False,
+                    instead_of=name,
+                )
+            )
+    message = (
+        clean(asked[0].question)
+        if len(asked) == 1
+        else f"The agent has {counted(len(asked), 'question')}."
+    )
     return Form(message, tuple(fields))
 
 
 def _typed(answer: Mapping[str, JsonValue], name: str) -> str:
     values = (answer.get(each, "") for each in (name, f"{name}{_OTHER}"))
-    texts = (", ".join(map(str, value)) if isinstance(value, list) else str(value).strip() for value in values)
+    texts = (
+        ", ".join(map(str, value)) if isinstance(value, list) else str(value).strip()
+        for value in values
+    )
     return "; ".join(filter(None, texts))
 
 

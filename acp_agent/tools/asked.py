@@ -1,7 +1,9 @@
-"""What a permission request shows about a call: a title, and facts that are never truncated.
+"""What a permission request shows about a call: a title, and facts that are never
+truncated.
 
-Some editors show only the title (CodeCompanion), some render it as Markdown (Zed), and many truncate it. So the title
-starts with the path and keeps both ends of a long text. The facts contain the full text, with every character visible.
+Some editors show only the title (CodeCompanion), some render it as Markdown (Zed), and
+many truncate it. So the title starts with the path and keeps both ends of a long text.
+The facts contain the full text, with every character visible.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from acp_agent.tools.tool import Fact, PreparedCall
 from acp_agent.visible import code_point, hidden_in, visible
 
 MOST_SHOWN = 1_000_000
-"""Maximum number of characters of arguments in one question, which editors can still show."""
+"""Maximum number of characters of arguments in one question, which editors can still
+show.
+"""
 _INLINE = 200
 """Maximum length, in characters, of a text that is shown on the line of its label."""
 _END = 80
@@ -52,7 +56,9 @@ class Question:
         blocks: list[str] = []
         for fact in self.facts:
             if _is_short(fact.text):
-                blocks.append(f"{fact.label}: {code_span(fact.text)}{f' ({fact.note})' if fact.note else ''}")
+                blocks.append(
+                    f"{fact.label}: {code_span(fact.text)}{f' ({fact.note})' if fact.note else ''}"
+                )
             else:
                 note = f" ({fact.note})" if fact.note else ""
                 blocks.append(f"{fact.label}{note}:\n\n{fenced(fact.text)}")
@@ -60,7 +66,9 @@ class Question:
 
     @property
     def lines(self) -> Iterator[str]:
-        """Yield the facts as lines for a terminal, without a fact that repeats the title."""
+        """Yield the facts as lines for a terminal, without a fact that repeats the
+        title.
+        """
         for fact in self.facts:
             note = f" ({fact.note})" if fact.note else ""
             if fact.text == self.title:
@@ -73,11 +81,14 @@ class Question:
                 yield f"  {line}"
 
 
-def question_of(prepared: PreparedCall, arguments: JsonObject, covers: str = "") -> Question:
+def question_of(
+    prepared: PreparedCall, arguments: JsonObject, covers: str = ""
+) -> Question:
     """Return the question to show for a call.
 
     :param arguments: the call's arguments, as the model wrote them.
-    :param covers: what "always allow" covers; empty if the option's name already says so.
+    :param covers: what "always allow" covers; empty if the option's name already says
+        so.
     """
     facts = [*prepared.facts] or [*_places(prepared), *_arguments(arguments)]
     facts += _about_changes(prepared)
@@ -88,31 +99,44 @@ def question_of(prepared: PreparedCall, arguments: JsonObject, covers: str = "")
 
 
 def arguments_fact(arguments: JsonObject) -> Fact:
-    """Return all arguments of a call as JSON, the shortest first, so that a long one cannot hide the others.
+    """Return all arguments of a call as JSON, the shortest first, so that a long one
+    cannot hide the others.
 
     A line end within a string is written as `\\n`, so that no string can imitate another argument.
     """
     members = sorted(arguments.items(), key=lambda member: _length(member[1]))
     text = json.dumps(dict(members), ensure_ascii=False, indent=2)
-    return Fact("Arguments", text, f"{len(text):,} characters" if len(text) > _INLINE else "")
+    return Fact(
+        "Arguments", text, f"{len(text):,} characters" if len(text) > _INLINE else ""
+    )
 
 
 def code_span(text: str) -> str:
-    """Return a text of one line as a Markdown code span that nothing in the text can close (CommonMark, 6.1)."""
+    """Return a text of one line as a Markdown code span that nothing in the text can
+    close (CommonMark, 6.1).
+    """
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
-    blank = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) or not text else ""
+    blank = (
+        " "
+        if text.startswith(("`", " ")) or text.endswith(("`", " ")) or not text
+        else ""
+    )
     return f"{fence}{blank}{text}{blank}{fence}"
 
 
 def in_title(text: str, limit: int) -> str:
-    """Return a text for use in a title: on one line, and as a code span if Markdown would hide or change any of it."""
+    """Return a text for use in a title: on one line, and as a code span if Markdown
+    would hide or change any of it.
+    """
     line = title_line(text, limit)
     return code_span(line) if "__" in line or not _MARKUP.isdisjoint(line) else line
 
 
 def _shown(fact: Fact) -> Fact:
-    """Return the fact with every character visible. The note quotes the end of a text that may be out of sight."""
+    """Return the fact with every character visible. The note quotes the end of a text
+    that may be out of sight.
+    """
     text = visible(fact.text)
     if len(text) > MOST_SHOWN:
         half = MOST_SHOWN // 2
@@ -124,12 +148,18 @@ def _shown(fact: Fact) -> Fact:
 
 
 def _measure(text: str) -> str:
-    """Return a text's length and its last characters if its end may be out of sight, otherwise an empty string."""
+    """Return a text's length and its last characters if its end may be out of sight,
+    otherwise an empty string.
+    """
     is_padded = any(blanks in text for blanks in _PADDING)
     lines = text.count("\n") + 1
     if _is_short(text) and not is_padded:
         return ""
-    size = f"{counted(lines, 'line')}, {len(text):,} characters" if lines > 1 else f"{len(text):,} characters"
+    size = (
+        f"{counted(lines, 'line')}, {len(text):,} characters"
+        if lines > 1
+        else f"{len(text):,} characters"
+    )
     if len(text) <= _INLINE and lines < _LONG_LINES and not is_padded:
         return size
     end = " ".join(text[-_END:].split())
@@ -151,28 +181,46 @@ def _places(prepared: PreparedCall) -> Iterator[Fact]:
 
 
 def _arguments(arguments: JsonObject) -> Iterator[Fact]:
-    rest = {name: value for name, value in arguments.items() if name not in _IN_THE_DIFF}
+    rest = {
+        name: value for name, value in arguments.items() if name not in _IN_THE_DIFF
+    }
     texts = {
-        name: value for name, value in rest.items() if isinstance(value, str | int | float) and name.isidentifier()
+        name: value
+        for name, value in rest.items()
+        if isinstance(value, str | int | float) and name.isidentifier()
     }
     for name, value in texts.items():
-        yield Fact(name.replace("_", " ").capitalize(), value if isinstance(value, str) else json.dumps(value))
+        yield Fact(
+            name.replace("_", " ").capitalize(),
+            value if isinstance(value, str) else json.dumps(value),
+        )
     if left := {name: value for name, value in rest.items() if name not in texts}:
         yield arguments_fact(left)
 
 
 def _about_changes(prepared: PreparedCall) -> Iterator[Fact]:
-    """Yield what the diffs of a call do not show: characters without a shape, and the changed lines that were cut."""
-    changed = prepared.hunks or "".join(hunks(diff.old_text or "", diff.new_text) for diff in prepared.view.diffs)
+    """Yield what the diffs of a call do not show: characters without a shape, and the
+    changed lines that were cut.
+    """
+    changed = prepared.hunks or "".join(
+        hunks(diff.old_text or "", diff.new_text) for diff in prepared.view.diffs
+    )
     hidden = Counter(hidden_in(added_in(changed)))
     if hidden:
-        told = ", ".join(f"{code_point(each)} ×{times}" for each, times in hidden.most_common(_MOST_NAMED))
+        told = ", ".join(
+            f"{code_point(each)} ×{times}"
+            for each, times in hidden.most_common(_MOST_NAMED)
+        )
         others = len(hidden) - _MOST_NAMED
         more = f" and {others} others" if others > 0 else ""
-        yield Fact("The added lines contain characters that do not show", f"{told}{more}")
+        yield Fact(
+            "The added lines contain characters that do not show", f"{told}{more}"
+        )
     if prepared.hunks:
         added, removed = change_counts(changed)
-        yield Fact("All changed lines", changed, f"{added:,} added, {removed:,} removed")
+        yield Fact(
+            "All changed lines", changed, f"{added:,} added, {removed:,} removed"
+        )
 
 
 def _length(value: JsonValue) -> int:

@@ -1,6 +1,8 @@
-"""The environment of a tool call: the session's directories, and interfaces to files, commands and the session's log.
+"""The environment of a tool call: the session's directories, and interfaces to files,
+commands and the session's log.
 
-`server` implements files and commands over ACP; `files/local.py` and `shell/run.py` implement them on this machine.
+`server` implements files and commands over ACP; `files/local.py` and `shell/run.py`
+implement them on this machine.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from acp_agent.sandbox.reading import ReadLimits
 
 if TYPE_CHECKING:
     from acp_agent.sandbox.sandbox import Sandbox
-    from acp_agent.storage.store import Found
+    from acp_agent.storage.store import FoundMessage
     from acp_agent.tools.forms import Questions
 
 
@@ -27,18 +29,24 @@ class FileAccess(Protocol):
     async def read_text(self, path: Path, real: Path | None = None) -> str:
         """Return the whole text of a file.
 
-        :param real: the resolved path that was permitted. On disk exactly this file is read, and a symbolic link that
-            has appeared in the path since is refused. None resolves the path now.
+        :param real: the resolved path that was permitted. On disk exactly this file is
+            read, and a symbolic link that has appeared in the path since is refused.
+            None resolves the path now.
         :raises FileNotFoundError: if the file does not exist.
-        :raises ToolError: if it cannot be read as text (a directory, a binary file, no permission), with the reason.
+        :raises ToolError: if it cannot be read as text (a directory, a binary file, no
+            permission), with the reason.
         """
         ...
 
-    async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
-        """Replace or create the file and its directories. On the local disk, the write is atomic.
+    async def write_text(
+        self, path: Path, text: str, *, outside: bool = False, real: Path | None = None
+    ) -> None:
+        """Replace or create the file and its directories. On the local disk, the write
+        is atomic.
 
         :param real: see `read_text`.
-        :param outside: whether the file is outside the session's directories, where an editor may be unable to write.
+        :param outside: whether the file is outside the session's directories, where an
+            editor may be unable to write.
         :raises ToolError: if the file cannot be written, with the reason.
         """
         ...
@@ -50,10 +58,11 @@ class CommandResult:
 
     :ivar stdout: its output, cut in the middle if too long.
     :ivar exit_code: None if a signal or the timeout ended it.
-    :ivar signal: name of that signal. Both this and the exit code are None if an editor reported neither.
+    :ivar signal: name of that signal. Both this and the exit code are None if an editor
+        reported neither.
     :ivar ended_by_user: whether the user ended this command only, and not the turn.
-    :ivar merged: whether `stdout` holds both streams in the order of printing, as an editor's terminal does. `stderr`
-        is then empty.
+    :ivar merged: whether `stdout` holds both streams in the order of printing, as an
+        editor's terminal does. `stderr` is then empty.
     """
 
     stdout: str
@@ -102,20 +111,27 @@ class CommandRunner(Protocol):
         :param argv: the program and its arguments.
         :param timeout: seconds after which the command is killed.
         :param shown: the command line to show to people.
-        :param exclude: names of environment variables that the command does not inherit.
-        :param try_out: a program and its arguments that exits with 0 if the command's sandbox works; empty without a
-            sandbox. A sandboxed command must run on the agent's own machine.
-        :param report: called with the terminal if the editor shows one, otherwise with new output as it arrives.
+        :param exclude: names of environment variables that the command does not
+            inherit.
+        :param try_out: a program and its arguments that exits with 0 if the command's
+            sandbox works; empty without a sandbox. A sandboxed command must run on the
+            agent's own machine.
+        :param report: called with the terminal if the editor shows one, otherwise with
+            new output as it arrives.
         :raises ToolError: if the command could not be started.
         """
         ...
 
 
 class Archive(Protocol):
-    """The session's log, which keeps everything that compactions removed from the context."""
+    """The session's log, which keeps everything that compactions removed from the
+    context.
+    """
 
-    async def search(self, query: str, limit: int) -> Sequence[Found]:
-        """Return messages outside the current context that contain the words of the query, best match first."""
+    async def search(self, query: str, limit: int) -> Sequence[FoundMessage]:
+        """Return messages outside the current context that contain the words of the
+        query, best match first.
+        """
         ...
 
     async def read(self, seqs: Sequence[int]) -> Sequence[LoggedEvent]:
@@ -128,18 +144,23 @@ class Environment:
     """What a call may use.
 
     :ivar cwd: the session's working directory; relative paths start here.
-    :ivar roots: `cwd` and the additional directories. Access outside them needs permission.
-    :ivar real_roots: `roots`, resolved when the session was opened; empty if they were not recorded. If a root has been
-        replaced by a symbolic link since, the link's target counts as outside.
+    :ivar roots: `cwd` and the additional directories. Access outside them needs
+        permission.
+    :ivar real_roots: `roots`, resolved when the session was opened; empty if they were
+        not recorded. If a root has been replaced by a symbolic link since, the link's
+        target counts as outside.
     :ivar limits: files that tools do not read, or read only with permission.
-    :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
+    :ivar seen: digest of each file version that the model has seen, by absolute path
+        (see `digest`).
     :ivar shell_timeout: default timeout of shell commands, in seconds.
     :ivar archive: None if no log is kept.
     :ivar questions: asks the user; None if there is no way to ask.
-    :ivar call_id: ID of the tool call that uses this environment; empty if there is none.
-    :ivar private: the agent's own home directory. It counts as outside even if a root contains it, and no tool reads
-        the keys in it.
-    :ivar key_variables: names of the environment variables with provider keys, which no command inherits.
+    :ivar call_id: ID of the tool call that uses this environment; empty if there is
+        none.
+    :ivar private: the agent's own home directory. It counts as outside even if a root
+        contains it, and no tool reads the keys in it.
+    :ivar key_variables: names of the environment variables with provider keys, which no
+        command inherits.
     :ivar sandbox: the sandbox for commands; None if the user has turned it off.
     :ivar trace: the prompt's W3C trace context, passed on to servers that a tool calls.
     """

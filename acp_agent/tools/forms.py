@@ -1,7 +1,8 @@
-"""Questions to the user as plain data: forms with fields, links to visit, and the answers to them.
+"""Questions to the user as plain data: forms with fields, links to visit, and the
+answers to them.
 
-A form is flat, as in ACP and MCP: its fields are texts, numbers, booleans and choices. The `ask_user` tool, recipes and
-MCP servers all use it.
+A form is flat, as in ACP and MCP: its fields are texts, numbers, booleans and choices.
+The `ask_user` tool, recipes and MCP servers all use it.
 
 ACP, "Elicitation".
 """
@@ -17,10 +18,19 @@ from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.text import one_line
 
-FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices"]
+FieldKind: TypeAlias = Literal[
+    "text", "number", "integer", "boolean", "choice", "choices"
+]
 Asks: TypeAlias = Literal["forms", "choices", "nothing"]
-"""The kind of questions that the user can be asked: whole forms, one choice at a time, or none."""
-_TYPES: Mapping[FieldKind, Any] = {"text": str, "number": float, "integer": int, "boolean": bool}
+"""The kind of questions that the user can be asked: whole forms, one choice at a time,
+or none.
+"""
+_TYPES: Mapping[FieldKind, Any] = {
+    "text": str,
+    "number": float,
+    "integer": int,
+    "boolean": bool,
+}
 LIMITS = {
     "minimum": "ge",
     "maximum": "le",
@@ -33,7 +43,7 @@ LIMITS = {
 
 
 @frozen
-class Choice:
+class FieldChoice:
     """An answer that a field offers.
 
     :ivar value: the answer if the user chooses this.
@@ -50,14 +60,15 @@ class FormField:
 
     :ivar choices: what the user can choose from, if the kind is `choice` or `choices`.
     :ivar limits: further JSON Schema keywords of its kind, such as `minLength`.
-    :ivar instead_of: name of the choice field that this text field is an alternative to; empty for a separate question.
+    :ivar instead_of: name of the choice field that this text field is an alternative
+        to; empty for a separate question.
     """
 
     name: str
     kind: FieldKind = "text"
     title: str = ""
     description: str = ""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[FieldChoice, ...] = ()
     required: bool = True
     default: JsonValue = None
     limits: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -66,7 +77,8 @@ class FormField:
 
 @frozen
 class Form:
-    """Fields that the user fills in together. A form must not ask for a secret; use a `Link` for that.
+    """Fields that the user fills in together. A form must not ask for a secret; use a
+    `Link` for that.
 
     :ivar message: tells the user what is asked and why.
     """
@@ -80,7 +92,9 @@ Refusal: TypeAlias = Literal["decline", "cancel"]
 FormAnswer: TypeAlias = Mapping[str, JsonValue] | Refusal
 """The values by field name, without fields that were left empty, or the refusal."""
 LinkAnswer: TypeAlias = Literal["accept"] | Refusal
-"""`accept`: the user agreed to visit the address. It does not mean that they are done there."""
+"""`accept`: the user agreed to visit the address. It does not mean that they are done
+there.
+"""
 
 
 @frozen
@@ -112,11 +126,14 @@ class Questions(Protocol):
         """Ask the user to fill in a form.
 
         :param call_id: ID of the tool call that asks.
-        :raises ToolError: if the question could not be asked, or the answer does not fit the form.
+        :raises ToolError: if the question could not be asked, or the answer does not
+            fit the form.
         """
         ...
 
-    async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
+    async def choose(
+        self, call: ToolCall, question: str, choices: Sequence[FieldChoice]
+    ) -> FieldChoice | None:
         """Ask the user to choose one of several options, for a pending tool call.
 
         :returns: None if the user chose nothing.
@@ -139,8 +156,9 @@ class Questions(Protocol):
 def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Check an answer against its form and return its values.
 
-    An empty text is not an answer, and values of unknown fields are dropped. A field that is missing from the answer
-    gets its default, since editors may leave out fields that the user has not touched.
+    An empty text is not an answer, and values of unknown fields are dropped. A field
+    that is missing from the answer gets its default, since editors may leave out fields
+    that the user has not touched.
 
     :raises ToolError: if the answer does not fit; the message names the fields.
     """
@@ -159,7 +177,9 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonVal
             message = str(error)
             faults.append(f"`{name}` {message[max(0, message.find('should')) :]}")
     if faults:
-        raise ToolError(f"What the user entered does not fit the form: {'; '.join(faults)}.")
+        raise ToolError(
+            f"What the user entered does not fit the form: {'; '.join(faults)}."
+        )
     return values
 
 
@@ -168,7 +188,11 @@ def field_value(asked: FormField, given: JsonValue) -> JsonValue:
 
     :raises InvalidParamsError: if the answer does not fit the field.
     """
-    from pydantic import Field, TypeAdapter, ValidationError  # imported late, since it would delay a new session
+    from pydantic import (
+        Field,
+        TypeAdapter,
+        ValidationError,
+    )  # imported late, since it would delay a new session
 
     if asked.kind == "integer" and isinstance(given, float) and given.is_integer():
         given = int(given)  # clients with a single number type write integers as floats
@@ -176,10 +200,14 @@ def field_value(asked: FormField, given: JsonValue) -> JsonValue:
     if asked.choices:
         kind = Literal[tuple(choice.value for choice in asked.choices)]
         kind = list[kind] if asked.kind == "choices" else kind
-    limits: dict[str, Any] = {LIMITS[key]: value for key, value in asked.limits.items() if key in LIMITS}
+    limits: dict[str, Any] = {
+        LIMITS[key]: value for key, value in asked.limits.items() if key in LIMITS
+    }
     if kind is float:
         limits["allow_inf_nan"] = False
     try:
-        return TypeAdapter[Any](cast("Any", Annotated)[kind, Field(**limits)]).validate_python(given, strict=True)
+        return TypeAdapter[Any](
+            cast("Any", Annotated)[kind, Field(**limits)]
+        ).validate_python(given, strict=True)
     except ValidationError as error:
         raise InvalidParamsError(error.errors()[0]["msg"]) from None

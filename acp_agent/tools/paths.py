@@ -1,8 +1,10 @@
-"""Paths from a model: makes them absolute, checks them against the session's directories, and formats them.
+"""Paths from a model: makes them absolute, checks them against the session's
+directories, and formats them.
 
-A path keeps its symbolic links, since the editor knows its files by the names that the user opened. Links are resolved
-once, to decide whether a path leads outside. The resolved path is then read or written, and a link that has appeared in
-it since is refused (see `acp_agent.nofollow`).
+A path keeps its symbolic links, since the editor knows its files by the names that the
+user opened. Links are resolved once, to decide whether a path leads outside. The
+resolved path is then read or written, and a link that has appeared in it since is
+refused (see `acp_agent.nofollow`).
 """
 
 from __future__ import annotations
@@ -43,13 +45,16 @@ _MOST_TOLD = 3
 class Target:
     """The path of a call, as it was checked when the call was prepared.
 
-    :ivar real: the path with all links resolved at that time. Permission is for this path, and only this path is used.
+    :ivar real: the path with all links resolved at that time. Permission is for this
+        path, and only this path is used.
     :ivar label: the path to show to people and models.
-    :ivar outside: the resolved path if it needs permission in every mode, otherwise empty. It needs permission outside
-        the session's directories, for keys of other programs and, for an edit, in a guarded folder, whose files run or
-        configure something.
+    :ivar outside: the resolved path if it needs permission in every mode, otherwise
+        empty. It needs permission outside the session's directories, for keys of other
+        programs and, for an edit, in a guarded folder, whose files run or configure
+        something.
     :ivar edited: whether the call edits.
-    :ivar note: tells the model that a different name was used than the one it wrote; otherwise empty.
+    :ivar note: tells the model that a different name was used than the one it wrote;
+        otherwise empty.
     """
 
     path: Path
@@ -61,47 +66,77 @@ class Target:
     note: str = ""
 
     @classmethod
-    def of(cls, written: str, environment: Environment, *, edited: bool = False, exactly: bool = False) -> Target:
-        """Check a path that a model wrote. If it does not exist, use the only path that looks like it.
+    def of(
+        cls,
+        written: str,
+        environment: Environment,
+        *,
+        edited: bool = False,
+        exactly: bool = False,
+    ) -> Target:
+        """Check a path that a model wrote. If it does not exist, use the only path that
+        looks like it.
 
         :param exactly: whether to use the last name exactly as it was written.
-        :raises ToolError: if it is not a valid path, or the settings forbid tools to access it.
+        :raises ToolError: if it is not a valid path, or the settings forbid tools to
+            access it.
         """
         path = absolute(written, environment.cwd)
         if edited:
             _refuse_in_missing(path, environment)
         found = nearest(path.parent) / path.name if exactly else nearest(path)
         real = resolved(found)
-        label, note = shown(found, environment.cwd), ""
+        label = shown(found, environment.cwd)
+        note = ""
         if found != path:
-            asked, has = shown(path, environment.cwd), told(str(found), str(path))
+            asked = shown(path, environment.cwd)
+            has = told(str(found), str(path))
             note = f"({asked} does not exist. This is {label}, whose name has {has}.)"
         if environment.limits.refuse(real):
             raise ToolError(
                 f"{label} is closed to all tools by `sandbox.read_deny` in the settings. Go on without it, or ask the "
                 "user for what is needed of it."
             )
-        return cls(found, real, label, _beyond(real, environment, edited), environment, edited, note)
+        return cls(
+            found,
+            real,
+            label,
+            _beyond(real, environment, edited),
+            environment,
+            edited,
+            note,
+        )
 
     @property
     def links(self) -> str:
-        """Return the targets of symbolic links that lead outside, as text for a title; empty if there are none."""
-        return "".join(f" (leads to {printable(str(place))})" for place in self.outside if place != self.path)
+        """Return the targets of symbolic links that lead outside, as text for a title;
+        empty if there are none.
+        """
+        return "".join(
+            f" (leads to {printable(str(place))})"
+            for place in self.outside
+            if place != self.path
+        )
 
     @property
     def leads_to(self) -> tuple[Path, ...]:
-        """Return where symbolic links lead: out of the session's directories, or to another path within them. A link on
-        the way to such a directory does not count."""
+        """Return where symbolic links lead: out of the session's directories, or to
+        another path within them. A link on the way to such a directory does not count.
+        """
         if self.outside:
             return tuple(place for place in self.outside if place != self.path)
         for root in self.environment.roots:
-            if self.path.is_relative_to(root) and self.real == resolved(root) / self.path.relative_to(root):
+            if self.path.is_relative_to(root) and self.real == resolved(
+                root
+            ) / self.path.relative_to(root):
                 return ()
         return (self.real,) if self.real != self.path else ()
 
     @property
     def closed(self) -> frozenset[Path]:
-        """Return the resolved paths that a search of this folder skips: the agent's home and forbidden paths."""
+        """Return the resolved paths that a search of this folder skips: the agent's
+        home and forbidden paths.
+        """
         closed = {*self.environment.limits.below(self.real)}
         private = self.environment.private
         if private is not None and self.real in (home := resolved(private)).parents:
@@ -109,7 +144,8 @@ class Target:
         return frozenset(closed)
 
     def real_of(self, path: Path) -> Path:
-        """Return the resolved path of a file in this folder that is not below a symbolic link.
+        """Return the resolved path of a file in this folder that is not below a
+        symbolic link.
 
         :param path: a path that begins with this target's `path`.
         """
@@ -126,8 +162,13 @@ class Target:
         :param advice: what to do, as a sentence.
         """
         alike = names_alike(self.real.parent, self.path.name)
-        names = " and ".join(f"{name!r}, whose name has {told(name, self.path.name)}" for name in alike[:_MOST_TOLD])
-        return ToolError(f"{self.label} does not exist. {f'There is {names}. ' if names else ''}{advice}")
+        names = " and ".join(
+            f"{name!r}, whose name has {told(name, self.path.name)}"
+            for name in alike[:_MOST_TOLD]
+        )
+        return ToolError(
+            f"{self.label} does not exist. {f'There is {names}. ' if names else ''}{advice}"
+        )
 
     def check(self) -> None:
         """Check that the path still leads to the place that was permitted.
@@ -138,7 +179,11 @@ class Target:
             raise moved(self.label)
 
     def call(
-        self, subject: str, view: CallView, run: Callable[[], Awaitable[CallResult]], asked_title: str = ""
+        self,
+        subject: str,
+        view: CallView,
+        run: Callable[[], Awaitable[CallResult]],
+        asked_title: str = "",
     ) -> PreparedCall:
         """Return a call that runs only if the path still leads to the same place.
 
@@ -148,40 +193,64 @@ class Target:
         async def checked(report: Report) -> CallResult:
             self.check()
             result = await run()
-            return replace(result, parts=(*result.parts, Text(self.note))) if self.note else result
+            return (
+                replace(result, parts=(*result.parts, Text(self.note)))
+                if self.note
+                else result
+            )
 
         access = Access("edit" if self.edited else "read", self.outside, subject)
-        return PreparedCall(view, access, checked, asked_title=asked_title, leads_to=self.leads_to)
+        return PreparedCall(
+            view, access, checked, asked_title=asked_title, leads_to=self.leads_to
+        )
 
     def asked(self, verb: str, sought: str = "") -> str:
-        """Return the title of a permission request for the path: a verb, the path, and the targets of its links.
+        """Return the title of a permission request for the path: a verb, the path, and
+        the targets of its links.
 
         :param verb: the first word of the title.
         :param sought: the pattern to search for, if any.
         """
-        # If the path has links, their target is more important than the path, so the path gets less space.
-        place = in_title(raw_name(self.path, self.environment.cwd), 60 if self.leads_to else 120)
-        leads = "".join(f" (leads to {in_title(str(real), 300)})" for real in self.leads_to)
-        return f"{verb} {place}{leads}{f' for {in_title(sought, 60)}' if sought else ''}"
+        # If the path has links, their target is more important than the path, so the
+        # path gets less space.
+        place = in_title(
+            raw_name(self.path, self.environment.cwd), 60 if self.leads_to else 120
+        )
+        leads = "".join(
+            f" (leads to {in_title(str(real), 300)})" for real in self.leads_to
+        )
+        return (
+            f"{verb} {place}{leads}{f' for {in_title(sought, 60)}' if sought else ''}"
+        )
 
     def search(
-        self, subject: str, words: str, kind: ToolKind, find: Callable[[], str], sought: str = ""
+        self,
+        subject: str,
+        words: str,
+        kind: ToolKind,
+        find: Callable[[], str],
+        sought: str = "",
     ) -> PreparedCall:
         """Return a call that searches this path in a worker thread.
 
         :param sought: the pattern to search for, if any.
         """
-        view = CallView(title_line(words) + self.links, kind, (Location(str(self.path)),))
+        view = CallView(
+            title_line(words) + self.links, kind, (Location(str(self.path)),)
+        )
         asked = self.asked("Search" if sought else "List", sought)
 
         async def run() -> CallResult:
-            return CallResult((Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view)
+            return CallResult(
+                (Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view
+            )
 
         return self.call(subject, view, run, asked)
 
 
 def _refuse_in_missing(path: Path, environment: Environment) -> None:
-    """Refuse a path in a session directory that no longer exists: writing there would create the directory again.
+    """Refuse a path in a session directory that no longer exists: writing there would
+    create the directory again.
 
     :raises ToolError: if the path is in such a directory.
     """
@@ -191,7 +260,8 @@ def _refuse_in_missing(path: Path, environment: Environment) -> None:
 
 
 def moved(label: str) -> ToolError:
-    """Return the error for a path that now leads somewhere else because of a symbolic link.
+    """Return the error for a path that now leads somewhere else because of a symbolic
+    link.
 
     :param label: the path as shown.
     """
@@ -210,8 +280,8 @@ def missing_directory(root: Path) -> str:
 
 
 def absolute(path: str, cwd: Path) -> Path:
-    """Return the absolute path for a text from a model: a path relative to `cwd`, absolute or with `~`, or a `file://`
-    URI.
+    """Return the absolute path for a text from a model: a path relative to `cwd`,
+    absolute or with `~`, or a `file://` URI.
 
     :raises ToolError: if it is not a valid path.
     """
@@ -225,31 +295,43 @@ def absolute(path: str, cwd: Path) -> Path:
             "Give the path of a file, or ask the user for what is there."
         )
     if not path.strip():
-        raise ToolError("The path is empty. Name a file or directory, `.` for the working directory.")
+        raise ToolError(
+            "The path is empty. Name a file or directory, `.` for the working directory."
+        )
     if "\0" in path:
         raise ToolError("The path holds a NUL character, which no file name can.")
     if len(path) > _LONGEST:
-        raise ToolError(f"The path has {len(path)} characters; the longest that can exist has {_LONGEST}.")
+        raise ToolError(
+            f"The path has {len(path)} characters; the longest that can exist has {_LONGEST}."
+        )
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
     return Path(os.path.normpath(cwd / path))
 
 
-def outside(path: Path, roots: Sequence[Path], private: Path | None = None) -> tuple[Path, ...]:
+def outside(
+    path: Path, roots: Sequence[Path], private: Path | None = None
+) -> tuple[Path, ...]:
     """Return the resolved path if it is outside all roots, otherwise nothing.
 
-    If the path does not exist, its nearest existing parent decides. If its links cannot be resolved because of a loop,
-    the path is used as it is.
+    If the path does not exist, its nearest existing parent decides. If its links cannot
+    be resolved because of a loop, the path is used as it is.
 
-    :param private: the agent's own home, which counts as outside even if a root contains it.
+    :param private: the agent's own home, which counts as outside even if a root
+        contains it.
     """
     real = resolved(path)
     inside = any(real.is_relative_to(resolved(root)) for root in roots)
-    return () if inside and (private is None or not real.is_relative_to(resolved(private))) else (real,)
+    return (
+        ()
+        if inside and (private is None or not real.is_relative_to(resolved(private)))
+        else (real,)
+    )
 
 
 def refuse_keys(path: Path, private: Path | None, label: str) -> None:
-    """Refuse the file with the providers' keys, in every mode, because a model sees everything that a tool reads.
+    """Refuse the file with the providers' keys, in every mode, because a model sees
+    everything that a tool reads.
 
     :param private: the agent's own home.
     :param label: the path as shown.
@@ -263,11 +345,15 @@ def refuse_keys(path: Path, private: Path | None, label: str) -> None:
     except (OSError, ValueError):
         same = os.path.realpath(path) == os.path.realpath(keys)
     if same:
-        raise ToolError(f"{label} holds the keys of the user's model providers, so no tool may read or change it.")
+        raise ToolError(
+            f"{label} holds the keys of the user's model providers, so no tool may read or change it."
+        )
 
 
 def shown(path: Path, cwd: Path) -> str:
-    """Return the path to show to people and models: on one line, and relative to `cwd` if it is below it."""
+    """Return the path to show to people and models: on one line, and relative to `cwd`
+    if it is below it.
+    """
     return printable(raw_name(path, cwd))
 
 
@@ -279,16 +365,20 @@ def raw_name(path: Path, cwd: Path) -> str:
 
 
 def printable(name: str) -> str:
-    """Return a file name on one line, with U+FFFD in place of characters that cannot be shown."""
+    """Return a file name on one line, with U+FFFD in place of characters that cannot be
+    shown.
+    """
     return one_line(name, _LONGEST)
 
 
 def refuse_special(real: Path, label: str) -> None:
-    """Refuse a path that exists but is not a regular file: reading a pipe or a device could block forever.
+    """Refuse a path that exists but is not a regular file: reading a pipe or a device
+    could block forever.
 
     :param real: absolute and resolved.
     :param label: the path as shown.
-    :raises ToolError: if it is a directory, device, pipe or socket; the message says so.
+    :raises ToolError: if it is a directory, device, pipe or socket; the message says
+        so.
     """
     try:
         mode = status_of(real).st_mode
@@ -299,7 +389,9 @@ def refuse_special(real: Path, label: str) -> None:
     if stat.S_ISDIR(mode):
         raise ToolError(f"{label} is a directory. Use `list` to see what is in it.")
     if not stat.S_ISREG(mode):
-        raise ToolError(f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone.")
+        raise ToolError(
+            f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone."
+        )
 
 
 def because(error: OSError) -> str:
@@ -310,22 +402,33 @@ def because(error: OSError) -> str:
 
 
 def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:
-    """Return the resolved path if it needs permission in every mode, otherwise nothing; see `Target.outside`."""
+    """Return the resolved path if it needs permission in every mode, otherwise nothing;
+    see `Target.outside`.
+    """
     private = environment.private
     is_inside = environment.is_inside(real)
     is_private = private is not None and real.is_relative_to(resolved(private))
     needs_asking = edited and _steers_something(real, environment)
-    return (real,) if not is_inside or is_private or needs_asking or environment.limits.ask(real) else ()
+    return (
+        (real,)
+        if not is_inside or is_private or needs_asking or environment.limits.ask(real)
+        else ()
+    )
 
 
 def _steers_something(real: Path, environment: Environment) -> bool:
-    """Return whether other programs run the file or read it as configuration without being asked to."""
-    roots = environment.real_roots or tuple(resolved(root) for root in environment.roots)
+    """Return whether other programs run the file or read it as configuration without
+    being asked to.
+    """
+    roots = environment.real_roots or tuple(
+        resolved(root) for root in environment.roots
+    )
     return is_guarded(real) or is_installed(real) or is_run_by_git(real, roots)
 
 
 def scheme_of(address: str) -> str:
-    """Return the scheme of an address in lower case, or an empty string for a path, including a Windows drive path.
+    """Return the scheme of an address in lower case, or an empty string for a path,
+    including a Windows drive path.
 
     RFC 3986, section 3.1.
     """
@@ -339,5 +442,7 @@ def _from_uri(uri: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if parts.netloc not in ("", "localhost") or not parts.path:
-        raise ToolError(f"{one_line(uri)} is no URI of a file on this machine. Give the path itself.")
+        raise ToolError(
+            f"{one_line(uri)} is no URI of a file on this machine. Give the path itself."
+        )
     return unquote(parts.path)

@@ -27,7 +27,10 @@ class _Plan(Arguments):
 
 
 async def _prepare(asked: _Plan, environment: Environment) -> PreparedCall:
-    entries = tuple(PlanEntry(clean(entry.content), entry.status, entry.priority) for entry in asked.entries)
+    entries = tuple(
+        PlanEntry(clean(entry.content), entry.status, entry.priority)
+        for entry in asked.entries
+    )
     done = f"The plan has {counted(len(entries), 'step')}." if entries else "No plan."
     view = CallView(_TITLE, "think")
 

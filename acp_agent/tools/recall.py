@@ -1,4 +1,6 @@
-"""The `recall` tool: searches and reads log entries that are no longer in the context, through the `Archive`."""
+"""The `recall` tool: searches and reads log entries that are no longer in the context,
+through the `Archive`.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,32 @@ from pydantic import Field
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
-from acp_agent.storage.search import Found, Neighbour
+from acp_agent.storage.search import FoundMessage, Neighbour
 from acp_agent.storage.texts import Role, role_of, searchable_text, title_of
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Archive, Environment, Report
-from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES, clean, counted, fitting, one_line, page_of
+from acp_agent.tools.text import (
+    MAX_CHARACTERS,
+    MAX_LINE,
+    MAX_LINES,
+    clean,
+    counted,
+    fitting,
+    one_line,
+    page_of,
+)
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _MAX_HITS = 10
 
 
 class _Recall(Arguments):
-    query: str = Field("", min_length=1, max_length=1000, description='A question or words; a phrase "in quotes".')
+    query: str = Field(
+        "",
+        min_length=1,
+        max_length=1000,
+        description='A question or words; a phrase "in quotes".',
+    )
     entry: int = Field(0, ge=1)
     offset: int = Field(1, ge=1)
     limit: int = Field(MAX_LINES, ge=1)
@@ -29,19 +45,27 @@ class _Recall(Arguments):
 
 def _title(arguments: JsonObject) -> str:
     entry = arguments.get("entry")
-    return f"Recall entry {entry}" if isinstance(entry, int) else titled("Recall", "query")(arguments)
+    return (
+        f"Recall entry {entry}"
+        if isinstance(entry, int)
+        else titled("Recall", "query")(arguments)
+    )
 
 
 async def _prepare(asked: _Recall, environment: Environment) -> PreparedCall:
     archive = environment.archive
     if archive is None:
-        raise ToolError("recall: no log is kept of this conversation, so there is nothing to recall.")
+        raise ToolError(
+            "recall: no log is kept of this conversation, so there is nothing to recall."
+        )
     if not asked.entry and not asked.query:
         raise ToolError("recall: give `query` to search, or `entry` to read one.")
     view = CallView(_title(asked.model_dump(exclude_unset=True)), "search")
 
     async def run(report: Report) -> CallResult:
-        return CallResult((Text(await (_read if asked.entry else _found)(asked, archive)),), view)
+        return CallResult(
+            (Text(await (_read if asked.entry else _found)(asked, archive)),), view
+        )
 
     return PreparedCall(view, Access("none"), run)
 
@@ -55,10 +79,15 @@ async def _found(asked: _Recall, archive: Archive) -> str:
         )
     lines = [line for hit in hits for line in _shown(hit)]
     more = " or more; other words narrow it down" if len(hits) == _MAX_HITS else ""
-    return "\n".join((f"{counted(len(hits), 'entry')}{more}, best first; read one with `entry`:", *lines))
+    return "\n".join(
+        (
+            f"{counted(len(hits), 'entry')}{more}, best first; read one with `entry`:",
+            *lines,
+        )
+    )
 
 
-def _shown(hit: Found) -> Iterator[str]:
+def _shown(hit: FoundMessage) -> Iterator[str]:
     yield f"#{hit.seq} {_when(hit.at)} {_whose(hit.role, hit.title)}: {one_line(hit.snippet, 300)}"
     if hit.before is not None:
         yield f"  before it {_beside(hit.before)}"
@@ -71,7 +100,9 @@ def _beside(neighbour: Neighbour) -> str:
 
 
 def _whose(role: Role, title: str) -> str:
-    return {"assistant": "you", "tool": f"result of {one_line(title, 80)}"}.get(role, role)
+    return {"assistant": "you", "tool": f"result of {one_line(title, 80)}"}.get(
+        role, role
+    )
 
 
 async def _read(asked: _Recall, archive: Archive) -> str:
@@ -85,7 +116,9 @@ async def _read(asked: _Recall, archive: Archive) -> str:
     if not text:
         raise ToolError(f"recall: entry {number} is no message with a text.")
     first = asked.offset
-    page = fitting(page_of(lines, first, asked.limit, f"recall: entry {number}"), MAX_CHARACTERS)
+    page = fitting(
+        page_of(lines, first, asked.limit, f"recall: entry {number}"), MAX_CHARACTERS
+    )
     whose = _whose(role_of(logged.event), title_of(logged.event))
     heading = f"Entry {number}, {_when(logged.at)}, {whose}"
     last = first + len(page) - 1

@@ -19,4 +19,6 @@ def built_in_tools(asks: Asks = "nothing") -> Mapping[str, Tool]:
     """
     from acp_agent.tools.built_in import ASK_USER, TOOLS
 
-    return {tool.name: tool for tool in (TOOLS if asks == "nothing" else (*TOOLS, ASK_USER))}
+    return {
+        tool.name: tool for tool in (TOOLS if asks == "nothing" else (*TOOLS, ASK_USER))
+    }

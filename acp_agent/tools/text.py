@@ -1,4 +1,6 @@
-"""Text for the model or the editor: makes it printable, cuts it to a limit and computes its digest."""
+"""Text for the model or the editor: makes it printable, cuts it to a limit and computes
+its digest.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +11,44 @@ from acp_agent.errors import ToolError
 from acp_agent.visible import unseen, visible
 
 MAX_LINES = 2000
-"""Maximum number of lines of a file or a log entry to read at once. `MAX_CHARACTERS` limits them all together, and
-`MAX_LINE` limits each line."""
+"""Maximum number of lines of a file or a log entry to read at once. `MAX_CHARACTERS`
+limits them all together, and `MAX_LINE` limits each line.
+"""
 MAX_CHARACTERS = 50_000
 MAX_LINE = 2000
 REPLACED = "\ufffd"
 """Replaces an invisible character on a line."""
 _MOST_REPLACED = 3
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
+_ESCAPE_SEQUENCE = re.compile(
+    "\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])"
+)
 _WRITTEN_OUT = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_NO_NEWLINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x85": "\\x85", "\u2028": " ", "\u2029": " "})
+_NO_NEWLINE = str.maketrans(
+    {
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\x85": "\\x85",
+        "\u2028": " ",
+        "\u2029": " ",
+    }
+)
 
 
 def digest(text: str) -> str:
-    """Return the hexadecimal SHA-256 of a text in UTF-8, which identifies a version of a file."""
+    """Return the hexadecimal SHA-256 of a text in UTF-8, which identifies a version of
+    a file.
+    """
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def clean(text: str) -> str:
-    """Replace characters that models and databases reject: control characters except tab and line ends, and lone
-    surrogates."""
+    """Replace characters that models and databases reject: control characters except
+    tab and line ends, and lone surrogates.
+    """
     return _CONTROL.sub("\ufffd", text)
 
 
@@ -46,14 +63,16 @@ def one_line(text: str, limit: int = 120) -> str:
     Characters that would hide a part of it or change its order are replaced.
     """
     plain = text.isascii() and text.isprintable()  # as almost all texts are
-    # Direction marks and invisible characters could make a line say something different.
+    # Direction marks and invisible characters could make a line say something
+    # different.
     line = text if plain else unseen().sub(REPLACED, clean(text.translate(_NO_NEWLINE)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def title_line(text: str, limit: int = 120) -> str:
-    """Return a text on one line with every character visible, for the title of a call that may need permission. Both
-    ends are kept, since the end of a command matters as much as its beginning.
+    """Return a text on one line with every character visible, for the title of a call
+    that may need permission. Both ends are kept, since the end of a command matters as
+    much as its beginning.
 
     :param limit: maximum length of the line in characters, at least 20.
     """
@@ -80,7 +99,10 @@ def whole_lines(text: str) -> list[str]:
 def common_length(one: Sequence[str], other: Sequence[str]) -> int:
     """Return the length of the common prefix of two texts or two lists of lines."""
     pairs = zip(one, other, strict=False)
-    return next((at for at, (each, its) in enumerate(pairs) if each != its), min(len(one), len(other)))
+    return next(
+        (at for at, (each, its) in enumerate(pairs) if each != its),
+        min(len(one), len(other)),
+    )
 
 
 def cut_line(line: str, limit: int) -> str:
@@ -92,7 +114,9 @@ def cut_line(line: str, limit: int) -> str:
 
 
 def fitting(lines: Iterable[str], limit: int) -> list[str]:
-    """Return as many of the first lines as fit into `limit` characters, including line ends."""
+    """Return as many of the first lines as fit into `limit` characters, including line
+    ends.
+    """
     kept: list[str] = []
     for line in lines:
         limit -= len(line) + 1
@@ -110,12 +134,15 @@ def page_of(lines: Sequence[str], offset: int, limit: int, label: str) -> Sequen
     :raises ToolError: if there is no line `offset`.
     """
     if offset > len(lines):
-        raise ToolError(f"{label} has only {counted(len(lines), 'line')}; there is no line {offset}.")
+        raise ToolError(
+            f"{label} has only {counted(len(lines), 'line')}; there is no line {offset}."
+        )
     return lines[offset - 1 : offset - 1 + min(limit, MAX_LINES)]
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Return a text. If it is longer than `limit` characters, return its beginning, how much is missing, and its end.
+    """Return a text. If it is longer than `limit` characters, return its beginning, how
+    much is missing, and its end.
 
     :returns: at most `limit` characters.
     """
@@ -125,7 +152,8 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 class HeadAndTail:
-    """Collects a text that arrives in pieces, and keeps only as much as `cut_middle` returns.
+    """Collects a text that arrives in pieces, and keeps only as much as `cut_middle`
+    returns.
 
     :param limit: maximum length of the result in characters.
     """
@@ -150,10 +178,15 @@ class HeadAndTail:
         """Return the result of `cut_middle` for the whole text."""
         if self.length <= self._limit:
             return self._head
-        # The mark's length depends on the count in it, so reserve space for the longest mark.
+        # The mark's length depends on the count in it, so reserve space for the longest
+        # mark.
         room = max(0, self._limit - len(_cut_mark(self.length)))
         last = room - room // 2
-        text = self._head[: room // 2] + _cut_mark(self.length - room) + self._tail[len(self._tail) - last :]
+        text = (
+            self._head[: room // 2]
+            + _cut_mark(self.length - room)
+            + self._tail[len(self._tail) - last :]
+        )
         return text[: self._limit]
 
 

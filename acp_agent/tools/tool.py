@@ -1,4 +1,6 @@
-"""The `Tool` protocol: a call is prepared, which changes nothing, then allowed, then run."""
+"""The `Tool` protocol: a call is prepared, which changes nothing, then allowed, then
+run.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,18 @@ class Access:
     """What a call would access, for deciding whether it is allowed.
 
     :ivar effect: `none` changes nothing outside the conversation, like the plan.
-    :ivar outside: resolved paths that the mode does not cover: outside the roots or, for an edit, in a guarded folder
-        (see `paths.Target`).
-    :ivar subject: what "always allow" covers, such as `edit`, `grep` or `shell: git log`; short enough for the name of
-        the option.
+    :ivar outside: resolved paths that the mode does not cover: outside the roots or,
+        for an edit, in a guarded folder (see `paths.Target`).
+    :ivar subject: what "always allow" covers, such as `edit`, `grep` or `shell: git
+        log`; short enough for the name of the option.
     :ivar sandboxed: whether it runs in the sandbox.
     :ivar by_recipe: whether the running recipe's `allowed_commands` allow it.
-    :ivar words: the command's words if "always allow" may cover all commands that begin with them; otherwise empty.
-    :ivar demand: why the user must be asked even if the call was allowed before; empty if there is no reason.
-    :ivar fault: why a command runs without the sandbox that the user wants; otherwise empty.
+    :ivar words: the command's words if "always allow" may cover all commands that begin
+        with them; otherwise empty.
+    :ivar demand: why the user must be asked even if the call was allowed before; empty
+        if there is no reason.
+    :ivar fault: why a command runs without the sandbox that the user wants; otherwise
+        empty.
     """
 
     effect: Effect
@@ -45,7 +50,8 @@ class Fact:
     """A detail that a permission request shows about a call, besides its title.
 
     :ivar text: always shown in full.
-    :ivar note: a short note about the text. If it is empty, the length of a long text is shown.
+    :ivar note: a short note about the text. If it is empty, the length of a long text
+        is shown.
     """
 
     label: str
@@ -60,9 +66,11 @@ class CallResult:
     :ivar parts: what the model reads.
     :ivar view: what the editor shows, diffs first.
     :ivar files: file versions that the model has now seen.
-    :ivar before: the versions that changed files had before, in the order of the view's diffs.
+    :ivar before: the versions that changed files had before, in the order of the view's
+        diffs.
     :ivar plan: the new plan if the call set one.
-    :ivar again: if the call failed for lack of it, the same call outside the sandbox or with network access.
+    :ivar again: if the call failed for lack of it, the same call outside the sandbox or
+        with network access.
     """
 
     parts: tuple[ResultPart, ...]
@@ -78,14 +86,18 @@ class CallResult:
 class PreparedCall:
     """A call with valid arguments and a known effect.
 
-    :ivar view: title, kind, locations and the diff it would make, for the announcement and the permission request.
+    :ivar view: title, kind, locations and the diff it would make, for the announcement
+        and the permission request.
     :ivar run: runs the call. A `ToolError` from it goes back to the model.
-    :ivar asks: whether the call only asks the user. It stays pending meanwhile, since some editors remove a question
-        when its call starts to run.
-    :ivar asked_title: the title of the permission request; empty to use the view's title.
-    :ivar facts: the details of the permission request; empty for the locations of the view and all arguments.
+    :ivar asks: whether the call only asks the user. It stays pending meanwhile, since
+        some editors remove a question when its call starts to run.
+    :ivar asked_title: the title of the permission request; empty to use the view's
+        title.
+    :ivar facts: the details of the permission request; empty for the locations of the
+        view and all arguments.
     :ivar leads_to: where symbolic links lead from the places of the view.
-    :ivar hunks: all changed lines in unified format, if a diff of the view is cut; otherwise empty.
+    :ivar hunks: all changed lines in unified format, if a diff of the view is cut;
+        otherwise empty.
     """
 
     view: CallView
@@ -117,11 +129,16 @@ class Tool(Protocol):
         ...
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Return title and kind without side effects or errors. The arguments may be invalid or incomplete."""
+        """Return title and kind without side effects or errors. The arguments may be
+        invalid or incomplete.
+        """
         ...
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the arguments against the schema and the files, without changing anything.
+    async def prepare(
+        self, arguments: JsonObject, environment: Environment
+    ) -> PreparedCall:
+        """Check the arguments against the schema and the files, without changing
+        anything.
 
         :raises ToolError: if the call is invalid; the model reads the message.
         """

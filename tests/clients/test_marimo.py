@@ -1,7 +1,8 @@
-"""The agent in marimo's agent panel: a person with a mouse and a keyboard, in a real browser.
+"""The agent in marimo's agent panel: a person with a mouse and a keyboard, in a real
+browser.
 
-marimo speaks with agents over a WebSocket, on a port that it knows. `acp-agent serve` listens on one of its own here,
-to which the page is sent instead.
+marimo speaks with agents over a WebSocket, on a port that it knows. `acp-agent serve`
+listens on one of its own here, to which the page is sent instead.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ BUTTON = """[...document.querySelectorAll("button, [role=menuitem]")]
 INPUT = """[...document.querySelectorAll("[contenteditable=true]")]
     .filter((found) => (found.getAttribute("aria-placeholder") ?? "").startsWith("Ask anything"))
     .find((found) => !found.closest(".pointer-events-none") && found.querySelector(".cm-placeholder"))"""
-"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile, and then takes away the prompt
-that stands there still."""
+"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile,
+and then takes away the prompt that stands there still.
+"""
 
 
 class Person:
@@ -60,7 +62,14 @@ class Person:
         middle = "((box) => [box.x + box.width / 2, box.y + box.height / 2])"
         x, y = await self.page.value(f"{middle}(({found}).getBoundingClientRect())")
         for kind in ("mousePressed", "mouseReleased"):
-            await self.page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            await self.page.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=x,
+                y=y,
+                button="left",
+                clickCount=1,
+            )
 
     async def press(self, label: str) -> None:
         """Click on a button or an entry of a menu."""
@@ -68,7 +77,9 @@ class Person:
 
     async def sees(self, *texts: str) -> None:
         """Wait until all of these can be read."""
-        await self.page.until(f"{json.dumps(texts)}.every((text) => document.body.innerText.includes(text))")
+        await self.page.until(
+            f"{json.dumps(texts)}.every((text) => document.body.innerText.includes(text))"
+        )
 
     async def says(self, text: str) -> None:
         """Type it where one types, and send it."""
@@ -91,7 +102,13 @@ async def ended(home: Path, turns: int) -> None:
     """Wait until so many turns have ended."""
     with anyio.fail_after(30):
         while True:
-            if sum("stopReason" in (message.get("result") or {}) for message in recorded(home)) >= turns:
+            if (
+                sum(
+                    "stopReason" in (message.get("result") or {})
+                    for message in recorded(home)
+                )
+                >= turns
+            ):
                 return
             await anyio.sleep(0.05)  # the page does not show it
 
@@ -107,7 +124,15 @@ async def marimo(repo: Repo, home: Path, port: int) -> AsyncGenerator[str]:
     settings.write_text("[experimental]\nexternal_agents = true\n")
     notebook = repo.path / "notebook.py"
     notebook.write_text(NOTEBOOK)
-    words = ["-q", "-y", "edit", str(notebook), "--headless", "--no-token", "--skip-update-check"]
+    words = [
+        "-q",
+        "-y",
+        "edit",
+        str(notebook),
+        "--headless",
+        "--no-token",
+        "--skip-update-check",
+    ]
     process = subprocess.Popen(
         [PROGRAM, *words, "--host", "127.0.0.1", "--port", str(port)],
         env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)},
@@ -143,9 +168,13 @@ def free_port() -> int:
 
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not PROGRAM.is_file(), reason="marimo is not installed")
-async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path: Path) -> None:
+async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(
+    tmp_path: Path,
+) -> None:
     repo = make_repo(tmp_path / "shop")
-    edit = ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})
+    edit = ToolCall(
+        "edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]}
+    )
     script = [
         Reply("I look first.", tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]),
         Reply(tool_calls=[edit]),
@@ -154,11 +183,17 @@ async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path
         Reply("The total was repaired."),
     ]
 
-    port, home = free_port(), tmp_path / "agent"
+    port = free_port()
+    home = tmp_path / "agent"
     words = ["--origin", origin(port), "--websocket"]
 
-    async with model_server(script, "openai") as server, marimo(repo, tmp_path, port) as address, browser() as page:
-        person, env = Person(page), {**server.env(), "ACP_AGENT_WIRE": "1"}
+    async with (
+        model_server(script, "openai") as server,
+        marimo(repo, tmp_path, port) as address,
+        browser() as page,
+    ):
+        person = Person(page)
+        env = {**server.env(), "ACP_AGENT_WIRE": "1"}
         async with serving(home, *words, "127.0.0.1:0", env=env) as served:
             source = PREPARED % (json.dumps(PANEL), CLAUDE, served.port)
             await page.call("Page.addScriptToEvaluateOnNewDocument", source=source)
@@ -187,7 +222,9 @@ async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path
             await person.says("What was done?")
             await person.sees("The total was repaired.")
             asked = [
-                message["method"] for message in recorded(home)[before:] if "id" in message and "method" in message
+                message["method"]
+                for message in recorded(home)[before:]
+                if "id" in message and "method" in message
             ]
             assert asked[:2] == ["initialize", "session/load"]
         told = json.dumps(server.calls[-1].body["input"])

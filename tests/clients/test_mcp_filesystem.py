@@ -28,7 +28,9 @@ def example() -> dict[str, Any]:
     return yaml.safe_load(block[1])["mcp_servers"]["notes"]
 
 
-async def test_the_first_example_of_the_page_reads_its_own_folder_and_says_each_file_once(tmp_path: Path) -> None:
+async def test_the_first_example_of_the_page_reads_its_own_folder_and_says_each_file_once(
+    tmp_path: Path,
+) -> None:
     entry = example()
     assert entry["args"][:2] == ["-y", PACKAGE]
     home = tmp_path / "someone"
@@ -43,7 +45,9 @@ async def test_the_first_example_of_the_page_reads_its_own_folder_and_says_each_
     ]
     replies = (Reply(tool_calls=calls), Reply("Done."))
     config = {"mcp_servers": {"notes": entry}}
-    async with stage(tmp_path, *replies, config=config, env={"HOME": str(home)}, mode="full-access") as it:
+    async with stage(
+        tmp_path, *replies, config=config, env={"HOME": str(home)}, mode="full-access"
+    ) as it:
         await ready(it, "notes")
         assert await it.prompt() == {"stopReason": "end_turn"}
         read, listed = results(it.server.calls[1].body)

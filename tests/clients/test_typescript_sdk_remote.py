@@ -1,4 +1,6 @@
-"""The agent, serving over WebSocket, with the client that the official TypeScript SDK has for it."""
+"""The agent, serving over WebSocket, with the client that the official TypeScript SDK
+has for it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ async def test_the_sdks_client_works_through_a_session_and_goes_on_with_it_on_an
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "a.txt").write_text("one\n")
-    edit = ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "two"}]})
+    edit = ToolCall(
+        "edit", {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "two"}]}
+    )
     script = [
         Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]),
         Reply(tool_calls=[edit]),
@@ -48,13 +52,26 @@ async def test_the_sdks_client_works_through_a_session_and_goes_on_with_it_on_an
     facts = json.loads(done.stdout)
     assert facts["problems"] == []
     assert facts["initialized"]["protocolVersion"] == 1
-    assert (facts["edit"], facts["permissions"]) == ({"stopReason": "end_turn"}, ["edit"])
+    assert (facts["edit"], facts["permissions"]) == (
+        {"stopReason": "end_turn"},
+        ["edit"],
+    )
     assert facts["said"] == f"Changed it. {LONG}"
     assert (folder / "a.txt").read_text() == "two\n"
     assert facts["cancel"] == {"stopReason": "cancelled"}
-    assert (facts["compact"], facts["compaction"]) == ({"stopReason": "end_turn"}, "completed")
+    assert (facts["compact"], facts["compaction"]) == (
+        {"stopReason": "end_turn"},
+        "completed",
+    )
     assert facts["listed"] == [facts["session"]]
     assert "Changed it." in facts["replayed"]
-    assert (facts["again"], facts["more"]) == ({"stopReason": "end_turn"}, "It says two.")
-    assert facts["mistaken"] == {"session/load": -32002, "session/resume": -32002, "session/prompt": -32002}
+    assert (facts["again"], facts["more"]) == (
+        {"stopReason": "end_turn"},
+        "It says two.",
+    )
+    assert facts["mistaken"] == {
+        "session/load": -32002,
+        "session/resume": -32002,
+        "session/prompt": -32002,
+    }
     assert facts["after"] == {"stopReason": "end_turn"}

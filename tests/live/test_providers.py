@@ -1,4 +1,6 @@
-"""Real providers, over the real command's stdin and stdout: `make live`. Without a key a test is skipped."""
+"""Real providers, over the real command's stdin and stdout: `make live`. Without a key
+a test is skipped.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from support.compactions import shown_compactions
 
 PATIENCE = 150.0
 SHIP = "Halcyon"
-NOTES = [f"Crate {number} holds {number * 7 % 90} lamps, packed in straw." for number in range(1, 401)]
+NOTES = [
+    f"Crate {number} holds {number * 7 % 90} lamps, packed in straw."
+    for number in range(1, 401)
+]
 NOTES[250] = f"The ship that carries the crates is called {SHIP}."
 READ = "Read notes.txt with your tool `read`, all of it. What is the ship called? Answer with its name alone."
 AGAIN = "What is the ship called? Answer with its name alone."
@@ -42,7 +47,10 @@ async def check_compaction(live: Live, command: str) -> None:
 
 async def test_a_question_is_answered(live: Live) -> None:
     async with live.session as (agent, session):
-        assert "pear" in (await ask(agent, session, "Answer with the one word: pear")).lower()
+        assert (
+            "pear"
+            in (await ask(agent, session, "Answer with the one word: pear")).lower()
+        )
         assert used(agent) > 0
 
 
@@ -54,7 +62,9 @@ async def test_a_tool_is_called_and_its_result_understood(live: Live) -> None:
         assert any(call.get("status") == "completed" for call in calls)
 
 
-async def test_compact_shortens_the_context_and_the_conversation_goes_on(live: Live) -> None:
+async def test_compact_shortens_the_context_and_the_conversation_goes_on(
+    live: Live,
+) -> None:
     await check_compaction(live, "/compact")
 
 
@@ -64,11 +74,18 @@ async def test_the_providers_own_compaction_is_taken_back_by_it(live: Live) -> N
     await check_compaction(live, "/native")
 
 
-async def test_a_cancel_ends_the_answer_and_the_conversation_goes_on(live: Live) -> None:
+async def test_a_cancel_ends_the_answer_and_the_conversation_goes_on(
+    live: Live,
+) -> None:
     async with live.session as (agent, session):
         begun = len(agent.lines)
-        turn = await agent.start_prompt(session, "Write the numbers from 1 to 3000, each on a line, without a tool.")
+        turn = await agent.start_prompt(
+            session, "Write the numbers from 1 to 3000, each on a line, without a tool."
+        )
         await agent.wait_update("agent_message_chunk", timeout=PATIENCE, since=begun)
         await agent.cancel(session)
         assert await turn.result(10) == {"stopReason": "cancelled"}
-        assert "pear" in (await ask(agent, session, "Answer with the one word: pear")).lower()
+        assert (
+            "pear"
+            in (await ask(agent, session, "Answer with the one word: pear")).lower()
+        )

@@ -1,7 +1,9 @@
-"""What providers' documentation leaves open about kept reasoning, asked of the providers: `make live`.
+"""What providers' documentation leaves open about kept reasoning, asked of the
+providers: `make live`.
 
-Each test asks one question with a few small requests over the provider's SDK. The answers are printed at the end of the
-run. A test fails only if its first requests, in which nothing is unusual, are refused.
+Each test asks one question with a few small requests over the provider's SDK. The
+answers are printed at the end of the run. A test fails only if its first requests, in
+which nothing is unusual, are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ from support.binding.claude import (
 )
 
 XAI_URL = "https://api.x.ai/v1"
-SCHEMA = {"type": "object", "properties": {"box": {"type": "integer"}}, "required": ["box"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"box": {"type": "integer"}},
+    "required": ["box"],
+}
 LOOK = {"name": "look", "description": "Says what is in a box.", "input_schema": SCHEMA}
 ZAP = {"name": "zap", "description": "Empties a box.", "input_schema": SCHEMA}
 GO = "Look into box 1 with the tool `look`. Answer then what its number asks, in one line."
@@ -39,14 +45,19 @@ Outcome = str
 
 
 def attempt(ask: Callable[[], Any]) -> tuple[Any, Outcome]:
-    """Ask, and return the answer and what came of it; the answer is None after a refusal."""
+    """Ask, and return the answer and what came of it; the answer is None after a
+    refusal.
+    """
     try:
         return ask(), "accepted"
     except (anthropic.APIStatusError, openai.APIStatusError) as error:
         body: Any = error.body
         inner = body.get("error", body) if isinstance(body, dict) else None
         said = inner.get("message") if isinstance(inner, dict) else None
-        return None, f"refused with {error.status_code}: {str(said or error.message)[:300]}"
+        return (
+            None,
+            f"refused with {error.status_code}: {str(said or error.message)[:300]}",
+        )
 
 
 class Claude:
@@ -62,18 +73,33 @@ class Claude:
             max_retries=2,
         )
 
-    def send(self, messages: list[Any], *, betas: list[str] | None = None, **extra: Any) -> dict[str, Any]:
-        body: dict[str, Any] = {"thinking": {"type": "adaptive"}, "system": "Be brief.", "tools": [LOOK]}
+    def send(
+        self, messages: list[Any], *, betas: list[str] | None = None, **extra: Any
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "thinking": {"type": "adaptive"},
+            "system": "Be brief.",
+            "tools": [LOOK],
+        }
         body |= {"output_config": {"effort": "medium"}} | extra
         answer = self.client.beta.messages.create(
-            model=self.model, max_tokens=2_000, messages=messages, betas=betas or [], extra_body=body
+            model=self.model,
+            max_tokens=2_000,
+            messages=messages,
+            betas=betas or [],
+            extra_body=body,
         )
         return answer.to_dict()
 
     def strictly(self, messages: list[Any]) -> tuple[dict[str, Any] | None, Outcome]:
         """Send messages, and have reasoning refused that is not valid."""
-        thinking = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "error"}}
-        return attempt(lambda: self.send(messages, betas=[BINDING_BETA], thinking=thinking))
+        thinking = {
+            "type": "adaptive",
+            "block_binding": {"prefix_mismatch_behavior": "error"},
+        }
+        return attempt(
+            lambda: self.send(messages, betas=[BINDING_BETA], thinking=thinking)
+        )
 
 
 class Gpt:
@@ -82,17 +108,30 @@ class Gpt:
     def __init__(self, asked: Asked) -> None:
         self.model = asked.model
         self.client = openai.OpenAI(
-            base_url=asked.base_url, api_key=asked.key or "none", default_headers=dict(asked.headers), max_retries=2
+            base_url=asked.base_url,
+            api_key=asked.key or "none",
+            default_headers=dict(asked.headers),
+            max_retries=2,
         )
 
     def send(self, items: list[Any], effort: str = "low") -> dict[str, Any]:
-        params: dict[str, Any] = {"model": self.model, "input": items, "store": False, "max_output_tokens": 2_000}
-        params |= {"include": ["reasoning.encrypted_content"], "reasoning": {"effort": effort}}
+        params: dict[str, Any] = {
+            "model": self.model,
+            "input": items,
+            "store": False,
+            "max_output_tokens": 2_000,
+        }
+        params |= {
+            "include": ["reasoning.encrypted_content"],
+            "reasoning": {"effort": effort},
+        }
         answer = self.client.responses.create(**params)
         return answer.to_dict()
 
     def compact(self, items: list[Any]) -> dict[str, Any]:
-        raw = self.client.responses.with_raw_response.compact(model=self.model, input=items)
+        raw = self.client.responses.with_raw_response.compact(
+            model=self.model, input=items
+        )
         return json.loads(raw.text)
 
     def converse(self, puzzles: tuple[str, ...]) -> list[Any]:
@@ -123,7 +162,9 @@ def kinds(blocks: list[Any]) -> list[str]:
 
 
 def cached(answer: dict[str, Any] | None) -> str:
-    """Return how many of a prompt's tokens were read from the cache, and how many tokens the prompt has."""
+    """Return how many of a prompt's tokens were read from the cache, and how many
+    tokens the prompt has.
+    """
     usage = (answer or {}).get("usage") or {}
     details = usage.get("input_tokens_details") or {}
     return f"{details.get('cached_tokens', 0):,} of {usage.get('input_tokens', 0):,} tokens"
@@ -136,66 +177,117 @@ def dropped(answer: dict[str, Any] | None) -> str:
     if "input_transformations" not in answer:
         return "no list"
     entries = answer["input_transformations"] or []
-    return ", ".join(sorted({str(entry.get("reason")) for entry in entries})) or "nothing"
+    return (
+        ", ".join(sorted({str(entry.get("reason")) for entry in entries})) or "nothing"
+    )
 
 
-def test_whether_a_changed_id_of_a_call_makes_later_thinking_invalid(claude: Claude, asked: Asked) -> None:
+def test_whether_a_changed_id_of_a_call_makes_later_thinking_invalid(
+    claude: Claude, asked: Asked
+) -> None:
     messages: list[Any] = [{"role": "user", "content": GO}]
     called = claude.send(messages)["content"]
     ids = [block["id"] for block in called if block["type"] == "tool_use"]
     if not ids:
-        return asked.note("ids of calls", "not answered: the model did not call the tool")
-    results = [{"type": "tool_result", "tool_use_id": each, "content": FOUND} for each in ids]
-    messages += [{"role": "assistant", "content": called}, {"role": "user", "content": results}]
+        return asked.note(
+            "ids of calls", "not answered: the model did not call the tool"
+        )
+    results = [
+        {"type": "tool_result", "tool_use_id": each, "content": FOUND} for each in ids
+    ]
+    messages += [
+        {"role": "assistant", "content": called},
+        {"role": "user", "content": results},
+    ]
     said = claude.send(messages)["content"]
     if "thinking" not in kinds(said):
         return asked.note("ids of calls", NO_THINKING)
-    messages += [{"role": "assistant", "content": said}, {"role": "user", "content": "Thanks. Say: done."}]
+    messages += [
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": "Thanks. Say: done."},
+    ]
     _, unchanged = claude.strictly(messages)
     text = json.dumps(messages)
     for number, each in enumerate(ids):
         text = text.replace(json.dumps(each), json.dumps(f"toolu_changed{number}"))
     _, changed = claude.strictly(json.loads(text))
     if unchanged != "accepted":
-        return asked.note("ids of calls", f"not answered: without a change it is {unchanged}")
-    return asked.note("ids of calls", "not compared" if changed == "accepted" else f"compared: {changed}")
+        return asked.note(
+            "ids of calls", f"not answered: without a change it is {unchanged}"
+        )
+    return asked.note(
+        "ids of calls",
+        "not compared" if changed == "accepted" else f"compared: {changed}",
+    )
 
 
 def test_whether_the_model_compacts(claude: Claude, asked: Asked) -> None:
-    found, outcome = attempt(lambda: claude.client.beta.models.retrieve(claude.model).to_dict())
+    found, outcome = attempt(
+        lambda: claude.client.beta.models.retrieve(claude.model).to_dict()
+    )
     capability = ((found or {}).get("capabilities") or {}).get("compaction", "no word")
-    asked.note("compaction, by the Models API", json.dumps(capability) if found else outcome)
+    asked.note(
+        "compaction, by the Models API", json.dumps(capability) if found else outcome
+    )
     messages = [{"role": "user", "content": "The word is pear. Say: noted."}]
     wanted = {"type": "summarize", "instructions": "Write the word down, nothing else."}
-    answer, outcome = attempt(lambda: claude.send(messages, betas=[COMPACTION_BETA], compaction=wanted))
+    answer, outcome = attempt(
+        lambda: claude.send(messages, betas=[COMPACTION_BETA], compaction=wanted)
+    )
     made = answer is not None and "compaction" in kinds(answer["content"])
     asked.note("compaction, by a request", "makes a summary" if made else outcome)
 
 
 def told(**system: Any) -> list[Any]:
-    return [{"role": "user", "content": "Say: pear."}, {"role": "system", "content": [], **system}]
+    return [
+        {"role": "user", "content": "Say: pear."},
+        {"role": "system", "content": [], **system},
+    ]
 
 
 BETAS: dict[str, dict[str, Any]] = {
-    BINDING_BETA: {"thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}},
+    BINDING_BETA: {
+        "thinking": {
+            "type": "adaptive",
+            "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+        }
+    },
     OUTPUT_CONFIG_BETA: {"messages": told(output_config={"effort": "low"})},
     INLINE_TOOLS_BETA: {
-        "messages": told(content=[{"type": "tool_addition", "tool": {"type": "tool_definition", "definition": ZAP}}])
+        "messages": told(
+            content=[
+                {
+                    "type": "tool_addition",
+                    "tool": {"type": "tool_definition", "definition": ZAP},
+                }
+            ]
+        )
     },
     TOOL_CHANGES_BETA: {
         "tools": [LOOK, {**ZAP, "defer_loading": True}],
-        "messages": told(content=[{"type": "tool_addition", "tool": {"type": "tool_reference", "name": "zap"}}]),
+        "messages": told(
+            content=[
+                {
+                    "type": "tool_addition",
+                    "tool": {"type": "tool_reference", "name": "zap"},
+                }
+            ]
+        ),
     },
 }
 
 
 @pytest.mark.parametrize("beta", BETAS)
-def test_whether_the_server_takes_a_beta_and_what_belongs_to_it(claude: Claude, asked: Asked, beta: str) -> None:
+def test_whether_the_server_takes_a_beta_and_what_belongs_to_it(
+    claude: Claude, asked: Asked, beta: str
+) -> None:
     body = {"messages": told()[:1]} | copy.deepcopy(BETAS[beta])
     messages = body.pop("messages")
     _, header = attempt(lambda: claude.send(told()[:1], betas=[beta]))
     answer, whole = attempt(lambda: claude.send(messages, betas=[beta], **body))
-    listed = f"; it lists as left out: {dropped(answer)}" if beta == BINDING_BETA else ""
+    listed = (
+        f"; it lists as left out: {dropped(answer)}" if beta == BINDING_BETA else ""
+    )
     asked.note(beta, f"header {header}; with its members {whole}{listed}")
 
 
@@ -206,14 +298,19 @@ def test_whether_another_effort_makes_reasoning_invalid(gpt: Gpt, asked: Asked) 
     items.append({"role": "user", "content": "Say: done."})
     same, _ = attempt(lambda: gpt.send(items))
     other, outcome = attempt(lambda: gpt.send(items, "medium"))
-    moved = [*items, {"type": "configuration_update", "reasoning": {"effort": "medium"}}]
+    moved = [
+        *items,
+        {"type": "configuration_update", "reasoning": {"effort": "medium"}},
+    ]
     by_item, by_item_outcome = attempt(lambda: gpt.send(moved))
     lost = f"left out with the same: {dropped(same)}; with another: {dropped(other)} ({outcome})"
     item = f"with another by an item: {dropped(by_item)} ({by_item_outcome})"
     return asked.note("effort of the request", f"{lost}; {item}")
 
 
-def test_whether_what_is_put_behind_a_compaction_makes_kept_reasoning_invalid(gpt: Gpt, asked: Asked) -> None:
+def test_whether_what_is_put_behind_a_compaction_makes_kept_reasoning_invalid(
+    gpt: Gpt, asked: Asked
+) -> None:
     question = "a message behind a compaction"
     items = gpt.converse(PUZZLES[:2])
     starts = [index for index, item in enumerate(items) if item.get("role") == "user"]
@@ -231,19 +328,32 @@ def test_whether_what_is_put_behind_a_compaction_makes_kept_reasoning_invalid(gp
     appended, _ = attempt(lambda: gpt.send([*window, *kept, between, more]))
     between_them = f"between it and what was kept: {dropped(inserted)} ({outcome})"
     after = f"after what was kept: {dropped(appended)}"
-    return asked.note(question, f"left out without: {dropped(plain)}; {between_them}; {after}")
+    return asked.note(
+        question, f"left out without: {dropped(plain)}; {between_them}; {after}"
+    )
 
 
-def test_how_much_of_its_prompt_a_compaction_reads_from_the_cache(gpt: Gpt, asked: Asked) -> None:
-    long = {"role": "user", "content": f"{'The shop sells bread and tea. ' * 400}Say: done."}
+def test_how_much_of_its_prompt_a_compaction_reads_from_the_cache(
+    gpt: Gpt, asked: Asked
+) -> None:
+    long = {
+        "role": "user",
+        "content": f"{'The shop sells bread and tea. ' * 400}Say: done.",
+    }
     items: list[Any] = [{"role": "developer", "content": "Be brief."}, long]
     items += gpt.send(items)["output"]
-    again, _ = attempt(lambda: gpt.send([*items, {"role": "user", "content": "Again."}]))
+    again, _ = attempt(
+        lambda: gpt.send([*items, {"role": "user", "content": "Again."}])
+    )
     apart, apart_outcome = attempt(lambda: gpt.compact(items))
-    within, within_outcome = attempt(lambda: gpt.send([*items, {"type": "compaction_trigger"}]))
+    within, within_outcome = attempt(
+        lambda: gpt.send([*items, {"type": "compaction_trigger"}])
+    )
     made = ", ".join(kinds(within["output"])) if within is not None else "nothing"
     requests = f"an ordinary request: {cached(again)}; /responses/compact: {cached(apart)} ({apart_outcome})"
-    trigger = f"compaction_trigger: {cached(within)} ({within_outcome}), which makes: {made}"
+    trigger = (
+        f"compaction_trigger: {cached(within)} ({within_outcome}), which makes: {made}"
+    )
     return asked.note("cache of a compaction", f"{requests}; {trigger}")
 
 
@@ -253,7 +363,9 @@ def test_whether_xai_gives_reasoning_and_takes_it_back(xai: Asked) -> None:
     if items is None:
         return xai.note("reasoning over Responses", outcome)
     if not any(item.get("encrypted_content") for item in items):
-        return xai.note("reasoning over Responses", "the answer has none that is encrypted")
+        return xai.note(
+            "reasoning over Responses", "the answer has none that is encrypted"
+        )
     items.append({"role": "user", "content": "Say: done."})
     _, back = attempt(lambda: gpt.send(items))
     edited = copy.deepcopy(items)
@@ -277,7 +389,11 @@ def xai(note: Callable[[str, str, str], None], request: pytest.FixtureRequest) -
     model = os.environ.get("XAI_MODEL", "")
     if not model:
         listed = openai.OpenAI(base_url=url, api_key=key).models.list()
-        names = sorted(each.id for each in listed if each.id.startswith("grok-4") and "non-reasoning" not in each.id)
+        names = sorted(
+            each.id
+            for each in listed
+            if each.id.startswith("grok-4") and "non-reasoning" not in each.id
+        )
         assert names, "set XAI_MODEL to a model that reasons"
         model = names[-1]
     return Asked("xai", model, "openai-responses", url, key, None, {}, note)

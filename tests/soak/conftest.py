@@ -6,4 +6,9 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--minutes", type=float, default=60.0, help="how long turns and compactions go on (60)")
+    parser.addoption(
+        "--minutes",
+        type=float,
+        default=60.0,
+        help="how long turns and compactions go on (60)",
+    )

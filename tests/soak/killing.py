@@ -1,6 +1,8 @@
-"""`python -m tests.soak.killing NUMBER`: the agent, which is killed at a write to its store.
+"""`python -m tests.soak.killing NUMBER`: the agent, which is killed at a write to its
+store.
 
-Points are before each statement that writes and behind each commit, counted from 1 in the life of the process.
+Points are before each statement that writes and behind each commit, counted from 1 in
+the life of the process.
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ from typing import Any
 
 from acp_agent.__main__ import main
 
-WRITING = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "PRAGMA WAL_CHECKPOINT")
+WRITING = (
+    "BEGIN IMMEDIATE",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CREATE",
+    "ALTER",
+    "DROP",
+    "PRAGMA WAL_CHECKPOINT",
+)
 points = count(1)
 last = int(sys.argv.pop())
 
@@ -35,11 +46,17 @@ class Killing(sqlite3.Connection):
         return self._pass(sql.strip().upper(), partial(super().execute, sql, *values))
 
     def executemany(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        return self._pass(sql.strip().upper(), partial(super().executemany, sql, *values))
+        return self._pass(
+            sql.strip().upper(), partial(super().executemany, sql, *values)
+        )
 
     def _pass(self, sql: str, execute: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
         commits = sql == "COMMIT" and self._written
-        if commits or sql.startswith(WRITING) or (sql.startswith("PRAGMA") and "=" in sql):
+        if (
+            commits
+            or sql.startswith(WRITING)
+            or (sql.startswith("PRAGMA") and "=" in sql)
+        ):
             self._written = True
             pass_point()
         done = execute()

@@ -1,4 +1,6 @@
-"""An hour of turns, compactions and sessions in one process: what it takes of the machine stays the same."""
+"""An hour of turns, compactions and sessions in one process: what it takes of the
+machine stays the same.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from support.replies import Reply, ToolCall
 from support.stage import Stage, stage
 
 EDITOR = replace(ZED_BETA, files=False, terminal=False)
-WORDS = [f"word {number} of an answer that is long enough for a summary. " for number in range(200)]
+WORDS = [
+    f"word {number} of an answer that is long enough for a summary. "
+    for number in range(200)
+]
 SUMMARY = ["## Goal\nCount.\n\n", *("- a point of the summary\n" for _ in range(20))]
 MEBIBYTES = 4.0  # of growth
 LENGTH = 20
@@ -37,7 +42,9 @@ class Sample:
     @classmethod
     def of(cls, pid: int) -> Sample:
         process = Path(f"/proc/{pid}")
-        open_files, tasks = (len([*(process / name).iterdir()]) for name in ("fd", "task"))
+        open_files, tasks = (
+            len([*(process / name).iterdir()]) for name in ("fd", "task")
+        )
         return cls(memory(pid), open_files, tasks, len(descendants(pid)))
 
 
@@ -47,7 +54,11 @@ def answer(body: Mapping[str, Any]) -> Reply:
     if asked_last(body) != "Work":
         return Reply(WORDS)
     calls = [
-        ToolCall("write", {"path": "b.txt", "content": f"{next(ids)}\n" * 1_000}, f"call_{next(ids)}"),
+        ToolCall(
+            "write",
+            {"path": "b.txt", "content": f"{next(ids)}\n" * 1_000},
+            f"call_{next(ids)}",
+        ),
         ToolCall("read", {"path": "a.txt"}, f"call_{next(ids)}"),
         ToolCall("shell", {"command": "seq 3000"}, f"call_{next(ids)}"),
         ToolCall("grep", {"pattern": "on+e"}, f"call_{next(ids)}"),
@@ -55,15 +66,21 @@ def answer(body: Mapping[str, Any]) -> Reply:
     return Reply("I work.", tool_calls=calls)
 
 
-async def turns(it: Stage, session: str, server: Mapping[str, Any], number: int) -> None:
+async def turns(
+    it: Stage, session: str, server: Mapping[str, Any], number: int
+) -> None:
     """A piece of a longer session, and all of a short one."""
     for prompt in ("Work", "Tell", "/compact" if number % 5 == 4 else "Tell"):
         assert await it.agent.prompt(session, prompt, 30) == {"stopReason": "end_turn"}
-    short = await it.agent.new_session(it.folder, mcpServers=[server] if number % 10 == 0 else [])
+    short = await it.agent.new_session(
+        it.folder, mcpServers=[server] if number % 10 == 0 else []
+    )
     for prompt in ("Work", "/compact", "Tell"):
         assert await it.agent.prompt(short, prompt, 30) == {"stopReason": "end_turn"}
     await it.agent.load(short, it.folder)
-    await it.agent.request("session/delete" if number % 2 else "session/close", {"sessionId": short})
+    await it.agent.request(
+        "session/delete" if number % 2 else "session/close", {"sessionId": short}
+    )
     # What the test itself would keep for the hour.
     it.agent.lines.clear()
     it.agent.sent.clear()
@@ -73,7 +90,12 @@ async def turns(it: Stage, session: str, server: Mapping[str, Any], number: int)
 
 
 def middle_of(samples: list[Sample]) -> Sample:
-    return Sample(*(sorted(column)[len(column) // 2] for column in zip(*map(astuple, samples), strict=True)))
+    return Sample(
+        *(
+            sorted(column)[len(column) // 2]
+            for column in zip(*map(astuple, samples), strict=True)
+        )
+    )
 
 
 async def test_memory_descriptors_threads_and_children_stay_flat(
@@ -81,21 +103,44 @@ async def test_memory_descriptors_threads_and_children_stay_flat(
 ) -> None:
     until = time.monotonic() + 60 * float(request.config.getoption("--minutes") or 0)
     samples: list[Sample] = []
-    async with stage(tmp_path, script=answer, editor=EDITOR, validate=False, laws=False, mode="full-access") as it:
+    async with stage(
+        tmp_path,
+        script=answer,
+        editor=EDITOR,
+        validate=False,
+        laws=False,
+        mode="full-access",
+    ) as it:
         program = mcp_program(tmp_path, "garden")
         session = it.session
         while time.monotonic() < until:
-            if len(samples) % LENGTH == LENGTH - 1:  # what a session remembers of itself grows with it
+            if (
+                len(samples) % LENGTH == LENGTH - 1
+            ):  # what a session remembers of itself grows with it
                 await it.agent.request("session/close", {"sessionId": session})
                 session = await it.agent.new_session(it.folder)
             await turns(it, session, program.entry, len(samples))
             samples.append(Sample.of(it.agent.pid))
             if len(samples) % 100 == 0:
-                print(f"{len(samples):6} rounds, {len(it.server.calls)} model calls: {samples[-1]}", flush=True)
+                print(
+                    f"{len(samples):6} rounds, {len(it.server.calls)} model calls: {samples[-1]}",
+                    flush=True,
+                )
     quarter = len(samples) // 4
-    second, last = samples[quarter : 2 * quarter], samples[-quarter:]
-    middle, end = middle_of(second), middle_of(last)
-    print(f"{len(samples)} rounds of 6 turns: {middle} in the second quarter, {end} in the last", flush=True)
+    second = samples[quarter : 2 * quarter]
+    last = samples[-quarter:]
+    middle = middle_of(second)
+    end = middle_of(last)
+    print(
+        f"{len(samples)} rounds of 6 turns: {middle} in the second quarter, {end} in the last",
+        flush=True,
+    )
     assert end.mebibytes <= middle.mebibytes + MEBIBYTES
-    assert (end.descriptors, end.threads, end.children) <= (middle.descriptors + 1, middle.threads + 1, middle.children)
-    assert max(sample.children for sample in last) <= max(sample.children for sample in second)
+    assert (end.descriptors, end.threads, end.children) <= (
+        middle.descriptors + 1,
+        middle.threads + 1,
+        middle.children,
+    )
+    assert max(sample.children for sample in last) <= max(
+        sample.children for sample in second
+    )

@@ -1,4 +1,6 @@
-"""A SIGKILL at every write to the store: what the editor was told is there afterwards, and the session goes on."""
+"""A SIGKILL at every write to the store: what the editor was told is there afterwards,
+and the session goes on.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any
 import pytest
 
 from support.client import AgentGoneError, AgentProcess, connected_agent, start_agent
-from support.compactions import asked_last, is_summary_request, messages, shown_compactions
+from support.compactions import (
+    asked_last,
+    is_summary_request,
+    messages,
+    shown_compactions,
+)
 from support.editors import ZED_BETA
 from support.models import ModelServer, model_server
 from support.replies import Reply, ToolCall
@@ -29,14 +36,22 @@ def answer(body: Mapping[str, Any]) -> Reply:
     if is_summary_request(body):
         return Reply(["# Goal\n", "The summary."])
     if asked_last(body) == "Write":
-        writes = [ToolCall("write", {"path": f"{name}.txt", "content": LONG}) for name in "ab"]
-        return Reply("I write.", thinking="Two.", tool_calls=[*writes, ToolCall("shell", {"command": "echo done"})])
+        writes = [
+            ToolCall("write", {"path": f"{name}.txt", "content": LONG}) for name in "ab"
+        ]
+        return Reply(
+            "I write.",
+            thinking="Two.",
+            tool_calls=[*writes, ToolCall("shell", {"command": "echo done"})],
+        )
     return Reply([LONG, "Over", "."], delay=0.002)
 
 
 @dataclass
 class Told:
-    """What the editor was told: prompts that were answered, what became of sessions, and of which that was asked."""
+    """What the editor was told: prompts that were answered, what became of sessions,
+    and of which that was asked.
+    """
 
     prompts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     states: dict[str, str] = field(default_factory=dict[str, str])
@@ -47,7 +62,9 @@ async def work(agent: AgentProcess, folder: Path, told: Told) -> None:
     """Say everything that writes, and note what was answered."""
 
     async def opened(method: str, **params: Any) -> str:
-        result = await agent.request(method, {"cwd": str(folder), "mcpServers": [], **params}, 30)
+        result = await agent.request(
+            method, {"cwd": str(folder), "mcpServers": [], **params}, 30
+        )
         told.prompts[id := result["sessionId"]] = []
         return id
 
@@ -61,11 +78,15 @@ async def work(agent: AgentProcess, folder: Path, told: Told) -> None:
         told.states[id] = state
 
     await agent.initialize()
-    one, other = await opened("session/new"), await opened("session/new")
+    one = await opened("session/new")
+    other = await opened("session/new")
     await agent.set_mode(one, "full-access")
     for prompt in ("One", "Write"):
         await end(one, prompt, await agent.start_prompt(one, prompt))
-    turns = [(prompt, await agent.start_prompt(one, prompt)) for prompt in ("Two", "Queued", "Queued too")]
+    turns = [
+        (prompt, await agent.start_prompt(one, prompt))
+        for prompt in ("Two", "Queued", "Queued too")
+    ]
     for prompt, turn in turns:
         await end(one, prompt, turn)
     await end(other, "Briefly", await agent.start_prompt(other, "Briefly"))
@@ -81,19 +102,33 @@ async def work(agent: AgentProcess, folder: Path, told: Told) -> None:
     await end(one, "Four", await agent.start_prompt(one, "Four"))
 
 
-async def look(before: AgentProcess, folder: Path, told: Told, agent: AgentProcess, server: ModelServer) -> None:
+async def look(
+    before: AgentProcess,
+    folder: Path,
+    told: Told,
+    agent: AgentProcess,
+    server: ModelServer,
+) -> None:
     """Look for all of it in another process, and go on with each session."""
-    listed = (await agent.request("session/list", {"_meta": {"acp-agent": {"archived": "include"}}}))["sessions"]
+    listed = (
+        await agent.request(
+            "session/list", {"_meta": {"acp-agent": {"archived": "include"}}}
+        )
+    )["sessions"]
     titles = {each["sessionId"]: each.get("title") for each in listed}
     for id, prompts in told.prompts.items():
         state = told.states.get(id, "")
-        if state == "deleted" or (id in told.begun and id not in told.states and id not in titles):
+        if state == "deleted" or (
+            id in told.begun and id not in told.states and id not in titles
+        ):
             assert id not in titles
             continue
         await agent.load(id, folder)
         if state and state != "archived":
             assert titles[id] == state
-        shown = iter([update["content"]["text"] for update in agent.updates(id, KINDS[0])])
+        shown = iter(
+            [update["content"]["text"] for update in agent.updates(id, KINDS[0])]
+        )
         assert all(prompt in shown for prompt in prompts)  # in this order
         for kind in KINDS[1:]:
             texts = agent.texts(kind, id)
@@ -101,30 +136,52 @@ async def look(before: AgentProcess, folder: Path, told: Told, agent: AgentProce
                 assert texts.get(message, "").startswith(text), (kind, message)
         for update in before.updates(id, "tool_call"):
             status = before.tool(update["toolCallId"])["status"]
-            assert agent.tool(update["toolCallId"])["status"] in ((status,) if status in ENDED else ENDED)
+            assert agent.tool(update["toolCallId"])["status"] in (
+                (status,) if status in ENDED else ENDED
+            )
         asked = len(server.calls)
         assert await agent.prompt(id, "Go on", 30) == {"stopReason": "end_turn"}
-        said = [block for message in messages(server.calls[asked].body) for block in message["content"]]
+        said = [
+            block
+            for message in messages(server.calls[asked].body)
+            for block in message["content"]
+        ]
         calls = [block["id"] for block in said if block["type"] == "tool_use"]
-        assert calls == [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
-        if prompts and not prompts[-1].startswith("/"):  # the summary: of a compaction that was not answered any more
+        assert calls == [
+            block["tool_use_id"] for block in said if block["type"] == "tool_result"
+        ]
+        if prompts and not prompts[-1].startswith(
+            "/"
+        ):  # the summary: of a compaction that was not answered any more
             known = (prompts[-1], "The summary.")
-            assert any(text in block.get("text", "") for block in said for text in known)
-    done = {each.id: each.text for each in shown_compactions(before) if "completed" in each.statuses}
+            assert any(
+                text in block.get("text", "") for block in said for text in known
+            )
+    done = {
+        each.id: each.text
+        for each in shown_compactions(before)
+        if "completed" in each.statuses
+    }
     again = {each.id: each.text for each in shown_compactions(agent)}
     assert done.items() <= again.items()
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
-async def test_nothing_that_was_told_is_lost_by_a_kill_at_any_write(tmp_path: Path, part: int) -> None:
+async def test_nothing_that_was_told_is_lost_by_a_kill_at_any_write(
+    tmp_path: Path, part: int
+) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    number, ended = part, False
+    number = part
+    ended = False
     async with model_server(answer, "openai") as server:
         while not ended:
-            home, told = tmp_path / str(number), Told()
+            home = tmp_path / str(number)
+            told = Told()
             options = {"home": home, "env": server.env(), "capabilities": EDITOR}
-            async with start_agent(module=("tests.soak.killing", str(number)), **options) as before:
+            async with start_agent(
+                module=("tests.soak.killing", str(number)), **options
+            ) as before:
                 try:
                     await work(before, folder, told)
                     ended = True

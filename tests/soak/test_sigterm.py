@@ -1,4 +1,6 @@
-"""SIGTERM amid the worst input that each limit lets through: the agent ends within two seconds."""
+"""SIGTERM amid the worst input that each limit lets through: the agent ends within two
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,20 @@ from support.stage import Stage, stage
 
 SECONDS = 2.0
 MOMENTS = (0.1, 0.5, 1.0, 2.0, 4.0)
-"""Seconds of processor time behind the input, at which the signal comes; those after its end are left out."""
+"""Seconds of processor time behind the input, at which the signal comes; those after
+its end are left out.
+"""
 EDITOR = replace(ZED_BETA, files=False, terminal=False)
 HEAD = '{"jsonrpc":"2.0","id":"worst","method":"session/prompt","params":{"sessionId":"SESSION","prompt":['
 TEXT = '{"type":"text","text":"'
-SCHEMA = "{type: object, patternProperties: {'^(a+)+$': {type: array, uniqueItems: true}}}"
+SCHEMA = (
+    "{type: object, patternProperties: {'^(a+)+$': {type: array, uniqueItems: true}}}"
+)
 RECIPE = f"---\nhooks: {{turn_end: {{handler: validate_output, params: {{schema: {SCHEMA}}}}}}}\n---\nAnswer.\n"
 ARGUMENTS = '{"path":[' + "[]," * ((MAX_ARGUMENTS - 20) // 3) + "0]}"
-EDITS = [{"old_text": f"a\n b{number}\n" * 300, "new_text": "c"} for number in range(200)]
+EDITS = [
+    {"old_text": f"a\n b{number}\n" * 300, "new_text": "c"} for number in range(200)
+]
 
 
 @dataclass
@@ -51,24 +59,42 @@ class Worst:
 
 def line(unit: str, head: str = "", tail: str = "") -> Worst:
     """The longest line of a unit over and over."""
-    head, tail = HEAD + head, tail + "]}}\n"
-    return Worst((head + unit * ((MAX_LINE_BYTES - len(head) - len(tail) - 40) // len(unit)) + tail).encode())
+    head = HEAD + head
+    tail = tail + "]}}\n"
+    return Worst(
+        (
+            head
+            + unit * ((MAX_LINE_BYTES - len(head) - len(tail) - 40) // len(unit))
+            + tail
+        ).encode()
+    )
 
 
 def event(unit: str) -> Worst:
     """The longest event of a model server."""
-    data = '{"type":"response.output_text.delta","delta":"","more":[' + unit * ((MAX_LINE - 100) // len(unit)) + "0]}"
+    data = (
+        '{"type":"response.output_text.delta","delta":"","more":['
+        + unit * ((MAX_LINE - 100) // len(unit))
+        + "0]}"
+    )
     headers = {"content-type": "text/event-stream"}
     return Worst(replies=[Reply(body=f"data: {data}\n\n", headers=headers)])
 
 
 def call(name: str, files: Mapping[str, str] | None = None, **arguments: Any) -> Worst:
-    return Worst(replies=[Reply(tool_calls=[ToolCall(name, arguments)])], files=files or {})
+    return Worst(
+        replies=[Reply(tool_calls=[ToolCall(name, arguments)])], files=files or {}
+    )
 
 
 def changed(before: str, name: str, **arguments: Any) -> Worst:
-    calls = [ToolCall("read", {"path": "b.txt"}), ToolCall(name, {"path": "b.txt", **arguments})]
-    return Worst(replies=[Reply(tool_calls=[each]) for each in calls], files={"b.txt": before})
+    calls = [
+        ToolCall("read", {"path": "b.txt"}),
+        ToolCall(name, {"path": "b.txt", **arguments}),
+    ]
+    return Worst(
+        replies=[Reply(tool_calls=[each]) for each in calls], files={"b.txt": before}
+    )
 
 
 def fill(unit: str, length: int) -> str:
@@ -82,27 +108,55 @@ CASES: dict[str, Callable[[], Worst]] = {
     "a line of escapes": lambda: line("\\n\\\\", TEXT + "\\ud800", '"}'),
     "a line of words": lambda: line("words and 1234 ", TEXT, '"}'),
     "an event of lists": lambda: event("[],"),
-    "an answer of words": lambda: Worst(replies=[Reply(fill("words and 1234 ", MAX_LINE - 10_000))]),
-    "arguments of lists": lambda: Worst(replies=[Reply(tool_calls=[ToolCall("read", ARGUMENTS)])]),
+    "an answer of words": lambda: Worst(
+        replies=[Reply(fill("words and 1234 ", MAX_LINE - 10_000))]
+    ),
+    "arguments of lists": lambda: Worst(
+        replies=[Reply(tool_calls=[ToolCall("read", ARGUMENTS)])]
+    ),
     "an endless output": lambda: call("shell", command="yes"),
-    "a search": lambda: call("grep", {"b.txt": fill("ab", MAX_BYTES)}, pattern="(a|ab|b){1,100}c(a*b*){50}$"),
-    "a glob": lambda: call("glob", {"a" * 200: "a"}, pattern="*a" * 400 + "{" + "a," * 90 + "b}"),
+    "a search": lambda: call(
+        "grep", {"b.txt": fill("ab", MAX_BYTES)}, pattern="(a|ab|b){1,100}c(a*b*){50}$"
+    ),
+    "a glob": lambda: call(
+        "glob", {"a" * 200: "a"}, pattern="*a" * 400 + "{" + "a," * 90 + "b}"
+    ),
     "an edit": lambda: changed(fill("a\n b\n", MAX_BYTES), "edit", edits=EDITS),
-    "a rewritten file": lambda: changed(fill("b\na\nc\n", MAX_BYTES), "write", content=fill("a\nb\n", 500_000)),
+    "a rewritten file": lambda: changed(
+        fill("b\na\nc\n", MAX_BYTES), "write", content=fill("a\nb\n", 500_000)
+    ),
     "rules": lambda: Worst(home={"hooks/rules.yaml": "[" + fill("[],", 250_000) + "]"}),
-    "a configuration": lambda: Worst(home={"config.yaml": "model: [" + fill("{a: },", 250_000) + "]"}),
+    "a configuration": lambda: Worst(
+        home={"config.yaml": "model: [" + fill("{a: },", 250_000) + "]"}
+    ),
     "a recipe": lambda: Worst(
-        "/long", home={"recipes/long.md": "---\n---\n" + fill("{% for a in 'abc' %}{{ a * 9 }}{% endfor %}", 250_000)}
+        "/long",
+        home={
+            "recipes/long.md": "---\n---\n"
+            + fill("{% for a in 'abc' %}{{ a * 9 }}{% endfor %}", 250_000)
+        },
     ),
     "an answer to validate": lambda: Worst(
         "/check",
-        [Reply('{"' + "a" * 100_000 + '": [' + ",".join(f"[{n}]" for n in range(30_000)) + "]}")],
+        [
+            Reply(
+                '{"'
+                + "a" * 100_000
+                + '": ['
+                + ",".join(f"[{n}]" for n in range(30_000))
+                + "]}"
+            )
+        ],
         home={"recipes/check.md": RECIPE},
     ),
     "a compaction": lambda: Worst(
-        "/compact", [Reply(" ".join(f"Word{n} is {n:x}." for n in range(100_000)))] * 4, before=["Tell"] * 4
+        "/compact",
+        [Reply(" ".join(f"Word{n} is {n:x}." for n in range(100_000)))] * 4,
+        before=["Tell"] * 4,
     ),
-    "a long name": lambda: Worst("/compact", [Reply(fill("a/b.c-", 2_000_000))] * 2, before=["Tell"] * 2),
+    "a long name": lambda: Worst(
+        "/compact", [Reply(fill("a/b.c-", 2_000_000))] * 2, before=["Tell"] * 2
+    ),
 }
 
 
@@ -110,12 +164,16 @@ async def send(it: Stage, case: Worst) -> Callable[[], bool]:
     """Send the input, and return what tells whether it was answered."""
     if isinstance(case.prompt, bytes):
         assert it.agent.process.stdin is not None
-        fd, view = it.agent.process.stdin.fileno(), memoryview(case.prompt.replace(b"SESSION", it.session.encode()))
+        fd = it.agent.process.stdin.fileno()
+        view = memoryview(case.prompt.replace(b"SESSION", it.session.encode()))
         while view:
             await anyio.wait_writable(fd)
             view = view[os.write(fd, view) :]
         begun = len(it.agent.lines)
-        return lambda: any(line.label.startswith(("error", "response")) for line in it.agent.lines[begun:])
+        return lambda: any(
+            line.label.startswith(("error", "response"))
+            for line in it.agent.lines[begun:]
+        )
     turn = await it.agent.start_prompt(it.session, case.prompt)
     return lambda: turn.done
 
@@ -123,8 +181,15 @@ async def send(it: Stage, case: Worst) -> Callable[[], bool]:
 async def took(folder: Path, case: Worst, moment: float) -> tuple[float, bool]:
     """Return the seconds that the end took, and whether the input was answered before."""
     replies = [Reply("Hello."), *case.replies, *[Reply("Done.")] * 5]
-    options = {"validate": False, "laws": False, "mode": "full-access", "editor": EDITOR}
-    async with stage(folder, *replies, files={"a.txt": "a\n", **case.files}, **options) as it:
+    options = {
+        "validate": False,
+        "laws": False,
+        "mode": "full-access",
+        "editor": EDITOR,
+    }
+    async with stage(
+        folder, *replies, files={"a.txt": "a\n", **case.files}, **options
+    ) as it:
         for prompt in ("Hi", *case.before):
             await it.prompt(prompt, 120)
         for name, text in case.home.items():  # read again with the next prompt
@@ -144,12 +209,18 @@ async def took(folder: Path, case: Worst, moment: float) -> tuple[float, bool]:
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_the_agent_ends_within_two_seconds_amid(tmp_path: Path, name: str) -> None:
-    case, worst = CASES[name](), 0.0
+async def test_the_agent_ends_within_two_seconds_amid(
+    tmp_path: Path, name: str
+) -> None:
+    case = CASES[name]()
+    worst = 0.0
     for moment in MOMENTS:
         seconds, was_answered = await took(tmp_path / str(moment), case, moment)
         worst = max(worst, seconds)
-        print(f"{name}, {moment} s: {seconds:.2f} s{' (answered)' if was_answered else ''}", flush=True)
+        print(
+            f"{name}, {moment} s: {seconds:.2f} s{' (answered)' if was_answered else ''}",
+            flush=True,
+        )
         if was_answered:
             break
     assert worst < SECONDS

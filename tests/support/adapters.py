@@ -1,4 +1,5 @@
-"""The three adapters on a model server of the loopback interface, and a call of one to its end.
+"""The three adapters on a model server of the loopback interface, and a call of one to
+its end.
 
 The shortest answers of the three dialects are here too, for servers that break them.
 """
@@ -17,7 +18,7 @@ from acp_agent.errors import ModelError
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
-from acp_agent.llm.adapters.encoding import Call
+from acp_agent.llm.adapters.encoding import ModelCall
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.client import ModelClient, make_client
@@ -31,26 +32,49 @@ PROFILE = ModelProfile(200_000, 8_192, thinking="none", prices=Prices(10, 1, 20,
 DIALECTS = ["anthropic", "openai", "chat"]
 BEGINNING: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
-        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {
+            "type": "message_start",
+            "message": {"usage": {"input_tokens": 9, "output_tokens": 1}},
+        },
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": "Hi"},
+        },
     ],
     "openai": [{"type": "response.output_text.delta", "delta": "Hi"}],
-    "chat": [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}],
+    "chat": [
+        {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}
+    ],
 }
 """An answer as far as its text, and no further."""
 ENDING: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 5},
+        },
         {"type": "message_stop"},
     ],
     "openai": [
         {
             "type": "response.output_item.done",
             "output_index": 0,
-            "item": {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+            "item": {
+                "type": "message",
+                "content": [{"type": "output_text", "text": "Hi"}],
+            },
         },
-        {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 5}}},
+        {
+            "type": "response.completed",
+            "response": {"usage": {"input_tokens": 9, "output_tokens": 5}},
+        },
     ],
     "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
 }
@@ -64,18 +88,32 @@ def adapter(
     headers: dict[str, str] | None = None,
     profile: ModelProfile = PROFILE,
 ) -> ModelClient:
-    return make_client(endpoint(dialect, base_url, headers), lambda _: profile, first_delay=0.001)
+    return make_client(
+        endpoint(dialect, base_url, headers), lambda _: profile, first_delay=0.001
+    )
 
 
-def endpoint(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> Endpoint:
+def endpoint(
+    dialect: str, base_url: str, headers: dict[str, str] | None = None
+) -> Endpoint:
     """One of the built-in providers, or a server of somebody's own."""
     more: dict[str, Any] = {"key": KEY, "headers": headers or {}, "required": True}
     if dialect == "anthropic":
-        return Endpoint("anthropic", "anthropic", base_url, key_hint="ANTHROPIC_API_KEY", **more)
+        return Endpoint(
+            "anthropic", "anthropic", base_url, key_hint="ANTHROPIC_API_KEY", **more
+        )
     if dialect == "openai":
-        return Endpoint("openai", "openai-responses", f"{base_url}/v1", key_hint="OPENAI_API_KEY", **more)
+        return Endpoint(
+            "openai",
+            "openai-responses",
+            f"{base_url}/v1",
+            key_hint="OPENAI_API_KEY",
+            **more,
+        )
     path = "/v1beta/openai/" if dialect == "google" else "/v1"
-    return Endpoint("local", "openai-chat", base_url + path, key_hint="LOCAL_API_KEY", **more)
+    return Endpoint(
+        "local", "openai-chat", base_url + path, key_hint="LOCAL_API_KEY", **more
+    )
 
 
 def api(dialect: str, name: str = "", host: str | None = None) -> Adapter:
@@ -91,17 +129,23 @@ def api(dialect: str, name: str = "", host: str | None = None) -> Adapter:
     return ChatAdapter(Endpoint(name or "local", "openai-chat", "http://localhost/v1"))
 
 
-def wire_body(dialect: str, asked: ModelRequest, profile: ModelProfile, name: str = "") -> Any:
+def wire_body(
+    dialect: str, asked: ModelRequest, profile: ModelProfile, name: str = ""
+) -> Any:
     """A request in the words of an API, without the wish for a stream."""
-    body = json.loads(api(dialect, name).call(asked, profile, frozenset(), None).content)
+    body = json.loads(
+        api(dialect, name).call(asked, profile, frozenset(), None).content
+    )
     return {key: body[key] for key in body if key != "stream"}
 
 
 def fold_of(dialect: str) -> Fold:
-    return api(dialect).fold(Call("", {}))
+    return api(dialect).fold(ModelCall("", {}))
 
 
-def request(*messages: m.Message, model: str = "claude-test", **more: object) -> ModelRequest:
+def request(
+    *messages: m.Message, model: str = "claude-test", **more: object
+) -> ModelRequest:
     said = messages or (m.UserMessage("u1", (m.Text("Hello"),)),)
     return ModelRequest(model, "Be brief.", said, conversation_id="sess_1", **more)  # pyright: ignore[reportArgumentType]
 
@@ -110,11 +154,17 @@ async def collect(provider: ModelClient, asked: ModelRequest) -> list[ModelEvent
     """Return the events of a call, except for `AskedAgain`."""
     with anyio.fail_after(20):
         async with aclosing(provider.stream(asked)) as events:
-            return [event async for event in events if not isinstance(event, AskedAgain)]
+            return [
+                event async for event in events if not isinstance(event, AskedAgain)
+            ]
 
 
-async def outcome(provider: ModelClient, asked: ModelRequest) -> tuple[list[ModelEvent], ModelError | None]:
-    """What came of a call, and the error that it ended with, if it did. Closes the adapter."""
+async def outcome(
+    provider: ModelClient, asked: ModelRequest
+) -> tuple[list[ModelEvent], ModelError | None]:
+    """What came of a call, and the error that it ended with, if it did. Closes the
+    adapter.
+    """
     seen: list[ModelEvent] = []
     try:
         with anyio.fail_after(20):

@@ -1,13 +1,14 @@
-"""aimock, a server of every provider's HTTP API that this project did not write, as a real process.
+"""aimock, a server of every provider's HTTP API that this project did not write, as a
+real process.
 
     answer = fixture("Read it", {"content": "It is a cart."}, hasToolResult=True)
     async with aimock([answer], "openai", tmp_path) as server:
         async with connected_agent(home=tmp_path, env=server.env) as agent: ...
         [first, *_] = await server.journal()
 
-A fixture is aimock's own: what the last user message contains, and what is answered. It runs strict: a request that no
-fixture matches gets status 503, and one without the key 401. Its journal has every provider's requests in one form,
-that of Chat Completions.
+A fixture is aimock's own: what the last user message contains, and what is answered. It
+runs strict: a request that no fixture matches gets status 503, and one without the key
+401. Its journal has every provider's requests in one form, that of Chat Completions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ from support.npm import node, npm_package
 
 Dialect = Literal["anthropic", "openai", "chat"]
 DIALECTS: tuple[Dialect, ...] = ("anthropic", "openai", "chat")
-PATHS: dict[Dialect, str] = {"anthropic": "/v1/messages", "openai": "/v1/responses", "chat": "/v1/chat/completions"}
+PATHS: dict[Dialect, str] = {
+    "anthropic": "/v1/messages",
+    "openai": "/v1/responses",
+    "chat": "/v1/chat/completions",
+}
 KEY = "test-key"
 _START_SECONDS = 15
 _MODELS: dict[Dialect, str] = {
@@ -45,9 +50,14 @@ def fixture(prompt: str, response: Mapping[str, Any], /, **more: Any) -> dict[st
 
     :param prompt: a text that the last user message contains.
     :param response: `content`, `toolCalls` or `error`, see aimock's documentation.
-    :param more: `hasToolResult` and `sequenceIndex` narrow the match; all else is the fixture's own.
+    :param more: `hasToolResult` and `sequenceIndex` narrow the match; all else is the
+        fixture's own.
     """
-    narrowing = {name: more.pop(name) for name in ("hasToolResult", "sequenceIndex") if name in more}
+    narrowing = {
+        name: more.pop(name)
+        for name in ("hasToolResult", "sequenceIndex")
+        if name in more
+    }
     return {"match": {"userMessage": prompt, **narrowing}, "response": response, **more}
 
 
@@ -55,7 +65,8 @@ def fixture(prompt: str, response: Mapping[str, Any], /, **more: Any) -> dict[st
 class Entry:
     """One request in the journal.
 
-    :ivar body: the request in the form of Chat Completions; empty for requests without one.
+    :ivar body: the request in the form of Chat Completions; empty for requests without
+        one.
     :ivar status: of the answer; 0 where the connection was cut before there was one.
     :ivar interrupted: the stream was cut.
     """
@@ -70,7 +81,11 @@ class Entry:
         return self.body["messages"]
 
     def text(self, role: str) -> str:
-        return "\n".join(_text(message.get("content")) for message in self.messages if message["role"] == role)
+        return "\n".join(
+            _text(message.get("content"))
+            for message in self.messages
+            if message["role"] == role
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,9 @@ class Aimock:
 
     async def journal(self) -> list[Entry]:
         """The model calls so far, in order of arrival."""
-        entries: list[dict[str, Any]] = await anyio.to_thread.run_sync(_get, f"{self.url}/__aimock/journal")
+        entries: list[dict[str, Any]] = await anyio.to_thread.run_sync(
+            _get, f"{self.url}/__aimock/journal"
+        )
         return [
             Entry(
                 path=entry["path"],
@@ -100,10 +117,13 @@ class Aimock:
 
 
 @asynccontextmanager
-async def aimock(fixtures: Sequence[Mapping[str, Any]], dialect: Dialect, home: Path) -> AsyncGenerator[Aimock, None]:
+async def aimock(
+    fixtures: Sequence[Mapping[str, Any]], dialect: Dialect, home: Path
+) -> AsyncGenerator[Aimock, None]:
     """Run it until the block ends.
 
-    :param dialect: which API the agent speaks; `chat` is a custom provider in the agent's `config.yaml`.
+    :param dialect: which API the agent speaks; `chat` is a custom provider in the
+        agent's `config.yaml`.
     :param home: what `start_agent` is given as `home`.
     :raises pytest.skip.Exception: it is not installed, and this is not CI.
     """
@@ -111,7 +131,16 @@ async def aimock(fixtures: Sequence[Mapping[str, Any]], dialect: Dialect, home: 
     file = home / "fixtures.json"
     file.write_text(json.dumps({"fixtures": list(fixtures)}))
     with subprocess.Popen(
-        [node(), script, "--port", "0", "--fixtures", file, "--strict", "--validate-on-load"],
+        [
+            node(),
+            script,
+            "--port",
+            "0",
+            "--fixtures",
+            file,
+            "--strict",
+            "--validate-on-load",
+        ],
         env={**os.environ, "AIMOCK_API_KEYS": KEY},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -120,7 +149,9 @@ async def aimock(fixtures: Sequence[Mapping[str, Any]], dialect: Dialect, home: 
     ) as process:
         try:
             with anyio.fail_after(_START_SECONDS):
-                url = await anyio.to_thread.run_sync(_address, process, abandon_on_cancel=True)
+                url = await anyio.to_thread.run_sync(
+                    _address, process, abandon_on_cancel=True
+                )
             yield Aimock(url, dialect, _environment(url, dialect, home))
         finally:
             process.kill()
@@ -153,7 +184,9 @@ def _environment(url: str, dialect: Dialect, home: Path) -> dict[str, str]:
 def _get(url: str) -> Any:
     # A proxy of the person who runs the tests must not be asked for a loopback address.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(urllib.request.Request(url, headers={"x-api-key": KEY}), timeout=5) as answer:
+    with opener.open(
+        urllib.request.Request(url, headers={"x-api-key": KEY}), timeout=5
+    ) as answer:
         return json.load(answer)
 
 

@@ -1,4 +1,5 @@
-"""A session whose model is asked for summaries beside its turns, and answers both as a test says.
+"""A session whose model is asked for summaries beside its turns, and answers both as a
+test says.
 
     summary, hold = held()                                  # stops in its middle until `hold` is set
     async with desk(tmp_path, summary) as it:
@@ -7,8 +8,8 @@
         hold.set()
         await it.ready()
 
-The window is 20,000 tokens, of which 15,000 are usable: prepared from 10,500 on, put in place from 12,000 on, waited
-for from 14,250 on.
+The window is 20,000 tokens, of which 15,000 are usable: prepared from 10,500 on, put in
+place from 12,000 on, waited for from 14,250 on.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from support.stage import Connect
 
 WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 LONG = "The cart adds prices. " * 900
-PREPARE, THRESHOLD, OUT_OF_ROOM = 11_000, 12_500, 14_400
+PREPARE = 11_000
+THRESHOLD = 12_500
+OUT_OF_ROOM = 14_400
 SUMMARY = "# Goal\nA cart."
 
 
@@ -56,7 +59,9 @@ class Desk:
 
     async def prompt(self, text: str, *answers: Reply) -> None:
         self.answers += answers
-        assert await self.agent.prompt(self.session, text, 30) == {"stopReason": "end_turn"}
+        assert await self.agent.prompt(self.session, text, 30) == {
+            "stopReason": "end_turn"
+        }
         assert self.answers == []
 
     async def filled(self, used: int = PREPARE) -> None:
@@ -78,12 +83,27 @@ class Desk:
 
     @property
     def last(self) -> list[dict[str, Any]]:
-        return messages([call.body for call in self.server.calls if not is_summary_request(call.body)][-1])
+        return messages(
+            [
+                call.body
+                for call in self.server.calls
+                if not is_summary_request(call.body)
+            ][-1]
+        )
 
     def logged(self) -> list[str]:
         """The kinds of the events that are in the log."""
-        with closing(sqlite3.connect(f"file:{self.home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
-            return [kind for (kind,) in database.execute("SELECT kind FROM events ORDER BY session, seq")]
+        with closing(
+            sqlite3.connect(
+                f"file:{self.home / 'state' / 'sessions.db'}?mode=ro", uri=True
+            )
+        ) as database:
+            return [
+                kind
+                for (kind,) in database.execute(
+                    "SELECT kind FROM events ORDER BY session, seq"
+                )
+            ]
 
 
 @asynccontextmanager
@@ -98,7 +118,8 @@ async def desk(
 ) -> AsyncGenerator[Desk]:
     """Open a session.
 
-    :param env: added to what sends the agent to the model, and to the other provider, Anthropic's.
+    :param env: added to what sends the agent to the model, and to the other provider,
+        Anthropic's.
     :param script: answers all requests, in place of `answers` and `summaries`.
     :param connect: starts the agent: a process, or as `support.memory` does.
     """

@@ -1,10 +1,12 @@
-"""A program between an editor on stdin and stdout and an agent elsewhere: lines in and out, over WebSocket.
+"""A program between an editor on stdin and stdout and an agent elsewhere: lines in and
+out, over WebSocket.
 
     python bridge.py ws://127.0.0.1:8123/acp
 
-So that all test support for agents on stdin and stdout works with one that serves. `TOKEN` in the environment is sent.
-It follows ACP's description of the transport for clients; whatever is not as described there is said on stderr. Ends
-with 0 when its stdin ends, and with 1 when the agent ends the connection.
+So that all test support for agents on stdin and stdout works with one that serves.
+`TOKEN` in the environment is sent. It follows ACP's description of the transport for
+clients; whatever is not as described there is said on stderr. Ends with 0 when its
+stdin ends, and with 1 when the agent ends the connection.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def say(data: bytes) -> None:
 
 
 def complain(problem: str) -> None:
-    print(f"Traceback (most recent call last): {problem}", file=sys.stderr, flush=True)  # which fails the test
+    print(
+        f"Traceback (most recent call last): {problem}", file=sys.stderr, flush=True
+    )  # which fails the test
 
 
 async def over_websocket(url: str, headers: dict[str, str]) -> int:
@@ -64,7 +68,11 @@ async def over_websocket(url: str, headers: dict[str, str]) -> int:
 
 
 async def main() -> int:
-    headers = {"Authorization": f"Bearer {os.environ['TOKEN']}"} if "TOKEN" in os.environ else {}
+    headers = (
+        {"Authorization": f"Bearer {os.environ['TOKEN']}"}
+        if "TOKEN" in os.environ
+        else {}
+    )
     return await over_websocket(sys.argv[1], headers)
 
 

@@ -7,7 +7,8 @@
         await page.press("/")
         assert page.errors == []
 
-It is looked for as Debian, Ubuntu and Google call it; `apt-get install chromium` brings it.
+It is looked for as Debian, Ubuntu and Google call it; `apt-get install chromium` brings
+it.
 
 Source: https://chromedevtools.github.io/devtools-protocol/
 """
@@ -57,7 +58,8 @@ class Page:
     """
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
-        self._to, self._from = to_browser, from_browser
+        self._to = to_browser
+        self._from = from_browser
         self._ids = itertools.count(1)
         self._rest = b""
         self._session: str | None = None
@@ -66,7 +68,9 @@ class Page:
 
     async def start(self) -> None:
         target = await self.call("Target.createTarget", url="about:blank")
-        attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        attached = await self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
             await self.call(f"{domain}.enable")
@@ -78,7 +82,12 @@ class Page:
 
     async def value(self, expression: str) -> Any:
         """What an expression comes to; a promise is waited for."""
-        answer = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        answer = await self.call(
+            "Runtime.evaluate",
+            expression=expression,
+            awaitPromise=True,
+            returnByValue=True,
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -101,22 +110,40 @@ class Page:
         """Press and release a key, by the name that pages know."""
         text = {"Enter": "\r", "Space": " "}.get(key, key if len(key) == 1 else "")
         name = " " if key == "Space" else key
-        code = {"Enter": 13, "Tab": 9, "Escape": 27, "Space": 32}.get(key, ord(key[0].upper()))
+        code = {"Enter": 13, "Tab": 9, "Escape": 27, "Space": 32}.get(
+            key, ord(key[0].upper())
+        )
         for kind in ("keyDown", "keyUp"):
             more = {"text": text} if text and kind == "keyDown" else {}
-            await self.call("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=code, **more)
+            await self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                windowsVirtualKeyCode=code,
+                **more,
+            )
 
     async def write(self, text: str) -> None:
         await self.call("Input.insertText", text=text)
 
     async def colours(self, scheme: str) -> None:
-        await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        await self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     async def named(self, *roles: str) -> list[tuple[str, str]]:
         """Role and name of everything of these roles, as assistive technology is told."""
         nodes = (await self.call("Accessibility.getFullAXTree"))["nodes"]
-        seen = [node for node in nodes if not node.get("ignored") and node.get("role", {}).get("value") in roles]
-        return [(node["role"]["value"], str(node.get("name", {}).get("value", ""))) for node in seen]
+        seen = [
+            node
+            for node in nodes
+            if not node.get("ignored") and node.get("role", {}).get("value") in roles
+        ]
+        return [
+            (node["role"]["value"], str(node.get("name", {}).get("value", "")))
+            for node in seen
+        ]
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol.
@@ -128,7 +155,9 @@ class Page:
         if self._session:
             message["sessionId"] = self._session
         with anyio.fail_after(PATIENCE):
-            await anyio.to_thread.run_sync(os.write, self._to, json.dumps(message).encode() + b"\0")
+            await anyio.to_thread.run_sync(
+                os.write, self._to, json.dumps(message).encode() + b"\0"
+            )
             while True:
                 answer = await self._next()
                 if answer.get("id") == number:
@@ -149,11 +178,20 @@ class Page:
 
     def _note(self, event: Mapping[str, Any]) -> None:
         match event:
-            case {"method": "Runtime.exceptionThrown", "params": {"exceptionDetails": details}}:
+            case {
+                "method": "Runtime.exceptionThrown",
+                "params": {"exceptionDetails": details},
+            }:
                 self.errors.append(str(details))
-            case {"method": "Log.entryAdded", "params": {"entry": {"level": "error", "text": str(text)}}}:
+            case {
+                "method": "Log.entryAdded",
+                "params": {"entry": {"level": "error", "text": str(text)}},
+            }:
                 self.errors.append(text)
-            case {"method": "Network.requestWillBeSent", "params": {"request": {"url": str(url)}}}:
+            case {
+                "method": "Network.requestWillBeSent",
+                "params": {"request": {"url": str(url)}},
+            }:
                 self.requests.append(url)
             case _:
                 pass
@@ -165,18 +203,37 @@ class BrowserError(Exception):
 
 @asynccontextmanager
 async def browser() -> AsyncGenerator[Page]:
-    """A page of a browser of its own, which ends with it; skips the test where no browser is installed."""
+    """A page of a browser of its own, which ends with it; skips the test where no
+    browser is installed.
+    """
     found = program()
     if found is None:
-        pytest.skip(f"no browser is installed: none of {', '.join(NAMES)} is on the PATH")
-    with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as profile:
+        pytest.skip(
+            f"no browser is installed: none of {', '.join(NAMES)} is on the PATH"
+        )
+    with tempfile.TemporaryDirectory(
+        prefix="browser-", ignore_cleanup_errors=True
+    ) as profile:
         read_there, to_browser = os.pipe()
         from_browser, write_there = os.pipe()
         # The browser reads on descriptor 3 and writes on 4.
         line = 'exec "$0" "$@" 3<&$IN 4>&$OUT'
         process = subprocess.Popen(
-            ["/bin/bash", "-c", line, found, *FLAGS, f"--user-data-dir={profile}", "--window-size=1280,1000"],
-            env={"PATH": os.environ["PATH"], "HOME": profile, "IN": str(read_there), "OUT": str(write_there)},
+            [
+                "/bin/bash",
+                "-c",
+                line,
+                found,
+                *FLAGS,
+                f"--user-data-dir={profile}",
+                "--window-size=1280,1000",
+            ],
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": profile,
+                "IN": str(read_there),
+                "OUT": str(write_there),
+            },
             pass_fds=(read_there, write_there),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

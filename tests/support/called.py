@@ -1,4 +1,5 @@
-"""The agent's command line in the process of the tests, for what does not ask about a process.
+"""The agent's command line in the process of the tests, for what does not ask about a
+process.
 
 ran = await call_command(home, "sessions", "rm", session)
 assert (ran.code, ran.out, ran.err) == (0, "Removed …\n", "")
@@ -22,16 +23,28 @@ from support.terminal import Ran
 
 
 async def call_command(
-    home: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
+    home: Path,
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
+    cwd: Path | None = None,
 ) -> Ran:
-    """Do as `run_command` does in the process of the tests, for what does not ask about a process."""
+    """Do as `run_command` does in the process of the tests, for what does not ask about
+    a process.
+    """
     streams = sys.stdin, sys.stdout, sys.stderr
-    with TemporaryFile("w+") as out, TemporaryFile("w+") as err, TemporaryFile("w+") as given:
+    with (
+        TemporaryFile("w+") as out,
+        TemporaryFile("w+") as err,
+        TemporaryFile("w+") as given,
+    ):
         given.write(stdin)
         given.seek(0)
         try:
             with process_state({**environment(home), **(env or {})}, cwd or home):
-                sys.stdin, sys.stdout, sys.stderr = given, out, err
+                sys.stdin = given
+                sys.stdout = out
+                sys.stderr = err
                 code = await _called(words)
         finally:
             sys.stdin, sys.stdout, sys.stderr = streams
@@ -41,11 +54,18 @@ async def call_command(
 
 @contextmanager
 def process_state(env: Mapping[str, str], cwd: Path) -> Generator[None]:
-    """Be as a process with this environment in this directory, and take away at the end what it has left behind: log
-    files, secrets that it has met, modules of Python hooks."""
-    environ, secrets, modules, path = dict(os.environ), {*remembered}, {*sys.modules}, [*sys.path]
+    """Be as a process with this environment in this directory, and take away at the end
+    what it has left behind: log files, secrets that it has met, modules of Python
+    hooks.
+    """
+    environ = dict(os.environ)
+    secrets = {*remembered}
+    modules = {*sys.modules}
+    path = [*sys.path]
     root = logging.getLogger()
-    handlers, level, raising = [*root.handlers], root.level, logging.raiseExceptions
+    handlers = [*root.handlers]
+    level = root.level
+    raising = logging.raiseExceptions
     os.environ.clear()
     os.environ.update(env)
     remembered.clear()
@@ -69,7 +89,9 @@ def process_state(env: Mapping[str, str], cwd: Path) -> Generator[None]:
 
 
 async def _called(words: Sequence[str]) -> int:
-    """Return the exit status of a command; what it raises is printed as a process prints it."""
+    """Return the exit status of a command; what it raises is printed as a process
+    prints it.
+    """
     try:
         arguments = cli.parse(words)
         return await arguments.run(arguments)

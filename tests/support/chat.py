@@ -1,4 +1,5 @@
-"""The rows below a conversation, in memory: a `Screen` with somebody who types, and what they see.
+"""The rows below a conversation, in memory: a `Screen` with somebody who types, and
+what they see.
 
     async with typing(tmp_path) as person:
         person.type("Hello.\\r")
@@ -49,7 +50,13 @@ class Emulated(io.StringIO):
 class Person:
     """Somebody who types, and reads the screen; made by `typing`."""
 
-    def __init__(self, screen: Screen, completer: PromptCompleter, keys: PipeInput, terminal: Emulated) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        completer: PromptCompleter,
+        keys: PipeInput,
+        terminal: Emulated,
+    ) -> None:
         self.screen = screen
         self.completer = completer
         self.type = keys.send_text
@@ -80,8 +87,12 @@ class Person:
 
 
 @asynccontextmanager
-async def typing(folder: Path, *, columns: int = 100, rows: int = ROWS) -> AsyncGenerator[Person]:
-    """Show a screen for a conversation in a folder, whose history is kept there as well."""
+async def typing(
+    folder: Path, *, columns: int = 100, rows: int = ROWS
+) -> AsyncGenerator[Person]:
+    """Show a screen for a conversation in a folder, whose history is kept there as
+    well.
+    """
     terminal = Emulated(columns, rows)
     output = Vt100_Output(terminal, lambda: Size(rows, columns), enable_cpr=False)
     completer = PromptCompleter()

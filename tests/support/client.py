@@ -1,4 +1,5 @@
-"""An editor for the tests: runs an agent as a real process and talks ACP with it over stdin and stdout.
+"""An editor for the tests: runs an agent as a real process and talks ACP with it over
+stdin and stdout.
 
     async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
         session = await agent.new_session(repo.path)
@@ -8,10 +9,11 @@
         assert await turn.result() == {"stopReason": "cancelled"}
         assert agent.text() == "..." and agent.updates(kind="plan")
 
-At its end the test fails when the agent sent something that the official schema does not know (`validate`), broke a
-rule of `support.laws` (`laws`), did not exit on EOF, or left a process behind. These are `agent.problems`; a test that
-expects one clears the list. `agent.handlers[method] = async_function` replaces an answer; `agent.desk` has files,
-terminals and permissions.
+At its end the test fails when the agent sent something that the official schema does
+not know (`validate`), broke a rule of `support.laws` (`laws`), did not exit on EOF, or
+left a process behind. These are `agent.problems`; a test that expects one clears the
+list. `agent.handlers[method] = async_function` replaces an answer; `agent.desk` has
+files, terminals and permissions.
 """
 
 from __future__ import annotations
@@ -38,24 +40,36 @@ from support.schema import SchemaViolationError, validate_outgoing
 from support.serving import Answer, Desk, Handler
 from support.wire import AgentGoneError, Pending
 
-__all__ = ["AgentError", "AgentGoneError", "AgentProcess", "Line", "Pending", "connected_agent", "start_agent"]
+__all__ = [
+    "AgentError",
+    "AgentGoneError",
+    "AgentProcess",
+    "Line",
+    "Pending",
+    "connected_agent",
+    "start_agent",
+]
 
 ROOT = checkout.REPOSITORY
 MARK = "ACP_AGENT_TEST_MARK"
 EXIT_SECONDS = 5.0
 Start = Callable[..., AbstractAsyncContextManager["AgentProcess"]]
 in_memory: Start | None = None
-"""What `start_agent` does in place of starting a process: for tests of the contract, which cannot choose; set by
-tests/conftest.py."""
+"""What `start_agent` does in place of starting a process: for tests of the contract,
+which cannot choose; set by tests/conftest.py.
+"""
 
 
 class AgentProcess(Conversation):
     """An agent under test and the editor that drives it; made by `start_agent`.
 
     :ivar editor: what this client pretends to be.
-    :ivar handlers: answers to the agent's requests, by method: `async def handler(params) -> result`.
-    :ivar desk: the default answers and what they saw: `permissions`, `unsaved`, `reads`, `writes`, `terminals`.
-    :ivar opened: result of the `session/new`, `load` or `resume` that opened a session, by session id.
+    :ivar handlers: answers to the agent's requests, by method: `async def
+        handler(params) -> result`.
+    :ivar desk: the default answers and what they saw: `permissions`, `unsaved`,
+        `reads`, `writes`, `terminals`.
+    :ivar opened: result of the `session/new`, `load` or `resume` that opened a session,
+        by session id.
     :ivar initialized: the result of `initialize`.
     """
 
@@ -98,40 +112,66 @@ class AgentProcess(Conversation):
         self.opened[result["sessionId"]] = result
         return result["sessionId"]
 
-    async def load(self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any) -> dict[str, Any]:
+    async def load(
+        self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any
+    ) -> dict[str, Any]:
         return await self._open("session/load", session_id, cwd, timeout, over)
 
-    async def resume(self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any) -> dict[str, Any]:
+    async def resume(
+        self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any
+    ) -> dict[str, Any]:
         return await self._open("session/resume", session_id, cwd, timeout, over)
 
-    async def start_prompt(self, session_id: str, prompt: str | Sequence[Mapping[str, Any]], **over: Any) -> Pending:
+    async def start_prompt(
+        self, session_id: str, prompt: str | Sequence[Mapping[str, Any]], **over: Any
+    ) -> Pending:
         """Send a prompt and return at once.
 
         :param prompt: text, or content blocks.
         """
-        blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else list(prompt)
-        return await self.start_request("session/prompt", {"sessionId": session_id, "prompt": blocks, **over})
+        blocks = (
+            [{"type": "text", "text": prompt}]
+            if isinstance(prompt, str)
+            else list(prompt)
+        )
+        return await self.start_request(
+            "session/prompt", {"sessionId": session_id, "prompt": blocks, **over}
+        )
 
     async def prompt(
-        self, session_id: str, prompt: str | Sequence[Mapping[str, Any]], timeout: float = 20, **over: Any
+        self,
+        session_id: str,
+        prompt: str | Sequence[Mapping[str, Any]],
+        timeout: float = 20,
+        **over: Any,
     ) -> dict[str, Any]:
-        return await (await self.start_prompt(session_id, prompt, **over)).result(timeout)
+        return await (await self.start_prompt(session_id, prompt, **over)).result(
+            timeout
+        )
 
     async def cancel(self, session_id: str) -> None:
-        """Send `session/cancel`, and answer the session's open permission requests with `cancelled`."""
+        """Send `session/cancel`, and answer the session's open permission requests with
+        `cancelled`.
+        """
         await self.notify("session/cancel", {"sessionId": session_id})
         self.desk.cancel_permissions(session_id)
 
     async def set_mode(self, session_id: str, mode_id: str) -> Any:
-        return await self.request("session/set_mode", {"sessionId": session_id, "modeId": mode_id})
+        return await self.request(
+            "session/set_mode", {"sessionId": session_id, "modeId": mode_id}
+        )
 
-    async def set_config_option(self, session_id: str, config_id: str, value: str) -> Any:
+    async def set_config_option(
+        self, session_id: str, config_id: str, value: str
+    ) -> Any:
         params = {"sessionId": session_id, "configId": config_id, "value": value}
         return await self.request("session/set_config_option", params)
 
     @property
     def permission_answer(self) -> Answer:
-        """What permission requests are answered with: a kind of option, `cancelled`, or a callable that picks one."""
+        """What permission requests are answered with: a kind of option, `cancelled`, or
+        a callable that picks one.
+        """
         return self.desk.permission_answer
 
     @permission_answer.setter
@@ -148,9 +188,15 @@ class AgentProcess(Conversation):
         self.desk.permission_hold = hold
 
     def children(self) -> set[Process]:
-        """The processes that the agent has started and that still run, whoever is their parent now; without the shell
-        that ends them if it is killed, and that ends with it."""
-        return {process for process in self._family() if "acp-agent-watchdog" not in process.command}
+        """The processes that the agent has started and that still run, whoever is their
+        parent now; without the shell that ends them if it is killed, and that ends with
+        it.
+        """
+        return {
+            process
+            for process in self._family()
+            if "acp-agent-watchdog" not in process.command
+        }
 
     def _family(self) -> set[Process]:
         found = descendants(self.pid) | marked(self._mark)
@@ -159,14 +205,18 @@ class AgentProcess(Conversation):
     def handle(self, line: Line) -> None:
         self._judge(line)
         if line.kind == "request":
-            # Made here and not in the task, so that a cancellation in the next line finds it.
+            # Made here and not in the task, so that a cancellation in the next line
+            # finds it.
             scope = self._serving[line.message["id"]] = anyio.CancelScope()
             self._tasks.start_soon(self._serve, line, scope)
         elif line.method == "$/cancel_request":
             if scope := self._serving.get(line.params.get("requestId")):
                 scope.cancel()
         elif line.update_kind in self.editor.refuses:
-            self._tasks.start_soon(self._answer, {"id": None, "error": {"code": -32602, "message": "Invalid params"}})
+            self._tasks.start_soon(
+                self._answer,
+                {"id": None, "error": {"code": -32602, "message": "Invalid params"}},
+            )
 
     def _judge(self, line: Line) -> None:
         if self._laws is not None:
@@ -174,15 +224,22 @@ class AgentProcess(Conversation):
                 self._laws.judge(sent)
             self._judged_sent = len(self.sent)
             self.problems += self._laws.judge(line)
-        if self._validate and (line.method or line.kind == "error"):  # the wire complains of all else
+        if self._validate and (
+            line.method or line.kind == "error"
+        ):  # the wire complains of all else
             try:
                 validate_outgoing(line.message, line.method or None)
             except SchemaViolationError as error:
-                self.problems.append(f"{line.label} is not what the schema says: {error}")
+                self.problems.append(
+                    f"{line.label} is not what the schema says: {error}"
+                )
 
     async def _serve(self, line: Line, scope: anyio.CancelScope) -> None:
         id = line.message["id"]
-        answer: dict[str, Any] = {"id": id, "error": {"code": -32800, "message": "Request cancelled"}}
+        answer: dict[str, Any] = {
+            "id": id,
+            "error": {"code": -32800, "message": "Request cancelled"},
+        }
         with scope:
             try:
                 handler = self.handlers.get(line.method)
@@ -191,7 +248,10 @@ class AgentProcess(Conversation):
                 answer = {"id": id, "result": await handler(line.params)}
             except AgentError as error:
                 data = {} if error.data is None else {"data": error.data}
-                answer = {"id": id, "error": {"code": error.code, "message": error.message, **data}}
+                answer = {
+                    "id": id,
+                    "error": {"code": error.code, "message": error.message, **data},
+                }
             except Exception as error:  # a test's own handler is wrong: the test must hear of it, and the agent too
                 self.problems.append(f"the handler of {line.method} raised {error!r}")
                 answer = {"id": id, "error": {"code": -32603, "message": repr(error)}}
@@ -201,21 +261,36 @@ class AgentProcess(Conversation):
     async def _answer(self, message: dict[str, Any]) -> None:
         try:
             await self._send(message)
-        except (BrokenPipeError, ValueError):  # the agent has gone, or its stdin was closed, meanwhile
+        except (
+            BrokenPipeError,
+            ValueError,
+        ):  # the agent has gone, or its stdin was closed, meanwhile
             self.changes.notify()
 
     def _opening(self, cwd: Path | str) -> dict[str, Any]:
-        return {"cwd": str(cwd), **({"mcpServers": []} if self.editor.sends_mcp_servers else {})}
+        return {
+            "cwd": str(cwd),
+            **({"mcpServers": []} if self.editor.sends_mcp_servers else {}),
+        }
 
     async def _open(
-        self, method: str, session_id: str, cwd: Path | str, timeout: float, over: dict[str, Any]
+        self,
+        method: str,
+        session_id: str,
+        cwd: Path | str,
+        timeout: float,
+        over: dict[str, Any],
     ) -> dict[str, Any]:
-        result = await self.request(method, {"sessionId": session_id, **self._opening(cwd), **over}, timeout)
+        result = await self.request(
+            method, {"sessionId": session_id, **self._opening(cwd), **over}, timeout
+        )
         self.opened[session_id] = result
         return result
 
     async def finish(self) -> None:
-        """Leave as an editor does that quits: close stdin, wait, look for what was left behind."""
+        """Leave as an editor does that quits: close stdin, wait, look for what was left
+        behind.
+        """
         self.go_on_reading()
         started = self._family()
         if not self.exited:
@@ -225,15 +300,24 @@ class AgentProcess(Conversation):
                 if code != 0:
                     self.problems.append(f"exit code {code} after EOF on stdin")
             except TimeoutError:
-                self.problems.append(f"still running {EXIT_SECONDS:g} s after EOF on stdin")
+                self.problems.append(
+                    f"still running {EXIT_SECONDS:g} s after EOF on stdin"
+                )
                 self.kill()
                 await self.wait_exit()
         own = {terminal.process.pid for terminal in self.desk.terminals.values()}
-        started = {process for process in started | self._family() if process.pid not in own}
+        started = {
+            process for process in started | self._family() if process.pid not in own
+        }
         for process in await outlive(started, seconds=2):
-            self.problems.append(f"left behind: process {process.pid}: {process.command}")
+            self.problems.append(
+                f"left behind: process {process.pid}: {process.command}"
+            )
             os.kill(process.pid, 9)
-        if self._laws is not None and "Traceback (most recent call last)" in self.stderr:
+        if (
+            self._laws is not None
+            and "Traceback (most recent call last)" in self.stderr
+        ):
             self.problems.append("a traceback on stderr")
 
     def close(self) -> None:
@@ -260,19 +344,27 @@ async def start_agent(
 ) -> AsyncGenerator[AgentProcess, None]:
     """Run an agent; nothing has been sent to it yet.
 
-    :param home: HOME of the agent, and the parent of its state `home / "state"`; the same one again means a restart.
-    :param env: added to PATH, HOME, LANG and ACP_AGENT_HOME, which are all that it inherits; None removes one of them.
+    :param home: HOME of the agent, and the parent of its state `home / "state"`; the
+        same one again means a restart.
+    :param env: added to PATH, HOME, LANG and ACP_AGENT_HOME, which are all that it
+        inherits; None removes one of them.
     :param argv: by default this interpreter with `-m` and `module`.
     :param module: a module that ends in the agent's, with its arguments.
     :param cwd: where it runs; by default `home`.
     :param capabilities: the editor to be, see `support.editors`.
     :param validate: check everything that it sends against the official schema.
     :param laws: check the rules of `support.laws`, and that stderr has no traceback.
-    :raises AssertionError: at the end, naming every problem, unless the body of the `async with` raised already.
+    :raises AssertionError: at the end, naming every problem, unless the body of the
+        `async with` raised already.
     """
     if in_memory is not None:
         assert argv is None, "an agent in memory is not another program"
-        options = {"cwd": cwd, "capabilities": capabilities, "validate": validate, "laws": laws}
+        options = {
+            "cwd": cwd,
+            "capabilities": capabilities,
+            "validate": validate,
+            "laws": laws,
+        }
         async with in_memory(home=home, env=env, **options) as agent:
             yield agent
         return
@@ -293,14 +385,24 @@ async def start_agent(
         )
     )
     tasks = anyio.create_task_group()
-    agent = AgentProcess(process, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)
+    agent = AgentProcess(
+        process,
+        editor=capabilities,
+        mark=mark,
+        validate=validate,
+        laws=laws,
+        tasks=tasks,
+    )
     async with served(agent, tasks):
         yield agent
 
 
 @asynccontextmanager
-async def served(agent: AgentProcess, tasks: anyio.abc.TaskGroup) -> AsyncGenerator[None, None]:
-    """Around the conversation with an agent: its lines are read and answered, and at the end it leaves.
+async def served(
+    agent: AgentProcess, tasks: anyio.abc.TaskGroup
+) -> AsyncGenerator[None, None]:
+    """Around the conversation with an agent: its lines are read and answered, and at
+    the end it leaves.
 
     :param tasks: not entered yet.
     :raises AssertionError: as `start_agent`.
@@ -313,7 +415,9 @@ async def served(agent: AgentProcess, tasks: anyio.abc.TaskGroup) -> AsyncGenera
                 yield
             except anyio.get_cancelled_exc_class():
                 raise
-            except BaseException as error:  # pytest's own outcomes too; a task group would wrap it
+            except (
+                BaseException
+            ) as error:  # pytest's own outcomes too; a task group would wrap it
                 failure = error
             with anyio.CancelScope(shield=True):
                 await agent.finish()
@@ -327,20 +431,30 @@ async def served(agent: AgentProcess, tasks: anyio.abc.TaskGroup) -> AsyncGenera
 
 
 @asynccontextmanager
-async def connected_agent(*, home: Path, **options: Any) -> AsyncGenerator[AgentProcess, None]:
+async def connected_agent(
+    *, home: Path, **options: Any
+) -> AsyncGenerator[AgentProcess, None]:
     """`start_agent`, and `initialize` has been answered."""
     async with start_agent(home=home, **options) as agent:
         await agent.initialize()
         yield agent
 
 
-def environment(home: Path, mark: str, env: Mapping[str, str | None], *, own: bool) -> dict[str, str]:
+def environment(
+    home: Path, mark: str, env: Mapping[str, str | None], *, own: bool
+) -> dict[str, str]:
     """All environment variables of an agent.
 
     :param own: it is a process that has to find this checkout.
     """
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    base: dict[str, str | None] = {**checkout.environment(home), "PATH": path, MARK: mark}
+    path = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    )
+    base: dict[str, str | None] = {
+        **checkout.environment(home),
+        "PATH": path,
+        MARK: mark,
+    }
     if not own:
         del base["PYTHONPATH"]
     return {name: value for name, value in {**base, **env}.items() if value is not None}

@@ -48,8 +48,12 @@ class StoppedClock:
         self._moved = anyio.Event()
 
     async def waited_for(self) -> float:
-        """Wait until a session waits, and return the seconds from now until what it waits for."""
-        await self._changes.until(lambda: bool(self.moments), 5, lambda: "a session that waits for its clock")
+        """Wait until a session waits, and return the seconds from now until what it
+        waits for.
+        """
+        await self._changes.until(
+            lambda: bool(self.moments), 5, lambda: "a session that waits for its clock"
+        )
         return self.moments[-1] - self.time
 
 

@@ -1,8 +1,9 @@
 """Compactions as an editor sees them, and the model calls around them.
 
-[compaction] = shown_compactions(agent)            # both as session updates and as a tool call
-assert compaction.statuses == ["in_progress", "completed"]
-assert bare(server.calls[1].body) == bare(server.calls[0].body)      # but for the cache marks, the same request
+[compaction] = shown_compactions(agent)            # both as session updates and as a
+tool call assert compaction.statuses == ["in_progress", "completed"] assert
+bare(server.calls[1].body) == bare(server.calls[0].body)      # but for the cache marks,
+the same request
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ from support.lines import Line
 
 TERMINAL = ("completed", "failed", "cancelled")
 RECIPE_FILE = Path(__file__).parents[2] / "recipes" / "compact.md"
-RECIPE_TEXT = next(line for line in RECIPE_FILE.read_text().split("---\n", 2)[2].splitlines() if line.strip()).strip()
+RECIPE_TEXT = next(
+    line
+    for line in RECIPE_FILE.read_text().split("---\n", 2)[2].splitlines()
+    if line.strip()
+).strip()
 """The first line of the built-in recipe's prompt, by which a summary request is known."""
 
-both_editors = pytest.mark.parametrize("editor", [ZED_BETA, ZED], ids=["session updates", "tool call"])
+both_editors = pytest.mark.parametrize(
+    "editor", [ZED_BETA, ZED], ids=["session updates", "tool call"]
+)
 
 
 @dataclass(slots=True)
@@ -47,12 +54,16 @@ class ShownCompaction:
 
 
 def shown_compactions(agent: Conversation, *, since: int = 0) -> list[ShownCompaction]:
-    """All compactions in the order in which they began, as session updates or as tool calls."""
+    """All compactions in the order in which they began, as session updates or as tool
+    calls.
+    """
     shown: dict[str, ShownCompaction] = {}
     for line in agent.lines[since:]:
         update = line.update
         id = str(update.get("compactionId") or update.get("toolCallId"))
-        begins = line.update_kind == "tool_call" and str(update.get("title")).startswith("Compact conversation")
+        begins = line.update_kind == "tool_call" and str(
+            update.get("title")
+        ).startswith("Compact conversation")
         if begins or id in shown or line.update_kind.startswith("compaction"):
             compaction = shown.setdefault(id, ShownCompaction(id))
             compaction.lines.append(line)
@@ -78,14 +89,23 @@ def _note(compaction: ShownCompaction, line: Line) -> None:
 
 
 def bare(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request without what moves or differs from call to call (cache marks), in one form for both APIs."""
+    """A request without what moves or differs from call to call (cache marks), in one
+    form for both APIs.
+    """
     system = body.get("instructions") or body.get("system")
-    whole = {"model": body["model"], "system": system, "tools": body.get("tools"), "thinking": body.get("thinking")}
+    whole = {
+        "model": body["model"],
+        "system": system,
+        "tools": body.get("tools"),
+        "thinking": body.get("thinking"),
+    }
     return _without_marks(whole) | {"messages": messages(body)}
 
 
 def messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The messages of a request to Anthropic; one to OpenAI's Responses API is put into the same words."""
+    """The messages of a request to Anthropic; one to OpenAI's Responses API is put into
+    the same words.
+    """
     if "input" not in body:
         return _without_marks(body["messages"])
     turns: list[dict[str, Any]] = []
@@ -101,21 +121,37 @@ def messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _blocks(item: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     match item.get("type"):
         case "function_call":
-            call = {"id": item["call_id"], "name": item["name"], "input": json.loads(item["arguments"])}
+            call = {
+                "id": item["call_id"],
+                "name": item["name"],
+                "input": json.loads(item["arguments"]),
+            }
             return "assistant", [{"type": "tool_use", **call}]
         case "function_call_output":
             output = [{"type": "text", "text": item["output"]}]
-            return "user", [{"type": "tool_result", "tool_use_id": item["call_id"], "content": output}]
+            return "user", [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": item["call_id"],
+                    "content": output,
+                }
+            ]
         case "reasoning":
             return "assistant", []
         case _:
             content = item["content"]
-            texts = [content] if isinstance(content, str) else [part["text"] for part in content]
+            texts = (
+                [content]
+                if isinstance(content, str)
+                else [part["text"] for part in content]
+            )
             return item["role"], [{"type": "text", "text": text} for text in texts]
 
 
 def said(message: Mapping[str, Any]) -> str:
-    return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
+    return "\n".join(
+        block["text"] for block in message["content"] if block["type"] == "text"
+    )
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
@@ -129,7 +165,11 @@ def asked_last(body: Mapping[str, Any]) -> str:
 
 def _without_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_marks(item) for key, item in value.items() if key != "cache_control"}
+        return {
+            key: _without_marks(item)
+            for key, item in value.items()
+            if key != "cache_control"
+        }
     if isinstance(value, list):
         return [_without_marks(item) for item in value]
     return value

@@ -20,7 +20,8 @@ class Machine:
     PROVIDERS = ("a", "c", "anthropic")
 
     def __init__(self, root: Path) -> None:
-        self.home, self.cwd = root / "home", root / "project"
+        self.home = root / "home"
+        self.cwd = root / "project"
         self.user_file = self.home / "config.yaml"
         self.project_file = self.cwd / ".acp-agent" / "config.yaml"
         self.user_file.parent.mkdir(parents=True)
@@ -33,7 +34,10 @@ class Machine:
         if not self.project_file.is_symlink():
             self.project_file.write_text(project)
         return load_settings(
-            {**self.env, **env}, self.cwd, strategies=lambda: self.STRATEGIES, providers=self.PROVIDERS
+            {**self.env, **env},
+            self.cwd,
+            strategies=lambda: self.STRATEGIES,
+            providers=self.PROVIDERS,
         )
 
     def error(self, user: str = "", project: str = "", **env: str) -> ConfigError:

@@ -32,14 +32,25 @@ def events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
     yield _event("message_start", message=message)
     yield _event("ping")
     for index, part in enumerate(reply.parts(number)):
-        yield _event("content_block_start", index=index, content_block=_block(part, empty=True))
+        yield _event(
+            "content_block_start", index=index, content_block=_block(part, empty=True)
+        )
         for delta in part.deltas:
-            yield _event("content_block_delta", counts=True, index=index, delta=_delta(part, delta))
+            yield _event(
+                "content_block_delta",
+                counts=True,
+                index=index,
+                delta=_delta(part, delta),
+            )
         if part.kind == "thinking":
             signature = {"type": "signature_delta", "signature": _signature(part)}
             yield _event("content_block_delta", index=index, delta=signature)
         yield _event("content_block_stop", index=index)
-    delta = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": _details(reply)}
+    delta = {
+        "stop_reason": reply.stop_reason,
+        "stop_sequence": None,
+        "stop_details": _details(reply),
+    }
     yield _event("message_delta", delta=delta, usage=_usage(usage, output=usage.output))
     yield _event("message_stop")
 
@@ -48,15 +59,23 @@ def whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
     usage = reply.usage_for(request)
     if request.get("compaction"):
         stop = _compaction_stop(reply)
-        return _message(request, number, _compaction_blocks(reply), stop, _compaction_usage(usage))
+        return _message(
+            request, number, _compaction_blocks(reply), stop, _compaction_usage(usage)
+        )
     blocks = [_block(part, empty=False) for part in reply.parts(number)]
-    message = _message(request, number, blocks, reply.stop_reason, _usage(usage, output=usage.output))
+    message = _message(
+        request, number, blocks, reply.stop_reason, _usage(usage, output=usage.output)
+    )
     return {**message, "stop_details": _details(reply)}
 
 
 def error(status: int, message: str) -> dict[str, Any]:
     kind = STATUS_TYPES.get(status, "api_error")
-    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": message},
+        "request_id": "req_test",
+    }
 
 
 def overflow(tokens: int, most: int) -> tuple[int, Any]:
@@ -78,17 +97,22 @@ def problem(request: Any, betas: str) -> tuple[int, Any] | None:
     said = code = None
     if request.get("compaction") and COMPACTION_BETA not in betas:
         said = f"The `compaction` parameter requires anthropic-beta: {COMPACTION_BETA}"
-    elif request.get("compaction") and (unwanted := sorted({"context_management", "stop_sequences"} & set(request))):
+    elif request.get("compaction") and (
+        unwanted := sorted({"context_management", "stop_sequences"} & set(request))
+    ):
         said = f"{unwanted[0]}: cannot be combined with `compaction`"
     elif places and COMPACTION_BETA not in betas:
         number, index, _ = places[0]
         said = f"messages.{number}.content.{index}: 'compaction' is not one of the expected content block types"
     elif len(places) > 1:
-        said, code = "`messages` holds more than one `compaction` block", "compaction_block_ambiguous"
+        said = "`messages` holds more than one `compaction` block"
+        code = "compaction_block_ambiguous"
     elif places and places[0][:2] != (0, 0):
-        said, code = "The `compaction` block must be sent first; remove the messages", "compaction_block_misplaced"
+        said = "The `compaction` block must be sent first; remove the messages"
+        code = "compaction_block_misplaced"
     elif places and places[0][2] != _compaction_block(str(places[0][2].get("content"))):
-        said, code = "The `compaction` block's `signature` does not verify", "compaction_signature_invalid"
+        said = "The `compaction` block's `signature` does not verify"
+        code = "compaction_signature_invalid"
     if said is None:
         return None
     body = error(400, said)
@@ -97,7 +121,10 @@ def problem(request: Any, betas: str) -> tuple[int, Any] | None:
 
 
 def error_event(kind: str, number: int) -> Event:
-    return Event("error", {"type": "error", "error": {"type": kind, "message": f"{kind} in mid-stream"}})
+    return Event(
+        "error",
+        {"type": "error", "error": {"type": kind, "message": f"{kind} in mid-stream"}},
+    )
 
 
 def model(name: str, window: int | None) -> dict[str, Any]:
@@ -116,11 +143,17 @@ def _compaction_events(reply: Reply, request: Any, number: int) -> Iterator[Even
     usage = _usage(Usage(0, 0), output=0)
     yield _event("message_start", message=_message(request, number, [], None, usage))
     yield _event("ping")
-    for index, block in enumerate(_compaction_blocks(reply)):  # arrives whole, but can be cut off like a delta
-        yield _event("content_block_start", counts=True, index=index, content_block=block)
+    for index, block in enumerate(
+        _compaction_blocks(reply)
+    ):  # arrives whole, but can be cut off like a delta
+        yield _event(
+            "content_block_start", counts=True, index=index, content_block=block
+        )
         yield _event("content_block_stop", index=index)
     delta = {"stop_reason": _compaction_stop(reply), "stop_sequence": None}
-    yield _event("message_delta", delta=delta, usage=_compaction_usage(reply.usage_for(request)))
+    yield _event(
+        "message_delta", delta=delta, usage=_compaction_usage(reply.usage_for(request))
+    )
     yield _event("message_stop")
 
 
@@ -135,7 +168,11 @@ def _compaction_blocks(reply: Reply) -> list[dict[str, Any]]:
 
 
 def _compaction_block(text: str) -> dict[str, Any]:
-    return {"type": "compaction", "content": text, "signature": f"sig-{hashlib.sha256(text.encode()).hexdigest()[:16]}"}
+    return {
+        "type": "compaction",
+        "content": text,
+        "signature": f"sig-{hashlib.sha256(text.encode()).hexdigest()[:16]}",
+    }
 
 
 def _compaction_usage(usage: Usage) -> dict[str, Any]:
@@ -144,7 +181,11 @@ def _compaction_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _message(
-    request: Any, number: int, content: list[dict[str, Any]], stop: str | None, usage: dict[str, Any]
+    request: Any,
+    number: int,
+    content: list[dict[str, Any]],
+    stop: str | None,
+    usage: dict[str, Any],
 ) -> dict[str, Any]:
     return {
         "id": f"msg_{number}",
@@ -170,9 +211,18 @@ def _usage(usage: Usage, *, output: int) -> dict[str, Any]:
 def _block(part: Part, *, empty: bool) -> dict[str, Any]:
     text = "" if empty else part.text
     if part.kind == "thinking":
-        return {"type": "thinking", "thinking": text, "signature": "" if empty else _signature(part)}
+        return {
+            "type": "thinking",
+            "thinking": text,
+            "signature": "" if empty else _signature(part),
+        }
     if part.kind == "tool":
-        return {"type": "tool_use", "id": part.id, "name": part.name, "input": json.loads(text) if text else {}}
+        return {
+            "type": "tool_use",
+            "id": part.id,
+            "name": part.name,
+            "input": json.loads(text) if text else {},
+        }
     return {"type": "text", "text": text}
 
 
@@ -191,7 +241,9 @@ def _delta(part: Part, text: str) -> dict[str, Any]:
 def _details(reply: Reply) -> dict[str, Any] | None:
     if reply.stop_reason != "refusal":
         return None
-    return dict(reply.stop_details or {"type": "refusal", "category": None, "explanation": None})
+    return dict(
+        reply.stop_details or {"type": "refusal", "category": None, "explanation": None}
+    )
 
 
 def _event(name: str, *, counts: bool = False, **data: Any) -> Event:

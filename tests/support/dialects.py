@@ -18,12 +18,15 @@ Refusal = tuple[int, Any]
 class Dialect:
     """What one path says.
 
-    :ivar events: the stream of a reply; its arguments are the reply, the request's JSON and the number of the call.
+    :ivar events: the stream of a reply; its arguments are the reply, the request's JSON
+        and the number of the call.
     :ivar whole: the same without a stream.
     :ivar error: the body of an HTTP error, from status and message.
     :ivar error_event: an error in a stream, from its type and the number of the call.
-    :ivar overflow: the refusal of a prompt, from its tokens and the most that are taken.
-    :ivar problem: why a request's compactions are refused, from its JSON and the header `anthropic-beta`.
+    :ivar overflow: the refusal of a prompt, from its tokens and the most that are
+        taken.
+    :ivar problem: why a request's compactions are refused, from its JSON and the header
+        `anthropic-beta`.
     """
 
     events: Callable[[Reply, Any, int], Iterator[Event]]
@@ -50,7 +53,9 @@ RESPONSES = Dialect(
     dialect_openai.responses_overflow,
     dialect_openai.responses_problem,
 )
-COMPACT = replace(RESPONSES, whole=dialect_openai.compacted, problem=dialect_openai.compact_problem)
+COMPACT = replace(
+    RESPONSES, whole=dialect_openai.compacted, problem=dialect_openai.compact_problem
+)
 CHAT = Dialect(
     dialect_openai.chat_events,
     dialect_openai.chat_whole,
@@ -58,7 +63,9 @@ CHAT = Dialect(
     dialect_openai.chat_error_event,
     dialect_openai.chat_overflow,
 )
-GOOGLE = replace(CHAT, error=dialect_openai.google_error, overflow=dialect_openai.google_overflow)
+GOOGLE = replace(
+    CHAT, error=dialect_openai.google_error, overflow=dialect_openai.google_overflow
+)
 CALLS = {
     "/v1/messages": ANTHROPIC,
     "/v1/responses": RESPONSES,

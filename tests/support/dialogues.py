@@ -1,7 +1,8 @@
-"""What a model call says, in one form for Anthropic's Messages, OpenAI's Responses and Chat Completions.
+"""What a model call says, in one form for Anthropic's Messages, OpenAI's Responses and
+Chat Completions.
 
-assert texts(server.calls[2].body)[-1] == "Three?"
-check_legal(call.body)                               # each call has its results right behind it, and so on
+assert texts(server.calls[2].body)[-1] == "Three?" check_legal(call.body)
+# each call has its results right behind it, and so on
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ def pieces(body: Mapping[str, Any]) -> list[Piece]:
     """The conversation, block by block, without the system prompt."""
     if "input" in body:
         return [piece for item in body["input"] for piece in _item(item)]
-    return [piece for message in body["messages"] if message["role"] != "system" for piece in _message(message)]
+    return [
+        piece
+        for message in body["messages"]
+        if message["role"] != "system"
+        for piece in _message(message)
+    ]
 
 
 def texts(body: Mapping[str, Any], role: Role = "user") -> list[str]:
@@ -44,7 +50,11 @@ def system_of(body: Mapping[str, Any]) -> str:
         return str(body.get("instructions", ""))
     if "system" in body:
         return "".join(block["text"] for block in body["system"])
-    return "".join(message["content"] for message in body["messages"] if message["role"] == "system")
+    return "".join(
+        message["content"]
+        for message in body["messages"]
+        if message["role"] == "system"
+    )
 
 
 def asks_for_summary(body: Mapping[str, Any]) -> bool:
@@ -60,7 +70,9 @@ def check_legal(body: Mapping[str, Any]) -> None:
 
 
 def torn(body: Mapping[str, Any]) -> Iterator[str]:
-    """The calls that have no result right behind them, and the results that have no call before them."""
+    """The calls that have no result right behind them, and the results that have no
+    call before them.
+    """
     waiting: list[str] = []
     seen: set[str] = set()
     for piece in pieces(body):
@@ -83,7 +95,9 @@ def torn(body: Mapping[str, Any]) -> Iterator[str]:
 def _item(item: Mapping[str, Any]) -> list[Piece]:
     match item.get("type"):
         case "function_call":
-            return [Piece("call", f"{item['name']} {item['arguments']}", item["call_id"])]
+            return [
+                Piece("call", f"{item['name']} {item['arguments']}", item["call_id"])
+            ]
         case "function_call_output":
             return [Piece("result", _text(item["output"]), item["call_id"])]
         case "reasoning":
@@ -98,7 +112,9 @@ def _message(message: Mapping[str, Any]) -> list[Piece]:
     found = _said(message["role"], message.get("content") or [])
     for call in message.get("tool_calls", ()):
         function = call["function"]
-        found.append(Piece("call", f"{function['name']} {function['arguments']}", call["id"]))
+        found.append(
+            Piece("call", f"{function['name']} {function['arguments']}", call["id"])
+        )
     return found
 
 
@@ -109,9 +125,17 @@ def _said(role: Role, content: Any) -> list[Piece]:
     for block in content:
         match block["type"]:
             case "tool_use":
-                found.append(Piece("call", f"{block['name']} {json.dumps(block['input'])}", block["id"]))
+                found.append(
+                    Piece(
+                        "call",
+                        f"{block['name']} {json.dumps(block['input'])}",
+                        block["id"],
+                    )
+                )
             case "tool_result":
-                found.append(Piece("result", _text(block["content"]), block["tool_use_id"]))
+                found.append(
+                    Piece("result", _text(block["content"]), block["tool_use_id"])
+                )
             case "thinking" | "redacted_thinking":
                 found.append(Piece("thinking", json.dumps(block)))
             case "text" | "input_text" | "output_text":
@@ -122,4 +146,8 @@ def _said(role: Role, content: Any) -> list[Piece]:
 
 
 def _text(content: Any) -> str:
-    return content if isinstance(content, str) else "\n".join(block.get("text", "[image]") for block in content)
+    return (
+        content
+        if isinstance(content, str)
+        else "\n".join(block.get("text", "[image]") for block in content)
+    )

@@ -18,7 +18,10 @@ PATH = "/bin"
 
 
 async def doctor(
-    home: Path, *words: str, env: Mapping[str, str] | None = None, run: Callable[..., Awaitable[Ran]] = run_command
+    home: Path,
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    run: Callable[..., Awaitable[Ran]] = run_command,
 ) -> tuple[Ran, list[dict[str, Any]]]:
     """What it printed, and its findings; without the editors of this machine.
 
@@ -29,7 +32,11 @@ async def doctor(
 
 
 def of(findings: list[dict[str, Any]], area: str) -> list[tuple[str, str]]:
-    return [(finding["level"], finding["text"]) for finding in findings if finding["area"] == area]
+    return [
+        (finding["level"], finding["text"])
+        for finding in findings
+        if finding["area"] == area
+    ]
 
 
 def advice_of(findings: list[dict[str, Any]], area: str, beginning: str = "") -> str:

@@ -22,14 +22,19 @@ class Editor:
     :ivar terminal: advertises `terminal/*`.
     :ivar more: further keys of `clientCapabilities`.
     :ivar says_capabilities: False leaves `clientCapabilities` out of `initialize`.
-    :ivar missing_file_is_empty: reading a file that does not exist gives "" instead of error -32002.
+    :ivar missing_file_is_empty: reading a file that does not exist gives "" instead of
+        error -32002.
     :ivar write_result: what `fs/write_text_file` is answered with: `{}` or None.
-    :ivar loses: reads files with line ends made plain and without the bytes that are no UTF-8, and writes as it reads.
-    :ivar pseudo_terminals: runs commands in pseudo-terminals, as real editors do, instead of pipes.
+    :ivar loses: reads files with line ends made plain and without the bytes that are no
+        UTF-8, and writes as it reads.
+    :ivar pseudo_terminals: runs commands in pseudo-terminals, as real editors do,
+        instead of pipes.
     :ivar kill_fails: `terminal/kill` is answered with an error.
-    :ivar refuses: kinds of `session/update` that are answered with an error whose id is null.
+    :ivar refuses: kinds of `session/update` that are answered with an error whose id is
+        null.
     :ivar shows_every_option: its dialogs show several options of one kind.
-    :ivar sends_mcp_servers: False leaves `mcpServers` out of `session/new`, `load` and `resume`.
+    :ivar sends_mcp_servers: False leaves `mcpServers` out of `session/new`, `load` and
+        `resume`.
     """
 
     info: Mapping[str, Any] | None = None
@@ -57,7 +62,9 @@ class Editor:
         return {**capabilities, **self.more}
 
     def advertises(self, *path: str) -> bool:
-        """Whether `clientCapabilities` has something other than null or false at a path of keys."""
+        """Whether `clientCapabilities` has something other than null or false at a path
+        of keys.
+        """
         value: Any = self.capabilities
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
@@ -77,7 +84,10 @@ ZED_BETA = Editor(
     info=_ZED_INFO,
     files=True,
     terminal=True,
-    more={**_ZED_MORE, "session": {"configOptions": {"boolean": {}}, "compaction": {}, "notices": {}}},
+    more={
+        **_ZED_MORE,
+        "session": {"configOptions": {"boolean": {}}, "compaction": {}, "notices": {}},
+    },
 )
 ACPX = Editor(info={"name": "acpx", "version": "0.19.1"}, files=True, terminal=True)
 CODECOMPANION = Editor(
@@ -98,7 +108,13 @@ TOAD = Editor(
     kill_fails=True,
     shows_every_option=True,
     refuses=frozenset(
-        {"config_option_update", "session_info_update", "compaction_update", "compaction_summary_chunk", "notice"}
+        {
+            "config_option_update",
+            "session_info_update",
+            "compaction_update",
+            "compaction_summary_chunk",
+            "notice",
+        }
     ),
 )
 JUPYTER = Editor(
@@ -107,8 +123,12 @@ JUPYTER = Editor(
     terminal=True,
     shows_every_option=True,
 )
-AGENTIC = Editor(info={"name": "Agentic.nvim", "version": "0.0.1"}, shows_every_option=True)
+AGENTIC = Editor(
+    info={"name": "Agentic.nvim", "version": "0.0.1"}, shows_every_option=True
+)
 OLD_AGENTIC = Editor(
-    files=True, more={"clientInfo": {"name": "Agentic.nvim", "version": "0.0.1"}}, shows_every_option=True
+    files=True,
+    more={"clientInfo": {"name": "Agentic.nvim", "version": "0.0.1"}},
+    shows_every_option=True,
 )
 BARE = Editor(says_capabilities=False)

@@ -1,4 +1,6 @@
-"""Two ends of real pipes for the tests of this room: a `Peer` at one end, a test or another `Peer` at the other."""
+"""Two ends of real pipes for the tests of this room: a `Peer` at one end, a test or
+another `Peer` at the other.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,23 @@ from typing import Any
 
 import anyio
 
-from acp_agent.jsonrpc.messages import CANCEL_METHOD, INTERNAL_ERROR, JsonObject, JsonValue, RpcError
+from acp_agent.jsonrpc.messages import (
+    CANCEL_METHOD,
+    INTERNAL_ERROR,
+    JsonObject,
+    JsonValue,
+    RpcError,
+)
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.jsonrpc.router import Call, Handler, ReadParams, Router
+from acp_agent.jsonrpc.router import Handler, IncomingCall, ReadParams, Router
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, StdioTransport
 
 
-async def echo(call: Call, params: JsonObject) -> JsonValue:
+async def echo(call: IncomingCall, params: JsonObject) -> JsonValue:
     return params
 
 
-async def forever(call: Call, params: JsonObject) -> JsonValue:
+async def forever(call: IncomingCall, params: JsonObject) -> JsonValue:
     await anyio.sleep_forever()
 
 
@@ -34,11 +42,17 @@ def notification(method: str, **params: Any) -> dict[str, Any]:
 
 def error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
     shown = {"code": code, "message": message}
-    return {"jsonrpc": "2.0", "id": id, "error": {**shown, "data": data} if data else shown}
+    return {
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {**shown, "data": data} if data else shown,
+    }
 
 
 class Client:
-    """The raw end: sends what it is told and shows what arrives. Each direction can be closed by itself."""
+    """The raw end: sends what it is told and shows what arrives. Each direction can be
+    closed by itself.
+    """
 
     def __init__(self, peer: Peer, read_fd: int, write_fd: int) -> None:
         self.peer = peer
@@ -48,7 +62,10 @@ class Client:
 
     async def send(self, *messages: Any) -> None:
         """Write all of it at once, one line each; bytes go as they are."""
-        lines = (item if isinstance(item, bytes) else json.dumps(item).encode() + b"\n" for item in messages)
+        lines = (
+            item if isinstance(item, bytes) else json.dumps(item).encode() + b"\n"
+            for item in messages
+        )
         await self._outgoing.write(b"".join(lines))
 
     async def receive(self) -> Any:
@@ -74,11 +91,19 @@ class Client:
 
 
 def plain_error(raised: Exception) -> RpcError:
-    return raised if isinstance(raised, RpcError) else RpcError(INTERNAL_ERROR, str(raised))
+    return (
+        raised
+        if isinstance(raised, RpcError)
+        else RpcError(INTERNAL_ERROR, str(raised))
+    )
 
 
-async def serve(peer: Peer, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
-    """Answer what the other end calls until it closes its side, stops reading, or the peer is closed."""
+async def serve(
+    peer: Peer, handlers: Mapping[str, Handler], read_params: ReadParams | None = None
+) -> None:
+    """Answer what the other end calls until it closes its side, stops reading, or the
+    peer is closed.
+    """
     router = Router({CANCEL_METHOD: peer.cancel, **handlers}, read_params)
     async with peer.open() as tasks:
         while (call := await peer.next_call()) is not None:
@@ -90,7 +115,10 @@ async def serve(peer: Peer, handlers: Mapping[str, Handler], read_params: ReadPa
 
 @asynccontextmanager
 async def serving(
-    handlers: dict[str, Any], max_line: int = MAX_LINE_BYTES, error_mapper: Any = plain_error, read_params: Any = None
+    handlers: dict[str, Any],
+    max_line: int = MAX_LINE_BYTES,
+    error_mapper: Any = plain_error,
+    read_params: Any = None,
 ) -> AsyncGenerator[Client]:
     """A running peer, and the other ends of its pipes. All of it within five seconds."""
     near_read, far_write = os.pipe()

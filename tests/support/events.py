@@ -1,11 +1,13 @@
-"""Events: one complete example of each kind, and a hypothesis strategy for any event that can be written down.
+"""Events: one complete example of each kind, and a hypothesis strategy for any event
+that can be written down.
 
     encode(EXAMPLES["plan_changed"])
     @given(any_event())
 
-The examples are read from their persisted form, `tests/unit/conversation/golden_events.json`; the strategy is read
-off the dataclasses, so that a new kind of event is covered without a word here. `logs.py` says which events may follow
-which.
+The examples are read from their persisted form,
+`tests/unit/conversation/golden_events.json`; the strategy is read off the dataclasses,
+so that a new kind of event is covered without a word here. `logs.py` says which events
+may follow which.
 """
 
 from __future__ import annotations
@@ -24,9 +26,13 @@ from acp_agent.conversation.messages import JsonValue
 
 KINDS: tuple[type[Event], ...] = get_args(Event)
 GOLDEN: dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "unit" / "conversation" / "golden_events.json").read_text("utf-8")
+    (
+        Path(__file__).parents[1] / "unit" / "conversation" / "golden_events.json"
+    ).read_text("utf-8")
 )
-EXAMPLES: dict[str, Event] = {kind: decode(kind, json.dumps(form)) for kind, form in GOLDEN.items()}
+EXAMPLES: dict[str, Event] = {
+    kind: decode(kind, json.dumps(form)) for kind, form in GOLDEN.items()
+}
 """One event of each kind, with every field set to something that is not its default."""
 
 
@@ -41,9 +47,20 @@ def any_event(text: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[E
 
 def json_values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     """Any JSON value, with integers that no database column holds."""
-    leaves = st.none() | st.booleans() | st.integers() | st.integers(2**60, 2**200) | _FLOATS | text
+    leaves = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.integers(2**60, 2**200)
+        | _FLOATS
+        | text
+    )
     return st.recursive(
-        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3), max_leaves=8
+        leaves,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3)
+        ),
+        max_leaves=8,
     )
 
 
@@ -64,8 +81,12 @@ def _values(hint: Any, text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     if hint is JsonValue:
         return json_values(text)
     if is_dataclass(hint) and isinstance(hint, type):
-        return st.builds(hint, **{name: _values(of, text) for name, of in get_type_hints(hint).items()})
-    origin, arguments = get_origin(hint), get_args(hint)
+        return st.builds(
+            hint,
+            **{name: _values(of, text) for name, of in get_type_hints(hint).items()},
+        )
+    origin = get_origin(hint)
+    arguments = get_args(hint)
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin is Union or origin is types.UnionType:

@@ -35,8 +35,11 @@ def exchange(one: Path, other: Path) -> None:
 
 @contextmanager
 def exchanged(one: Path, other: Path) -> Iterator[None]:
-    """Exchange two paths in a thread inside the `with` block. Afterwards, each is where it was."""
-    ended, count = threading.Event(), 0
+    """Exchange two paths in a thread inside the `with` block. Afterwards, each is where
+    it was.
+    """
+    ended = threading.Event()
+    count = 0
 
     def run() -> None:
         nonlocal count

@@ -1,10 +1,12 @@
 """Starting `python -m acp_agent` without loading the SDKs anew each time.
 
-    process = forked.start("acp_agent", ["run", "Hi."], cwd=home, env=env)    # as subprocess.Popen, with three pipes
+    process = forked.start("acp_agent", ["run", "Hi."], cwd=home, env=env)    # as
+    subprocess.Popen, with three pipes
 
-Where it can be, the process is forked from one that has loaded them (`support.zygote`, one for each process of pytest),
-and differs in nothing else; otherwise it is started as usual: where the platform is not Linux, under coverage, and
-where the environment holds what an interpreter or one of these packages reads while it is loaded. With
+Where it can be, the process is forked from one that has loaded them (`support.zygote`,
+one for each process of pytest), and differs in nothing else; otherwise it is started as
+usual: where the platform is not Linux, under coverage, and where the environment holds
+what an interpreter or one of these packages reads while it is loaded. With
 `ACP_AGENT_TEST_COLD=1` in the environment of the tests, every process is.
 """
 
@@ -26,13 +28,21 @@ from contextlib import suppress
 from functools import cache
 from io import BufferedWriter, FileIO
 from pathlib import Path
+from typing import cast
 
 from support.checkout import REPOSITORY
 
 PROGRAM = Path(__file__).with_name("zygote.py")
 RUN = "exec(__import__('sys').argv[2], {'__name__': 'zygote'})"
-"""Without a name in `__main__`, nor a folder in the module path, that its children would not have."""
-BASE = {"PATH": os.defpath, "HOME": "/", "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
+"""Without a name in `__main__`, nor a folder in the module path, that its children
+would not have.
+"""
+BASE = {
+    "PATH": os.defpath,
+    "HOME": "/",
+    "LANG": "C.UTF-8",
+    "PYTHONPATH": str(REPOSITORY),
+}
 READ_AT_START = (
     *("PYTHON", "LANG", "LC_", "LD_", "GLIBC_", "MALLOC_", "OPENSSL_", "COVERAGE_"),
     *("ANTHROPIC_LOG", "OPENAI_LOG", "PYDANTIC_", "OTEL_"),
@@ -45,18 +55,25 @@ LONGEST = 100_000
 
 
 class Forked:
-    """As much of `subprocess.Popen` as the tests use, for a process that is another's child.
+    """As much of `subprocess.Popen` as the tests use, for a process that is another's
+    child.
 
     :ivar returncode: None while it runs, and negative after a signal.
     """
 
-    def __init__(self, pid: int, status: int, stdin: FileIO, stdout: FileIO, stderr: FileIO) -> None:
+    def __init__(
+        self, pid: int, status: int, stdin: FileIO, stdout: FileIO, stderr: FileIO
+    ) -> None:
         self.pid = pid
-        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
         self.returncode: int | None = None
         self._status = status
         self._lock = threading.Lock()
-        weakref.finalize(self, os.close, status)  # not before the last thread has done with waiting for it
+        weakref.finalize(
+            self, os.close, status
+        )  # not before the last thread has done with waiting for it
 
     def poll(self) -> int | None:
         return self._look(0)
@@ -88,14 +105,21 @@ class Forked:
 Started = subprocess.Popen[bytes] | Forked
 
 
-def start(module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str, str]) -> Started:
-    """Start `python -m module` with a pipe, without a buffer, for each of stdin, stdout and stderr.
+def start(
+    module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str, str]
+) -> Started:
+    """Start `python -m module` with a pipe, without a buffer, for each of stdin, stdout
+    and stderr.
 
     :param words: its arguments.
     :param env: its whole environment.
     """
-    assert allowed is None or allowed(), "this test does not carry the mark `process`: see `lane` in tests/conftest.py"
-    request = json.dumps({"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}).encode()
+    assert allowed is None or allowed(), (
+        "this test does not carry the mark `process`: see `lane` in tests/conftest.py"
+    )
+    request = json.dumps(
+        {"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}
+    ).encode()
     if _possible() and len(request) <= LONGEST and not _differs(env):
         return _zygote().fork(request)
     return subprocess.Popen(
@@ -110,7 +134,13 @@ def start(module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str
 
 
 def run(
-    module: str, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
+    module: str,
+    words: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: str,
+    timeout: float,
 ) -> tuple[int, str, str]:
     """Run `python -m module` to its end: its exit code, and all that it printed.
 
@@ -120,11 +150,21 @@ def run(
     process = start(module, words, cwd=cwd, env=env)
 
     def write() -> None:
-        with suppress(BrokenPipeError), process.stdin, BufferedWriter(process.stdin) as file:  # type: ignore[arg-type]
+        pipe = process.stdin
+        assert pipe is not None
+        with (
+            suppress(BrokenPipeError),
+            pipe,
+            BufferedWriter(cast("FileIO", pipe)) as file,
+        ):
             file.write(stdin.encode())
 
-    with ThreadPoolExecutor(3) as threads, process.stdout, process.stderr:  # type: ignore[union-attr]
-        printed = [threads.submit(stream.read) for stream in (process.stdout, process.stderr)]  # type: ignore[union-attr]
+    stdout = process.stdout
+    stderr = process.stderr
+    assert stdout is not None
+    assert stderr is not None
+    with ThreadPoolExecutor(3) as threads, stdout, stderr:
+        printed = [threads.submit(stream.read) for stream in (stdout, stderr)]
         threads.submit(write)
         try:
             code = process.wait(timeout)
@@ -135,8 +175,14 @@ def run(
 
 
 def _differs(env: Mapping[str, str]) -> bool:
-    """Whether a process with this environment would have begun otherwise than the zygote."""
-    return any(env.get(name) != BASE.get(name) for name in {*env, *BASE} if name.startswith(READ_AT_START))
+    """Whether a process with this environment would have begun otherwise than the
+    zygote.
+    """
+    return any(
+        env.get(name) != BASE.get(name)
+        for name in {*env, *BASE}
+        if name.startswith(READ_AT_START)
+    )
 
 
 class _Zygote:
@@ -155,7 +201,9 @@ class _Zygote:
             )
         atexit.register(self._end)
         if not self._control.recv(16):
-            raise AssertionError(f"What the agents are forked from did not start:\n{self._process.communicate()[1]}")
+            raise AssertionError(
+                f"What the agents are forked from did not start:\n{self._process.communicate()[1]}"
+            )
 
     def fork(self, request: bytes) -> Forked:
         stdin, to_stdin = os.pipe()
@@ -169,7 +217,9 @@ class _Zygote:
             for fd in theirs:
                 os.close(fd)
         pid = _number(status)
-        return Forked(pid, status, FileIO(to_stdin, "w"), FileIO(from_stdout), FileIO(from_stderr))
+        return Forked(
+            pid, status, FileIO(to_stdin, "w"), FileIO(from_stdout), FileIO(from_stderr)
+        )
 
     def _end(self) -> None:
         self._control.close()
@@ -186,4 +236,6 @@ def _possible() -> bool:
 
 def _number(fd: int) -> int:
     read = os.read(fd, 4)
-    return int.from_bytes(read, "little", signed=True) if read else -signal.SIGKILL  # with the one that would have told
+    return (
+        int.from_bytes(read, "little", signed=True) if read else -signal.SIGKILL
+    )  # with the one that would have told

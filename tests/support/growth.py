@@ -1,4 +1,6 @@
-"""How the time of a function grows with its input: hostile inputs of two sizes, compared generously."""
+"""How the time of a function grows with its input: hostile inputs of two sizes,
+compared generously.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,46 @@ from typing import Any, cast
 _FLOOR = 0.02
 """Seconds of the thread that are never too many."""
 _MOST = 8
-"""Times as long for an input that is four times as long: between 4, which is linear, and 16, which is quadratic."""
+"""Times as long for an input that is four times as long: between 4, which is linear,
+and 16, which is quadratic.
+"""
 _TRIES = 4
 
 PUMPS = (
     *("a", " ", "\n", "\t", "\0", "\ud800", "é", "中", "e\u0301", "\u0301", "\u2800"),
-    *("(", ")", "[", "{", "<", "[]", "{}", "()", "[[", "{{", "{%", "<a>", "</a>", "<!--", "<think>", "</think>"),
-    *("'", '"', "`", "```", "```\n", "~~~\n", "\\", "\\\\", '\\"', "a\\n", "$(", "${", "$"),
+    *(
+        "(",
+        ")",
+        "[",
+        "{",
+        "<",
+        "[]",
+        "{}",
+        "()",
+        "[[",
+        "{{",
+        "{%",
+        "<a>",
+        "</a>",
+        "<!--",
+        "<think>",
+        "</think>",
+    ),
+    *(
+        "'",
+        '"',
+        "`",
+        "```",
+        "```\n",
+        "~~~\n",
+        "\\",
+        "\\\\",
+        '\\"',
+        "a\\n",
+        "$(",
+        "${",
+        "$",
+    ),
     *(
         ",",
         ";",
@@ -41,7 +76,24 @@ PUMPS = (
         "> a\n",
         "1. a\n",
     ),
-    *("a b ", "a\n", "a\r", "\r\n", "a\r\n", " \n", "\n ", "aB0_", "a.", "a-", "-a", "a=", "a: ", "a:b,", "a/", "../"),
+    *(
+        "a b ",
+        "a\n",
+        "a\r",
+        "\r\n",
+        "a\r\n",
+        " \n",
+        "\n ",
+        "aB0_",
+        "a.",
+        "a-",
+        "-a",
+        "a=",
+        "a: ",
+        "a:b,",
+        "a/",
+        "../",
+    ),
     *(
         "eyJ-",
         "eyJa.",
@@ -56,10 +108,62 @@ PUMPS = (
         "://",
         "a://b@",
     ),
-    *("-----BEGIN PRIVATE KEY-----\n", "-----BEGIN ", "password: ", "?a=", "&key=", "https://a?b#", "@", "a@", "@a:b:"),
-    *("\x1b[", "\x1b]", "\x1b[1m", "\x1b[2K", "\x1b[2J", "\x1b[A", "\b", "a\b", "\x07", "a\x07\n", "\x1b7", "\x1b[H"),
-    *("1", "1.", "1,000", "0x", "1e9", "-1 ", "null,", "[1,", '{"a":', '"a",', "data: {}\n\n", "data: a\n", "&a [*a,"),
-    *("a && ", "a;", "a | ", "if a; then ", "<<a ", "[^", "[:a", "a{1,", "{a,b}", "!a\n", "*a*", "\\d+", "(?=", "(a|"),
+    *(
+        "-----BEGIN PRIVATE KEY-----\n",
+        "-----BEGIN ",
+        "password: ",
+        "?a=",
+        "&key=",
+        "https://a?b#",
+        "@",
+        "a@",
+        "@a:b:",
+    ),
+    *(
+        "\x1b[",
+        "\x1b]",
+        "\x1b[1m",
+        "\x1b[2K",
+        "\x1b[2J",
+        "\x1b[A",
+        "\b",
+        "a\b",
+        "\x07",
+        "a\x07\n",
+        "\x1b7",
+        "\x1b[H",
+    ),
+    *(
+        "1",
+        "1.",
+        "1,000",
+        "0x",
+        "1e9",
+        "-1 ",
+        "null,",
+        "[1,",
+        '{"a":',
+        '"a",',
+        "data: {}\n\n",
+        "data: a\n",
+        "&a [*a,",
+    ),
+    *(
+        "a && ",
+        "a;",
+        "a | ",
+        "if a; then ",
+        "<<a ",
+        "[^",
+        "[:a",
+        "a{1,",
+        "{a,b}",
+        "!a\n",
+        "*a*",
+        "\\d+",
+        "(?=",
+        "(a|",
+    ),
     *(
         "previous_user_message>",
         "<file>",
@@ -73,12 +177,17 @@ PUMPS = (
         "a!  ",
     ),
 )
-"""Pieces that hostile texts repeat: delimiters of the formats that are read here, alone and nested."""
+"""Pieces that hostile texts repeat: delimiters of the formats that are read here, alone
+and nested.
+"""
 
 
 def seconds(work: Callable[[Any], object], value: object) -> float:
-    """Return how long this thread works on a value; an error that the work raises is an answer too."""
-    # How long a collection of garbage takes says something of the tests that ran before.
+    """Return how long this thread works on a value; an error that the work raises is an
+    answer too.
+    """
+    # How long a collection of garbage takes says something of the tests that ran
+    # before.
     gc.disable()
     began = time.thread_time()
     try:
@@ -93,9 +202,11 @@ def seconds(work: Callable[[Any], object], value: object) -> float:
     return ended - began
 
 
-def grows_too_fast(work: Callable[[Any], object], make: Callable[[int], object], size: int) -> str:
-    """Return how the time grew from `size` to four times as much, if it grew faster than linearly each time it was
-    measured; an empty string if not.
+def grows_too_fast(
+    work: Callable[[Any], object], make: Callable[[int], object], size: int
+) -> str:
+    """Return how the time grew from `size` to four times as much, if it grew faster
+    than linearly each time it was measured; an empty string if not.
 
     :param work: called with what `make` returns for a size.
     """
@@ -123,8 +234,12 @@ def repeated(pump: str, before: str = "", behind: str = "") -> Callable[[int], s
 _ALPHABET = "aA0_- \n\"'`.<>[]{}()/\\|:;,=*#~!\0\x1b\ud800é中"
 
 
-def hostile_inputs(pattern: re.Pattern[Any], count: int, seed: int = 7) -> Iterator[Callable[[int], Any]]:
-    """Yield makers of texts that repeat parts of what a pattern matches, so that it nearly matches at many places."""
+def hostile_inputs(
+    pattern: re.Pattern[Any], count: int, seed: int = 7
+) -> Iterator[Callable[[int], Any]]:
+    """Yield makers of texts that repeat parts of what a pattern matches, so that it
+    nearly matches at many places.
+    """
     chance = random.Random(seed)
     tree = parser.parse(pattern.pattern, pattern.flags)
     for _ in range(count):
@@ -172,7 +287,10 @@ def _sample_of(code: Any, value: Any, chance: random.Random) -> str:
         case "ASSERT":
             return _sample(value[1], chance) if chance.random() < 0.5 else ""
         case "GROUPREF_EXISTS":
-            return _sample(value[1] if value[2] is None or chance.random() < 0.5 else value[2], chance)
+            return _sample(
+                value[1] if value[2] is None or chance.random() < 0.5 else value[2],
+                chance,
+            )
         case _:
             return ""
 
@@ -180,7 +298,9 @@ def _sample_of(code: Any, value: Any, chance: random.Random) -> str:
 def _one_of(items: Sequence[tuple[Any, Any]], chance: random.Random) -> str:
     """Return a character of a set."""
     written = "".join(_written(code, value) for code, value in items)
-    matches = re.compile(f"[{'^' if items[0][0] is codes.NEGATE else ''}{written}]").match
+    matches = re.compile(
+        f"[{'^' if items[0][0] is codes.NEGATE else ''}{written}]"
+    ).match
     ends = [chr(end) for code, value in items if code is codes.RANGE for end in value]
     literals = [chr(value) for code, value in items if code is codes.LITERAL]
     fitting = [each for each in (*_ALPHABET, *ends, *literals) if matches(each)]

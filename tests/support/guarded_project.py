@@ -20,7 +20,11 @@ FILES = {
     ".cursor/rules/a.mdc": "rule\n",
     ".tool-versions": "python 3.12\n",
 }
-NAMES = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+NAMES = {
+    f"GIT_{who}_{what}": "n@example.org"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 PLANT = "mkdir -p .cursor && echo evil > .cursor/mcp.json"
 COMMIT = (
     "git update-index --add --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),.cursor/mcp.json && "
@@ -30,7 +34,9 @@ COMMIT = (
 
 
 class Project:
-    """A repository with a branch `feat` that has guarded files, and the agent's home beside it."""
+    """A repository with a branch `feat` that has guarded files, and the agent's home
+    beside it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
@@ -46,7 +52,14 @@ class Project:
 
     def git(self, *words: str) -> str:
         env = {**environment_without(()), **NAMES}
-        done = subprocess.run(("git", *words), cwd=self.root, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ("git", *words),
+            cwd=self.root,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout
 
     def commit(self, files: dict[str, str]) -> None:
@@ -61,8 +74,12 @@ class Project:
         root = cwd or self.root
         blocked: list[str] = []
         sandbox = Sandbox((root,), (self.home,), keeper=self.keeper)
-        with sandbox.wrap(("bash", "-c", line), root, network=False, blocked=blocked) as (_, words):
+        with sandbox.wrap(
+            ("bash", "-c", line), root, network=False, blocked=blocked
+        ) as (_, words):
             env = {**environment_without(()), **NAMES}
-            done = subprocess.run(words, cwd=root, env=env, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                words, cwd=root, env=env, capture_output=True, text=True, check=False
+            )
         self.output = done.stdout + done.stderr
         return blocked

@@ -1,4 +1,5 @@
-"""Histories of every shape that a compaction may meet, and what providers demand of them on the wire.
+"""Histories of every shape that a compaction may meet, and what providers demand of
+them on the wire.
 
     @given(histories())                     # History(entries, turn_from)
     faults(messages)                        # what is torn, on all three wires; empty for a legal request
@@ -45,10 +46,25 @@ TEXTS = SHORT | st.sampled_from(["words and words " * 90, LINES, LINES * 6])
 IMAGE = Image("aWk=", "image/png", "file:///shop/a.png")
 THOUGHTS = st.sampled_from(
     [
-        Thinking("Hm. " * 600, "anthropic", {"type": "thinking", "signature": "s" * 40}),
+        Thinking(
+            "Hm. " * 600, "anthropic", {"type": "thinking", "signature": "s" * 40}
+        ),
         Thinking("", "anthropic", {"type": "redacted_thinking", "data": "d" * 900}),
-        Thinking("Hm.", "openai", {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e" * 900}),
-        Thinking("", "local", {"extra_content": {"0": {"google": {"thought_signature": "x"}}}}),
+        Thinking(
+            "Hm.",
+            "openai",
+            {
+                "type": "reasoning",
+                "id": "rs",
+                "summary": [],
+                "encrypted_content": "e" * 900,
+            },
+        ),
+        Thinking(
+            "",
+            "local",
+            {"extra_content": {"0": {"google": {"thought_signature": "x"}}}},
+        ),
         Thinking("Of no provider's own. " * 30),
     ]
 )
@@ -56,12 +72,25 @@ _CUT_OFF: tuple[StopReason, ...] = ("pause_turn", "max_tokens", "interrupted")
 _PATHS = st.sampled_from(["a.py", "b.py", "./a.py"])
 _ARGUMENTS: st.SearchStrategy[tuple[str, Any]] = st.one_of(
     _PATHS.map(lambda path: ("read", {"path": path})),
-    st.tuples(_PATHS, st.integers(1, 3)).map(lambda read: ("read", {"path": read[0], "offset": read[1]})),
-    st.tuples(_PATHS, TEXTS).map(lambda write: ("write", {"path": write[0], "content": write[1]})),
-    st.tuples(_PATHS, TEXTS).map(
-        lambda edit: ("edit", {"path": edit[0], "edits": [{"old_text": edit[1], "new_text": "x"}] * 2})
+    st.tuples(_PATHS, st.integers(1, 3)).map(
+        lambda read: ("read", {"path": read[0], "offset": read[1]})
     ),
-    st.sampled_from([("shell", {"command": "make test"}), ("plan", {"entries": []}), ("deploy", {"steps": [1] * 900})]),
+    st.tuples(_PATHS, TEXTS).map(
+        lambda write: ("write", {"path": write[0], "content": write[1]})
+    ),
+    st.tuples(_PATHS, TEXTS).map(
+        lambda edit: (
+            "edit",
+            {"path": edit[0], "edits": [{"old_text": edit[1], "new_text": "x"}] * 2},
+        )
+    ),
+    st.sampled_from(
+        [
+            ("shell", {"command": "make test"}),
+            ("plan", {"entries": []}),
+            ("deploy", {"steps": [1] * 900}),
+        ]
+    ),
 )
 
 
@@ -100,15 +129,22 @@ class _Builder:
                     IMAGE,
                     ResourceLink("file:///shop/b.py", "b.py"),
                     Resource("file:///shop/c.py", text=LINES),
-                    Resource("file:///shop/d.png", blob="aWk=" * 700, mime_type="image/png"),
-                    Resource("file:///shop/e.bin", blob="AAAA" * 700, mime_type="application/zip"),
+                    Resource(
+                        "file:///shop/d.png", blob="aWk=" * 700, mime_type="image/png"
+                    ),
+                    Resource(
+                        "file:///shop/e.bin",
+                        blob="AAAA" * 700,
+                        mime_type="application/zip",
+                    ),
                 ]
             )
             parts += self.draw(st.lists(other, min_size=1, max_size=3))
         return self.add(UserMessage(f"msg_{self._seq}", tuple(parts)))
 
     def step(self, *, calls: int, results: int | None = None) -> None:
-        """An answer, in several messages where it was paused or cut off, and the results of its calls.
+        """An answer, in several messages where it was paused or cut off, and the
+        results of its calls.
 
         :param results: how many have come so far; all where it is left out.
         """
@@ -119,10 +155,19 @@ class _Builder:
         parts: list[AssistantPart] = [*self._thoughts()]
         if not calls or self.chance(2):
             parts.append(Text(self.draw(self.texts)))
-        asked = [ToolCall(f"call_{self._seq}_{number}", *self.draw(_ARGUMENTS)) for number in range(calls)]
+        asked = [
+            ToolCall(f"call_{self._seq}_{number}", *self.draw(_ARGUMENTS))
+            for number in range(calls)
+        ]
         if asked and self.chance(8):
-            asked[0] = ToolCall(asked[0].id, "write", invalid='{"path": "a.py", "content": "' + LINES)
-        self.add(AssistantMessage(f"msg_{self._seq}", (*parts, *asked), "anthropic/a", "tool_use"))
+            asked[0] = ToolCall(
+                asked[0].id, "write", invalid='{"path": "a.py", "content": "' + LINES
+            )
+        self.add(
+            AssistantMessage(
+                f"msg_{self._seq}", (*parts, *asked), "anthropic/a", "tool_use"
+            )
+        )
         order = self.draw(st.permutations(asked)) if calls > 1 else asked
         for call in order[:results]:
             self.add(self._result(call.id))
@@ -141,18 +186,22 @@ class _Builder:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, texts: st.SearchStrategy[str] = TEXTS, strays: bool = False) -> History:
-    """Legal histories, with or without an earlier summary, whose last turn is over or runs at any stage.
+def histories(
+    draw: st.DrawFn, *, texts: st.SearchStrategy[str] = TEXTS, strays: bool = False
+) -> History:
+    """Legal histories, with or without an earlier summary, whose last turn is over or
+    runs at any stage.
 
     :param texts: what is said; by default also what is far too long.
-    :param strays: whether results without a call may stand at the beginning of a turn, as in imported transcripts.
+    :param strays: whether results without a call may stand at the beginning of a turn,
+        as in imported transcripts.
     """
     built = _Builder(draw, texts)
     if built.chance(3):
         built.add(SUMMARY, summary=True)
     turn_from = None
-    # The last turn is over, runs and could be asked to go on, waits for some calls, or was killed meanwhile, so that it
-    # does not run and its calls are not closed yet.
+    # The last turn is over, runs and could be asked to go on, waits for some calls, or
+    # was killed meanwhile, so that it does not run and its calls are not closed yet.
     end = draw(st.sampled_from(["over", "runs", "calls", "killed"]))
     turns = draw(st.integers(0 if end == "over" else 1, 3))
     for turn in range(turns):
@@ -201,9 +250,13 @@ def chat(messages: Iterable[Message]) -> list[Any]:
 
 
 def faults(messages: Iterable[Message]) -> set[str]:
-    """What a provider would refuse, by wire and by call; thinking aside, which only a comparison shows."""
+    """What a provider would refuse, by wire and by call; thinking aside, which only a
+    comparison shows.
+    """
     messages = tuple(messages)
-    blocks, items, turns = anthropic(messages), responses(messages), chat(messages)
+    blocks = anthropic(messages)
+    items = responses(messages)
+    turns = chat(messages)
     found = {
         f"{wire}: {fault}"
         for wire, body in (
@@ -213,7 +266,10 @@ def faults(messages: Iterable[Message]) -> set[str]:
         )
         for fault in torn(body)
     }
-    if any(not each["content"] or any(block.get("text") == "" for block in each["content"]) for each in blocks):
+    if any(
+        not each["content"] or any(block.get("text") == "" for block in each["content"])
+        for each in blocks
+    ):
         found.add("anthropic: an empty message")
     led = ("reasoning", "assistant", "function_call")
     kinds = [*(item.get("type", item.get("role")) for item in items), "the end"]
@@ -235,7 +291,9 @@ def begins_with_result(messages: Sequence[Message]) -> bool:
 
 
 def thinking_of_calls(messages: Iterable[Message]) -> dict[str, list[Any]]:
-    """What was thought before each call in what a provider reads as one answer, by wire and call."""
+    """What was thought before each call in what a provider reads as one answer, by wire
+    and call.
+    """
     messages = tuple(messages)
     found: dict[str, list[Any]] = {}
     for message in anthropic(messages):

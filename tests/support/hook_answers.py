@@ -18,7 +18,9 @@ async def transcript() -> str:
 
 
 def moment(cwd: Path, messages: tuple[Message, ...] = ()) -> Moment:
-    return Moment("s", str(cwd), transcript, usage=TokenUsage(10, 2, 700, 1000), messages=messages)
+    return Moment(
+        "s", str(cwd), transcript, usage=TokenUsage(10, 2, 700, 1000), messages=messages
+    )
 
 
 AT = moment(Path("/shop"))
@@ -41,7 +43,10 @@ def specific(**keys: object) -> dict[str, object]:
 
 JSON: st.SearchStrategy[JsonValue] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 OBJECTS: st.SearchStrategy[JsonObject] = st.dictionaries(

@@ -11,14 +11,21 @@ import anyio
 
 from acp_agent.app import SessionsDatabase, connection
 from acp_agent.jsonrpc.transport import Transport
-from acp_agent.server.connection import Connection
-from acp_agent.server.web import PATH, AccessPolicy, Endpoint, WebServer, listening_socket
+from acp_agent.server.connection import ClientConnection
+from acp_agent.server.web import (
+    PATH,
+    AccessPolicy,
+    WebServer,
+    WebSocketEndpoint,
+    listening_socket,
+)
 
 
 @dataclass(slots=True)
 class Hosted:
     """:ivar port: that is listened on.
-    :ivar ends: for each connection, in order, what is set as soon as its client has gone.
+    :ivar ends: for each connection, in order, what is set as soon as its client has
+        gone.
     """
 
     port: int
@@ -34,13 +41,16 @@ async def hosted(home: Path) -> AsyncGenerator[Hosted]:
     env = {"HOME": str(home)}
     listening = listening_socket("127.0.0.1", 0)
     site = Hosted(listening.getsockname()[1])
-    async with aclosing(SessionsDatabase(env)) as database, anyio.create_task_group() as tasks:
+    async with (
+        aclosing(SessionsDatabase(env)) as database,
+        anyio.create_task_group() as tasks,
+    ):
 
-        def connect(transport: Transport) -> Connection:
+        def connect(transport: Transport) -> ClientConnection:
             site.ends.append(anyio.Event())
             return connection(transport, database, env, on_end=site.ends[-1].set)
 
-        endpoint = Endpoint(AccessPolicy(None, ["127.0.0.1"]), connect)
+        endpoint = WebSocketEndpoint(AccessPolicy(None, ["127.0.0.1"]), connect)
         server = WebServer(endpoint.app())
         tasks.start_soon(server.serve, [listening])
         try:

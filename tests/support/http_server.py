@@ -1,4 +1,5 @@
-"""A small HTTP/1.1 server on the loopback interface, for servers that a test has to make misbehave.
+"""A small HTTP/1.1 server on the loopback interface, for servers that a test has to
+make misbehave.
 
 async def app(exchange: Exchange) -> None:
     await exchange.respond(200, {"hello": "world"})
@@ -26,7 +27,8 @@ class Request:
 
     :ivar headers: names in lower case.
     :ivar body: the parsed JSON; None where the body is empty or is not JSON.
-    :ivar connection: number of the TCP connection, from 1: equal numbers mean keep-alive.
+    :ivar connection: number of the TCP connection, from 1: equal numbers mean
+        keep-alive.
     :ivar finished: the whole answer was written.
     :ivar aborted: the client hung up before that.
     :ivar on_end: called when one of these two became true.
@@ -55,7 +57,9 @@ class Exchange:
     _writer: asyncio.StreamWriter
     cut: bool = field(default=False, init=False)
 
-    async def respond(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+    async def respond(
+        self, status: int, body: Any, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Answer at once.
 
         :param body: bytes or text as they stand, anything else as JSON.
@@ -64,11 +68,26 @@ class Exchange:
         text = body if plain else json.dumps(body)
         data = text.encode() if isinstance(text, str) else text
         kind = "text/plain" if plain else "application/json"
-        await self._head(status, {"content-type": kind, "content-length": str(len(data)), **(headers or {})}, data)
+        await self._head(
+            status,
+            {"content-type": kind, "content-length": str(len(data)), **(headers or {})},
+            data,
+        )
 
-    async def start(self, content_type: str = "text/event-stream", headers: Mapping[str, str] | None = None) -> None:
+    async def start(
+        self,
+        content_type: str = "text/event-stream",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         """Begin an answer in chunks with status 200."""
-        await self._head(200, {"content-type": content_type, "transfer-encoding": "chunked", **(headers or {})})
+        await self._head(
+            200,
+            {
+                "content-type": content_type,
+                "transfer-encoding": "chunked",
+                **(headers or {}),
+            },
+        )
 
     async def send(self, data: bytes) -> None:
         self._writer.write(b"%x\r\n%b\r\n" % (len(data), data))
@@ -82,8 +101,13 @@ class Exchange:
         """Close the connection in the middle; what was sent before still arrives."""
         self.cut = True
 
-    async def _head(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        lines = [f"HTTP/1.1 {status} {_phrase(status)}", *(f"{name}: {value}" for name, value in headers.items())]
+    async def _head(
+        self, status: int, headers: Mapping[str, str], body: bytes = b""
+    ) -> None:
+        lines = [
+            f"HTTP/1.1 {status} {_phrase(status)}",
+            *(f"{name}: {value}" for name, value in headers.items()),
+        ]
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         await self._writer.drain()
 
@@ -114,7 +138,9 @@ async def http_server(app: App) -> AsyncGenerator[str, None]:
         connections.add(task)
         task.add_done_callback(ended)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=MAX_HEADER_BYTES)
+    server = await asyncio.start_server(
+        connected, "127.0.0.1", 0, limit=MAX_HEADER_BYTES
+    )
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
@@ -129,7 +155,13 @@ async def http_server(app: App) -> AsyncGenerator[str, None]:
 class _Connection:
     """One TCP connection with one request after the other."""
 
-    def __init__(self, app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+    def __init__(
+        self,
+        app: App,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        number: int,
+    ) -> None:
         self._app = app
         self._reader = reader
         self._writer = writer
@@ -164,7 +196,9 @@ class _Connection:
                 task.cancel()
             await asyncio.wait({app, watch})
         if not watch.cancelled() and watch.exception() is None:
-            self._early = watch.result()  # of the next request, sent before this one was answered
+            self._early = (
+                watch.result()
+            )  # of the next request, sent before this one was answered
         if app.cancelled() or isinstance(app.exception(), ConnectionError):
             return False
         app.result()
@@ -178,18 +212,27 @@ class _Connection:
         self._early = b""
         first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         method, target, _ = first.split(" ", 2)
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
         data = await self._reader.readexactly(int(headers.get("content-length", "0")))
         url = urlsplit(target)
         try:
             body = json.loads(data) if data else None
         except ValueError:
             body = None
-        return Request(method, unquote(url.path), url.query, headers, body, self._number)
+        return Request(
+            method, unquote(url.path), url.query, headers, body, self._number
+        )
 
 
 def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Unknown"
+    return (
+        HTTPStatus(status).phrase
+        if status in HTTPStatus._value2member_map_
+        else "Unknown"
+    )
 
 
 def _strings(value: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from acp_agent.sandbox.planted import Found, Planted
+from acp_agent.sandbox.planted import Findings, Planted
 
 
 class Kept:
@@ -18,9 +18,11 @@ class Kept:
 
     :ivar planted: repositories and settings that they created.
     :ivar blocked: a line for each guarded path that was renamed.
-    :ivar unstaged: a text for each guarded path that a command staged and that was taken out of the index.
+    :ivar unstaged: a text for each guarded path that a command staged and that was
+        taken out of the index.
     :ivar unchecked: a text for each index that could not be checked or restored.
-    :ivar replaced: a command for each object that a command made git replace by another.
+    :ivar replaced: a command for each object that a command made git replace by
+        another.
     :ivar kept: names of guarded paths that git checked out and that stay.
     :ivar lost: names of sockets because of which commands could not create any.
     """
@@ -45,7 +47,7 @@ class Kept:
     def refuse_sockets(self, lost: Sequence[str]) -> None:
         self.lost.extend(lost)
 
-    def keep(self, found: Found) -> None:
+    def keep(self, found: Findings) -> None:
         self.planted += found.planted
         self.blocked += found.blocked
         self.unstaged += found.unstaged
@@ -55,4 +57,6 @@ class Kept:
 
     def names(self, root: Path) -> list[str]:
         """Return the paths of the planted things, relative to a session's directory."""
-        return [str((each.mark or each.place).relative_to(root)) for each in self.planted]
+        return [
+            str((each.mark or each.place).relative_to(root)) for each in self.planted
+        ]

@@ -1,4 +1,5 @@
-"""The home that version 0.1.0 has left in `tests/contract/home`: copies of it, and what is known of its sessions.
+"""The home that version 0.1.0 has left in `tests/contract/home`: copies of it, and what
+is known of its sessions.
 
 for session in KEPT: ...                                # from `sessions.json`; `session.old` was compacted away
 async with opened(tmp_path, session) as it:             # a copy of the store alone; the session is not loaded
@@ -36,10 +37,13 @@ class Kept:
 
     :ivar dialect: whose API its model has.
     :ivar words: what the model is sent, byte for byte, when the session goes on.
-    :ivar pins: of that, what stays through every compaction: pinned texts and stated rules.
+    :ivar pins: of that, what stays through every compaction: pinned texts and stated
+        rules.
     :ivar absent: what it is not sent.
-    :ivar force: how many compactions are in force, which `/compact undo` takes back one by one.
-    :ivar old: what is sent again then, and not before; empty where that is not looked at.
+    :ivar force: how many compactions are in force, which `/compact undo` takes back one
+        by one.
+    :ivar old: what is sent again then, and not before; empty where that is not looked
+        at.
     :ivar new: what stands in its place until then.
     :ivar listed: where it is listed: `always`, `archived`, or `never`.
     :ivar store: the file that it is in.
@@ -60,7 +64,9 @@ class Kept:
 
     def replay(self) -> list[Any]:
         """What was shown of it when version 0.1.0 loaded it, as `shown` has it."""
-        return shown(json.loads((FOLDER / "replay" / f"{self.name}.json").read_text("utf-8")))
+        return shown(
+            json.loads((FOLDER / "replay" / f"{self.name}.json").read_text("utf-8"))
+        )
 
 
 @dataclass(slots=True)
@@ -80,32 +86,48 @@ class Opened:
     server: ModelServer = field(init=False)
 
     def answer(self, body: Mapping[str, Any]) -> Reply:
-        return self.first.pop(0) if self.first and body.get("tools") else Reply(self.says)
+        return (
+            self.first.pop(0) if self.first and body.get("tools") else Reply(self.says)
+        )
 
     async def load(self) -> list[Mapping[str, Any]]:
         """Load the session, and return the updates that came before the response."""
         begun = len(self.agent.lines)
         await self.agent.load(self.session.id, self.folder, timeout=30)
         lines = self.agent.lines[begun:]
-        response = next(index for index, line in enumerate(lines) if line.label == "response session/load")
+        response = next(
+            index
+            for index, line in enumerate(lines)
+            if line.label == "response session/load"
+        )
         return [line.update for line in lines[:response] if line.update]
 
-    async def ask(self, prompt: str, answer: str = "An answer.", sent: str = "") -> Request:
+    async def ask(
+        self, prompt: str, answer: str = "An answer.", sent: str = ""
+    ) -> Request:
         """Prompt the session, and return the request that was made for it.
 
         :param sent: what the model gets in place of the prompt.
         """
         self.says = answer
         asked = len(self.server.calls)
-        assert await self.agent.prompt(self.session.id, prompt, 30) == {"stopReason": "end_turn"}
+        assert await self.agent.prompt(self.session.id, prompt, 30) == {
+            "stopReason": "end_turn"
+        }
         # A request for a title, which names the prompt as well, has no tools.
-        calls = [call for call in self.server.calls[asked:] if call.body.get("tools") and call.mentions(sent or prompt)]
+        calls = [
+            call
+            for call in self.server.calls[asked:]
+            if call.body.get("tools") and call.mentions(sent or prompt)
+        ]
         return calls[0]
 
     async def command(self, prompt: str, answer: str = "") -> list[Mapping[str, Any]]:
         self.says = answer
         begun = len(self.agent.lines)
-        assert await self.agent.prompt(self.session.id, prompt, 30) == {"stopReason": "end_turn"}
+        assert await self.agent.prompt(self.session.id, prompt, 30) == {
+            "stopReason": "end_turn"
+        }
         return self.agent.updates(since=begun)
 
 
@@ -122,10 +144,13 @@ def by_name(name: str) -> Kept:
 
 
 @asynccontextmanager
-async def opened(tmp_path: Path, session: Kept, *, whole: bool = False) -> AsyncGenerator[Opened]:
+async def opened(
+    tmp_path: Path, session: Kept, *, whole: bool = False
+) -> AsyncGenerator[Opened]:
     """Run an agent on a copy.
 
-    :param whole: with all that is in the home, and its project; else there is the store alone.
+    :param whole: with all that is in the home, and its project; else there is the store
+        alone.
     """
     it = Opened(session, tmp_path / "home", tmp_path / "project")
     if whole:
@@ -134,8 +159,14 @@ async def opened(tmp_path: Path, session: Kept, *, whole: bool = False) -> Async
         it.folder.mkdir()
         copy_store(it.home, session.store)
     async with model_server(it.answer, session.dialect) as it.server:
-        every = {**it.server.env("openai"), **it.server.env("anthropic"), **it.server.env()}
-        async with connected_agent(home=it.home, env=every, capabilities=ZED_BETA) as it.agent:
+        every = {
+            **it.server.env("openai"),
+            **it.server.env("anthropic"),
+            **it.server.env(),
+        }
+        async with connected_agent(
+            home=it.home, env=every, capabilities=ZED_BETA
+        ) as it.agent:
             yield it
 
 
@@ -157,7 +188,9 @@ def copy_store(home: Path, name: str = STORE) -> Path:
 
 
 def copy_home(home: Path, project: Path) -> None:
-    """Put all of the home, and its project, where a test has them; what names the project names that one."""
+    """Put all of the home, and its project, where a test has them; what names the
+    project names that one.
+    """
     shutil.copytree(FOLDER / "state", home / "state")
     shutil.copytree(FOLDER / "project", project)
     for name in ("trust.json", "permissions.json"):
@@ -166,15 +199,28 @@ def copy_home(home: Path, project: Path) -> None:
 
 
 def shown(updates: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """A replay without what may be shown otherwise: the receipt below a compaction's summary, the empty line in front
-    of a later message of a turn, and the call beside a plan."""
+    """A replay without what may be shown otherwise: the receipt below a compaction's
+    summary, the empty line in front of a later message of a turn, and the call beside a
+    plan.
+    """
     told: list[Any] = []
     for update in updates:
         match update:
             case {"sessionUpdate": "compaction_update"}:
                 told.append({**update, "summary": update["summary"][:1]})
-            case {"sessionUpdate": "agent_message_chunk" | "agent_thought_chunk", "content": {"text": str(text)}}:
-                told.append({**update, "content": {**update["content"], "text": text.removeprefix("\n\n")}})
+            case {
+                "sessionUpdate": "agent_message_chunk" | "agent_thought_chunk",
+                "content": {"text": str(text)},
+            }:
+                told.append(
+                    {
+                        **update,
+                        "content": {
+                            **update["content"],
+                            "text": text.removeprefix("\n\n"),
+                        },
+                    }
+                )
             case {"sessionUpdate": "tool_call", "name": "plan"}:
                 pass
             case _:

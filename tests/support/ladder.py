@@ -9,7 +9,11 @@ from typing import Any
 import anyio
 
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -31,7 +35,14 @@ from acp_agent.errors import (
     ModelStreamError,
     ModelUnavailableError,
 )
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, NativeCompaction, Retrying, TextDelta
+from acp_agent.llm.provider import (
+    Answered,
+    ModelEvent,
+    ModelRequest,
+    NativeCompaction,
+    Retrying,
+    TextDelta,
+)
 
 WINDOW = 20_000
 BY_HAND = CompactionPolicy("Summarise.")
@@ -75,13 +86,20 @@ MOVES: dict[str, Move] = {
         *[Retrying("down", 0.0)] * 6,
         answered(ToolCall("c", "read"), stop="tool_use"),
     ],
-    "retries, then summary": lambda _: [*[Retrying("down", 0.0)] * 2, answered(Text("# Goal\nA cart."))],
-    "retries": lambda _: [*[Retrying("down", 0.0)] * 6, answered(Text("# Goal\nA cart."))],
+    "retries, then summary": lambda _: [
+        *[Retrying("down", 0.0)] * 2,
+        answered(Text("# Goal\nA cart.")),
+    ],
+    "retries": lambda _: [
+        *[Retrying("down", 0.0)] * 6,
+        answered(Text("# Goal\nA cart.")),
+    ],
 }
 
 
 class Model:
-    """Plays moves, the last one for ever; counts what reaches the wire, retries included.
+    """Plays moves, the last one for ever; counts what reaches the wire, retries
+    included.
 
     :param moves: names of `MOVES`, or moves.
     """
@@ -111,7 +129,9 @@ def run(
     """What the service makes of a conversation, maybe nothing."""
 
     async def compact() -> CompactedState | None:
-        return await (service or CompactionService())(state, policy, model, native=native)
+        return await (service or CompactionService())(
+            state, policy, model, native=native
+        )
 
     return anyio.run(compact)
 
@@ -125,26 +145,39 @@ class OwnCompaction:
         self.error = error
 
     async def compact(
-        self, request: ModelRequest, instructions: str, note: Callable[[Any], None] = lambda event: None
+        self,
+        request: ModelRequest,
+        instructions: str,
+        note: Callable[[Any], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         if self.error:
             raise self.error
-        return CompactedBlock("anthropic", {"type": "compaction"}, "# Goal\nA cart."), Usage(10, 5)
+        return CompactedBlock(
+            "anthropic", {"type": "compaction"}, "# Goal\nA cart."
+        ), Usage(10, 5)
 
 
 def history(turns: int, characters: int, results: int = 0) -> list[Message]:
-    """Turns of a question, maybe a result of a tool, and an answer of so many characters."""
+    """Turns of a question, maybe a result of a tool, and an answer of so many
+    characters.
+    """
     messages: list[Message] = []
     for turn in range(turns):
         messages.append(UserMessage(f"u{turn}", (Text(f"Question {turn}?"),)))
         if results:
-            messages.append(AssistantMessage(f"c{turn}", (ToolCall(f"c{turn}", "read", {"path": f"{turn}.txt"}),)))
+            messages.append(
+                AssistantMessage(
+                    f"c{turn}", (ToolCall(f"c{turn}", "read", {"path": f"{turn}.txt"}),)
+                )
+            )
             messages.append(ToolResult(f"c{turn}", (Text("r" * results),)))
         messages.append(AssistantMessage(f"a{turn}", (Text("a" * characters),)))
     return messages
 
 
-def state_of(messages: list[Message], used: int | None = None, window: int = WINDOW) -> ConversationState:
+def state_of(
+    messages: list[Message], used: int | None = None, window: int = WINDOW
+) -> ConversationState:
     """The conversation in a window of so many tokens.
 
     :param used: tokens of it, by the provider's count.

@@ -1,4 +1,5 @@
-"""What broke real editors, checked on every conversation that a test has with the agent.
+"""What broke real editors, checked on every conversation that a test has with the
+agent.
 
     laws = Laws(editor)
     for line in traffic: problems += laws.judge(line)
@@ -78,13 +79,21 @@ class Laws:
         if line.kind != "request":
             return
         servers = line.params.get("mcpServers") or ()
-        self._servers |= {str(each.get("serverId")) for each in servers if isinstance(each, dict)}
+        self._servers |= {
+            str(each.get("serverId")) for each in servers if isinstance(each, dict)
+        }
         self._asked_for_status = self._asked_for_status or line.method == "auth/status"
-        id, session_id = line.message["id"], line.params.get("sessionId")
-        self._requests[id] = (line.method, session_id if isinstance(session_id, str) else "")
+        id = line.message["id"]
+        session_id = line.params.get("sessionId")
+        self._requests[id] = (
+            line.method,
+            session_id if isinstance(session_id, str) else "",
+        )
         if not isinstance(session_id, str):
             return
-        if line.method in OPENING:  # editors know the session from here on, so that its replay is seen
+        if (
+            line.method in OPENING
+        ):  # editors know the session from here on, so that its replay is seen
             if session_id not in self._sessions:
                 self._opened_by[id] = session_id
             session = self._sessions.setdefault(session_id, _Session())
@@ -104,9 +113,14 @@ class Laws:
         if not self._initialized:
             yield "sent before the answer to initialize"
         session_id = line.params.get("sessionId")
-        if line.method == "elicitation/complete" and not self._editor.advertises("elicitation", "url"):
+        if line.method == "elicitation/complete" and not self._editor.advertises(
+            "elicitation", "url"
+        ):
             yield "the editor did not advertise it"
-        if line.method == "mcp/message" and line.params.get("serverId") not in self._servers:
+        if (
+            line.method == "mcp/message"
+            and line.params.get("serverId") not in self._servers
+        ):
             yield "the editor named no such MCP server"
         if line.method == "auth/status_update" and not self._asked_for_status:
             yield "the editor has not asked for it, and may not know it"
@@ -121,13 +135,19 @@ class Laws:
             yield from self._asked(session, line)
 
     def _options(self, options: Any) -> Iterator[str]:
-        switches = [option["id"] for option in options or () if option.get("type") == "boolean"]
-        if switches and not self._editor.advertises("session", "configOptions", "boolean"):
+        switches = [
+            option["id"] for option in options or () if option.get("type") == "boolean"
+        ]
+        if switches and not self._editor.advertises(
+            "session", "configOptions", "boolean"
+        ):
             yield f"the editor did not advertise session.configOptions.boolean, and gets {switches}"
 
     def _answered(self, line: Line) -> None:
         id = line.message["id"]
-        method, session_id = self._requests.pop(id, ("", "")) if isinstance(id, int | str) else ("", "")
+        method, session_id = (
+            self._requests.pop(id, ("", "")) if isinstance(id, int | str) else ("", "")
+        )
         if session_id in self._sessions:
             self._sessions[session_id].prompts.pop(id, None)
             self._sessions[session_id].loading.discard(id)
@@ -140,11 +160,16 @@ class Laws:
         elif method in ENDING:
             self._sessions.pop(session_id, None)
         elif method in ("session/new", "session/fork"):
-            self._sessions.setdefault(str(line.message["result"].get("sessionId")), _Session())
+            self._sessions.setdefault(
+                str(line.message["result"].get("sessionId")), _Session()
+            )
 
     def _asked(self, session: _Session, line: Line) -> Iterator[str]:
         room, _, name = line.method.partition("/")
-        capability = {"read_text_file": "readTextFile", "write_text_file": "writeTextFile"}.get(name, "")
+        capability = {
+            "read_text_file": "readTextFile",
+            "write_text_file": "writeTextFile",
+        }.get(name, "")
         if room == "fs" and not self._editor.advertises("fs", capability):
             yield "the editor did not advertise it"
         if room == "terminal" and not self._editor.advertises("terminal"):
@@ -162,8 +187,13 @@ class Laws:
             yield "permission is asked for a tool call that was not announced"
         elif status != "pending":
             yield f"permission is asked for a tool call that is {status}, not pending"
-        # The arguments of a question and of a plan are shown in another form, and never as JSON.
-        needed = ("title", "kind") if call.get("name") in ("ask_user", "plan") else ("title", "kind", "rawInput")
+        # The arguments of a question and of a plan are shown in another form, and never
+        # as JSON.
+        needed = (
+            ("title", "kind")
+            if call.get("name") in ("ask_user", "plan")
+            else ("title", "kind", "rawInput")
+        )
         if missing := [key for key in needed if call.get(key) is None]:
             yield f"the tool call of a permission request lacks {missing}"
         kinds = [option.get("kind") for option in line.params.get("options") or ()]
@@ -172,11 +202,15 @@ class Laws:
         if not session.prompts:
             yield "permission is asked outside a turn; some editors never answer"
 
-    def _updated(self, session: _Session, kind: str, update: Mapping[str, Any]) -> Iterator[str]:
+    def _updated(
+        self, session: _Session, kind: str, update: Mapping[str, Any]
+    ) -> Iterator[str]:
         in_turn = bool(session.prompts or session.loading)
         if kind in IN_TURN_ONLY and not in_turn:
             yield "sent outside a turn; editors drop it or complain"
-        if kind in NEEDS_CAPABILITY and not self._editor.advertises(*NEEDS_CAPABILITY[kind]):
+        if kind in NEEDS_CAPABILITY and not self._editor.advertises(
+            *NEEDS_CAPABILITY[kind]
+        ):
             yield f"the editor did not advertise {'.'.join(NEEDS_CAPABILITY[kind])}"
         if kind == "plan" and self._editor.advertises("plan"):
             yield "the editor has plan_update in its place"
@@ -184,7 +218,11 @@ class Laws:
             if not update.get("messageId"):
                 yield "a chunk without messageId"
             live = not session.loading
-            if live and kind == "user_message_chunk" and [update.get("content")] in session.prompts.values():
+            if (
+                live
+                and kind == "user_message_chunk"
+                and [update.get("content")] in session.prompts.values()
+            ):
                 yield "echoes the live prompt"
         elif kind in ("tool_call", "tool_call_update"):
             yield from self._tool(session, kind, update)
@@ -195,10 +233,16 @@ class Laws:
         elif kind == "available_commands_update":
             for command in update.get("availableCommands") or ():
                 name = str(command.get("name"))
-                if name.startswith("/") or name != name.lower() or len(name.split()) != 1:
+                if (
+                    name.startswith("/")
+                    or name != name.lower()
+                    or len(name.split()) != 1
+                ):
                     yield f"the command name {name!r} has a slash, a space or capitals"
 
-    def _tool(self, session: _Session, kind: str, update: Mapping[str, Any]) -> Iterator[str]:
+    def _tool(
+        self, session: _Session, kind: str, update: Mapping[str, Any]
+    ) -> Iterator[str]:
         id = str(update.get("toolCallId"))
         if kind == "tool_call_update" and id not in session.tools:
             yield "an update of a tool call that was not announced"
@@ -215,15 +259,22 @@ class Laws:
         if "diff" in types and types[0] != "diff":
             yield "a diff is not the first content; some editors look there only"
         for item in content:
-            if item.get("type") == "diff" and not Path(str(item.get("path"))).is_absolute():
+            if (
+                item.get("type") == "diff"
+                and not Path(str(item.get("path"))).is_absolute()
+            ):
                 yield "the path of a diff is not absolute"
-            if item.get("type") == "terminal" and (session.loading or status != "in_progress"):
+            if item.get("type") == "terminal" and (
+                session.loading or status != "in_progress"
+            ):
                 yield "a terminal is attached, but the tool call is not in progress here and now"
         for location in update.get("locations") or ():
             if not Path(str(location.get("path"))).is_absolute():
                 yield "the path of a location is not absolute"
 
-    def _compaction(self, session: _Session, kind: str, update: Mapping[str, Any]) -> Iterator[str]:
+    def _compaction(
+        self, session: _Session, kind: str, update: Mapping[str, Any]
+    ) -> Iterator[str]:
         id = str(update.get("compactionId"))
         before = session.compactions.get(id)
         if kind == "compaction_summary_chunk":

@@ -1,8 +1,9 @@
 """What stands in a request in the place of a compacted past, layer by layer.
 
-there = layers(server.calls[-1].body)              # {"carried_over": "...", "conversation_summary": "...", ...}
-assert there["carried_over"].count(rule) == 1
-summarising(["# One", "# Two"])                    # a script: summaries in order, and `answer` for all else
+there = layers(server.calls[-1].body)              # {"carried_over": "...",
+"conversation_summary": "...", ...} assert there["carried_over"].count(rule) == 1
+summarising(["# One", "# Two"])                    # a script: summaries in order, and
+`answer` for all else
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _LAYER = re.compile(rf"<({'|'.join(NAMES)})>\n(.*)\n</\1>", re.DOTALL)
 def layers(body: Mapping[str, Any]) -> dict[str, str]:
     """The layers of a request, in order.
 
-    :raises AssertionError: a layer stands there twice, or in another message than the first.
+    :raises AssertionError: a layer stands there twice, or in another message than the
+        first.
     """
     found: dict[str, str] = {}
     for index, message in enumerate(messages(body)):

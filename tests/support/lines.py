@@ -14,7 +14,8 @@ Kind = Literal["request", "notification", "response", "error", "invalid"]
 
 
 class AgentError(Exception):
-    """A JSON-RPC error: what `request` raises, and what a handler raises to answer with one.
+    """A JSON-RPC error: what `request` raises, and what a handler raises to answer with
+    one.
 
     :ivar code: see the JSON-RPC and ACP tables of codes.
     """
@@ -33,7 +34,8 @@ class Line:
     :ivar index: position in `Wire.lines` (received) or `Wire.sent`.
     :ivar order: position in the traffic of both directions.
     :ivar message: the parsed object; empty where the line is not an object.
-    :ivar method: the method; for an answer, that of the request which it answers; "" where there is none.
+    :ivar method: the method; for an answer, that of the request which it answers; ""
+        where there is none.
     """
 
     received: bool
@@ -62,19 +64,27 @@ class Line:
 
     @property
     def label(self) -> str:
-        """What an assertion on order needs: `agent_message_chunk`, `fs/read_text_file`, `response session/new`."""
+        """What an assertion on order needs: `agent_message_chunk`, `fs/read_text_file`,
+        `response session/new`.
+        """
         if self.kind in ("response", "error"):
             return f"{self.kind} {self.method}".strip()
         return self.update_kind or self.method or self.kind
 
 
 def parse(raw: bytes) -> list[tuple[Mapping[str, Any], Kind]]:
-    """The messages of a line: one, or those of a batch; what is none is an empty object of the kind `invalid`."""
+    """The messages of a line: one, or those of a batch; what is none is an empty object
+    of the kind `invalid`.
+    """
     try:
         value = json.loads(raw)
     except ValueError:
         return [({}, "invalid")]
-    return [_classify(message) for message in value] if isinstance(value, list) and value else [_classify(value)]
+    return (
+        [_classify(message) for message in value]
+        if isinstance(value, list) and value
+        else [_classify(value)]
+    )
 
 
 def _classify(message: Any) -> tuple[Mapping[str, Any], Kind]:
@@ -88,6 +98,10 @@ def _classify(message: Any) -> tuple[Mapping[str, Any], Kind]:
         return message, "invalid"
     if "error" in message:
         error = message["error"]
-        whole = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+        whole = (
+            isinstance(error, dict)
+            and type(error.get("code")) is int
+            and isinstance(error.get("message"), str)
+        )
         return message, "error" if whole else "invalid"
     return message, "response"

@@ -56,7 +56,8 @@ _SHORT = Text("[shortened]")
 
 
 class LogBuilder:
-    """A log that grows by what happens in a session; it begins with the session's start and its instructions.
+    """A log that grows by what happens in a session; it begins with the session's start
+    and its instructions.
 
     :ivar context: the context after the last event.
     """
@@ -65,7 +66,10 @@ class LogBuilder:
         self._logged: list[LoggedEvent] = []
         self._ids = 0
         self.context = Context()
-        self.add(SessionStarted(cwd, model="scripted/one"), InstructionsLoaded("You are careful."))
+        self.add(
+            SessionStarted(cwd, model="scripted/one"),
+            InstructionsLoaded("You are careful."),
+        )
 
     @property
     def logged(self) -> tuple[LoggedEvent, ...]:
@@ -82,7 +86,9 @@ class LogBuilder:
     def add(self, *events: Event) -> int:
         """Append events as they stand, and return the seq of the last."""
         for event in events:
-            entry = LoggedEvent(self.head + 1, 1_700_000_000_000 + 1000 * self.head, event)
+            entry = LoggedEvent(
+                self.head + 1, 1_700_000_000_000 + 1000 * self.head, event
+            )
             self._logged.append(entry)
             self.context = self.context.apply(entry)
         return self.head
@@ -90,13 +96,19 @@ class LogBuilder:
     def prompt(self, text: str, sent: str | None = None) -> int:
         """A turn begins.
 
-        :param sent: what the model reads in place of the text; nothing where it is empty, as for a command.
+        :param sent: what the model reads in place of the text; nothing where it is
+            empty, as for a command.
         """
         parts = None if sent is None else (Text(sent),) if sent else ()
         return self.add(UserPrompted(self._id("msg"), (Text(text),), parts))
 
     def step(
-        self, text: str = "", calls: int = 0, partials: int = 0, usage: Usage | None = None, backwards: bool = False
+        self,
+        text: str = "",
+        calls: int = 0,
+        partials: int = 0,
+        usage: Usage | None = None,
+        backwards: bool = False,
     ) -> int:
         """One answer of the model and the results of its calls.
 
@@ -106,17 +118,36 @@ class LogBuilder:
         """
         message_id = self._id("msg")
         for number in range(partials):
-            self.add(PartialAnswer(message_id, text[number : number + 1], "" if number else "hm"))
-        asked = tuple(ToolCall(self._id("call"), "read", {"path": f"/shop/{number}.py"}) for number in range(calls))
+            self.add(
+                PartialAnswer(
+                    message_id, text[number : number + 1], "" if number else "hm"
+                )
+            )
+        asked = tuple(
+            ToolCall(self._id("call"), "read", {"path": f"/shop/{number}.py"})
+            for number in range(calls)
+        )
         thought = Thinking("hm", "scripted", {"signature": message_id})
-        parts = (*((Text(text),) if text else ()), *((thought,) if partials else ()), *asked)
+        parts = (
+            *((Text(text),) if text else ()),
+            *((thought,) if partials else ()),
+            *asked,
+        )
         reason: StopReason = "tool_use" if calls else "end_turn"
-        self.add(AssistantAnswered(AssistantMessage(message_id, parts, "scripted/one", reason, usage)))
+        self.add(
+            AssistantAnswered(
+                AssistantMessage(message_id, parts, "scripted/one", reason, usage)
+            )
+        )
         for call in reversed(asked) if backwards else asked:
             path = str(call.arguments["path"])
             result = ToolResult(call.id, (Text(f"text of {path}"),), is_error=False)
             self.add(
-                ToolReturned(result, CallView(f"Read {path}", "read"), (FileVersion(path, f"digest-{self.head}"),))
+                ToolReturned(
+                    result,
+                    CallView(f"Read {path}", "read"),
+                    (FileVersion(path, f"digest-{self.head}"),),
+                )
             )
         return self.head
 
@@ -133,18 +164,32 @@ class LogBuilder:
         return self.add(TurnEnded("error", "It said: no.", refused=True))
 
     def leave_out_refused(self) -> int:
-        """Leave out what the provider refused at the end of an earlier turn and again now, if it is still there."""
+        """Leave out what the provider refused at the end of an earlier turn and again
+        now, if it is still there.
+        """
         left_out = leaving_out_refused(self.context)
         return self.head if left_out is None else self.add(left_out)
 
     def cuts(self) -> list[int]:
-        """Where a compaction may cut now: before any message but a tool's result, or behind all of them."""
+        """Where a compaction may cut now: before any message but a tool's result, or
+        behind all of them.
+        """
         assert not self.context.open_calls, "a call has no result yet"
         places = (entry for entry in self.context.entries if not entry.summary)
-        return [*(entry.seq for entry in places if not isinstance(entry.message, ToolResult)), self.head + 1]
+        return [
+            *(
+                entry.seq
+                for entry in places
+                if not isinstance(entry.message, ToolResult)
+            ),
+            self.head + 1,
+        ]
 
     def swap(
-        self, keep_from: int | None = None, summary: str = "So far so good.", rewrite: Collection[int] = ()
+        self,
+        keep_from: int | None = None,
+        summary: str = "So far so good.",
+        rewrite: Collection[int] = (),
     ) -> int:
         """A compaction.
 
@@ -156,7 +201,9 @@ class LogBuilder:
         pinned = tuple(
             Pinned(entry.seq, entry.message, entry.shortened)
             for entry in before.entries
-            if entry.seq == before.turn_from and entry.seq < cut and isinstance(entry.message, UserMessage)
+            if entry.seq == before.turn_from
+            and entry.seq < cut
+            and isinstance(entry.message, UserMessage)
         )
         return self.add(
             ContextSwapped(
@@ -181,7 +228,9 @@ class LogBuilder:
         whole = (entry for entry in self.context.entries if not entry.shortened)
         return [entry.seq for entry in whole if isinstance(entry.message, ToolResult)]
 
-    def mask(self, results: Collection[int] | None = None, files: Collection[str] = ()) -> int:
+    def mask(
+        self, results: Collection[int] | None = None, files: Collection[str] = ()
+    ) -> int:
         """A compaction that only rewrites old results.
 
         :param results: some of `results()`; all of them where it is left out.
@@ -201,8 +250,14 @@ class LogBuilder:
                 tokens_before=1000,
                 tokens_after=700,
                 strategy="mask",
-                rewritten=self._shortened(self.results() if results is None else results),
-                files=tuple(FileVersion(path, digest) for path, digest in before.files.items() if path in files),
+                rewritten=self._shortened(
+                    self.results() if results is None else results
+                ),
+                files=tuple(
+                    FileVersion(path, digest)
+                    for path, digest in before.files.items()
+                    if path in files
+                ),
                 fold_from=begins,
                 earlier=before.swaps,
             )
@@ -215,7 +270,9 @@ class LogBuilder:
         since = (entry for entry in now.entries if entry.seq > undone)
         swap = self._logged[undone - 1].event
         assert isinstance(swap, ContextSwapped)
-        memory = replace(before.memory, pins=now.memory.pins, next_pin=now.memory.next_pin)
+        memory = replace(
+            before.memory, pins=now.memory.pins, next_pin=now.memory.next_pin
+        )
         return self.add(
             ContextRestored(
                 compaction_id=swap.compaction_id,
@@ -223,7 +280,10 @@ class LogBuilder:
                 entries=(*before.entries, *since),
                 carried=replace(now.carried(), memory=memory),
                 tokens=800,
-                files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **now.files}.items()),
+                files=tuple(
+                    FileVersion(path, digest)
+                    for path, digest in {**before.files, **now.files}.items()
+                ),
                 earlier=before.swaps,
             )
         )
@@ -234,23 +294,43 @@ class LogBuilder:
     def answers(self) -> list[str]:
         """Ids of the answers in the context."""
         messages = (entry.message for entry in self.context.entries)
-        return [message.id for message in messages if isinstance(message, AssistantMessage)]
+        return [
+            message.id for message in messages if isinstance(message, AssistantMessage)
+        ]
 
     def withhold(self, messages: Collection[str], *, final: bool) -> int:
         """The reasoning of answers is not sent any more.
 
         :param final: the provider did not take it.
         """
-        answers = [entry.message for entry in self.context.entries if entry.message.role == "assistant"]
-        parts = [part for answer in answers if answer.id in messages for part in answer.parts]
-        pieces = tuple(name_of(part) for part in parts if isinstance(part, Thinking)) if final else ()
-        return self.add(ReasoningWithheld(tuple(sorted(messages)), "it does not fit", pieces))
+        answers = [
+            entry.message
+            for entry in self.context.entries
+            if entry.message.role == "assistant"
+        ]
+        parts = [
+            part for answer in answers if answer.id in messages for part in answer.parts
+        ]
+        pieces = (
+            tuple(name_of(part) for part in parts if isinstance(part, Thinking))
+            if final
+            else ()
+        )
+        return self.add(
+            ReasoningWithheld(tuple(sorted(messages)), "it does not fit", pieces)
+        )
 
     def pin(self, text: str) -> int:
-        return self.add(TextPinned(self._id("msg"), self.context.memory.next_pin, text, f"Pinned: {text}"))
+        return self.add(
+            TextPinned(
+                self._id("msg"), self.context.memory.next_pin, text, f"Pinned: {text}"
+            )
+        )
 
     def unpin(self, number: int) -> int:
-        return self.add(PinRemoved(self._id("msg"), number, f"No longer pinned: {number}"))
+        return self.add(
+            PinRemoved(self._id("msg"), number, f"No longer pinned: {number}")
+        )
 
     def undo_edits(self, paths: Collection[str]) -> int:
         turn = self.context.turn_from or 1
@@ -260,7 +340,9 @@ class LogBuilder:
         return self.add(ContinuationAsked(self._id("msg"), "Go on."))
 
     def add_context(self) -> int:
-        return self.add(ContextAdded(self._id("msg"), "A hook added this:\n\nIt is raining."))
+        return self.add(
+            ContextAdded(self._id("msg"), "A hook added this:\n\nIt is raining.")
+        )
 
     def _shortened(self, seqs: Collection[int]) -> tuple[Rewritten, ...]:
         return tuple(
@@ -276,12 +358,18 @@ class LogBuilder:
 
 def _short(message: Message) -> Message:
     if isinstance(message, AssistantMessage):
-        return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Text)) or (_SHORT,))
+        return replace(
+            message,
+            parts=tuple(part for part in message.parts if not isinstance(part, Text))
+            or (_SHORT,),
+        )
     return replace(message, parts=(_SHORT,))
 
 
 def is_legal(messages: tuple[Message, ...]) -> bool:
-    """Whether a provider would take these messages: every call is answered once, right behind its answer."""
+    """Whether a provider would take these messages: every call is answered once, right
+    behind its answer.
+    """
     waiting: set[str] = set()
     for message in messages:
         if isinstance(message, ToolResult):

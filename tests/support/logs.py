@@ -1,4 +1,5 @@
-"""Legal histories of sessions: a builder for one that a test writes down, and a strategy for any.
+"""Legal histories of sessions: a builder for one that a test writes down, and a
+strategy for any.
 
 log = LogBuilder()                  # see `log_builder.py`
 @given(legal_logs())                # tuples of LoggedEvent
@@ -35,7 +36,13 @@ from acp_agent.conversation.events import (
     ToolsDeclared,
     ToolsRefused,
 )
-from acp_agent.conversation.messages import Amendment, Section, Text, ToolDefinition, Usage
+from acp_agent.conversation.messages import (
+    Amendment,
+    Section,
+    Text,
+    ToolDefinition,
+    Usage,
+)
 from support.log_builder import LogBuilder, is_legal
 
 __all__ = ["LogBuilder", "is_legal", "legal_logs"]
@@ -43,8 +50,10 @@ __all__ = ["LogBuilder", "is_legal", "legal_logs"]
 
 @st.composite
 def legal_logs(draw: st.DrawFn, max_turns: int = 5) -> tuple[LoggedEvent, ...]:
-    """Logs with parallel calls, partial answers, refusals, cancels, kills, commands and pins, and with several
-    compactions of both kinds, some of them undone, between turns and within."""
+    """Logs with parallel calls, partial answers, refusals, cancels, kills, commands and
+    pins, and with several compactions of both kinds, some of them undone, between turns
+    and within.
+    """
     log = LogBuilder()
     for _ in range(draw(st.integers(0, max_turns))):
         _between(draw, log)
@@ -55,9 +64,16 @@ def legal_logs(draw: st.DrawFn, max_turns: int = 5) -> tuple[LoggedEvent, ...]:
 
 _WORDS = st.sampled_from(["", "a", "Grün 🌱", "two\nlines"])
 _USAGES = st.none() | st.builds(
-    Usage, st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.just(0), st.just(0.25)
+    Usage,
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.just(0),
+    st.just(0.25),
 )
-_TOOLS = tuple(ToolDefinition(name, "Looks.", {"type": "object"}) for name in ("look", "zap"))
+_TOOLS = tuple(
+    ToolDefinition(name, "Looks.", {"type": "object"}) for name in ("look", "zap")
+)
 _CHANGES: tuple[Callable[[str], Event], ...] = (
     TitleChanged,
     lambda word: TitleChanged(word, "user", Usage(1, 1, cost=0.25)),
@@ -74,15 +90,21 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
     InstructionsLoaded,
     lambda word: InstructionsLoaded(word, (), (Section("Date", word),)),
     lambda word: ToolsDeclared(_TOOLS[: len(word)], word),
-    lambda word: SurroundingsChanged(Amendment("", (Text(word),), sections=(Section("Date", word),))),
-    lambda word: SurroundingsChanged(Amendment("", (), added=_TOOLS[1:], removed=(word,), thought_level=word)),
+    lambda word: SurroundingsChanged(
+        Amendment("", (Text(word),), sections=(Section("Date", word),))
+    ),
+    lambda word: SurroundingsChanged(
+        Amendment("", (), added=_TOOLS[1:], removed=(word,), thought_level=word)
+    ),
     lambda word: FeatureRefused(f"anthropic/{word}", "controls"),
     lambda word: FeatureRefused(f"anthropic/{word}", "reasoning_effort", "low high"),
     lambda word: ImagesRefused(f"anthropic/{word}", (word,)),
     lambda word: ToolsRefused(f"anthropic/{word}", (word,)),
     lambda word: NoteAdded("msg_note", word),
     lambda word: PlanChanged((PlanEntry(word),)),
-    lambda word: CompactionFailed("compaction_x", "manual", "failed", word, Usage(1, 1, cost=0.5)),
+    lambda word: CompactionFailed(
+        "compaction_x", "manual", "failed", word, Usage(1, 1, cost=0.5)
+    ),
     lambda word: SummaryDropped(Usage(1, 1, cost=0.25)),
 )
 
@@ -102,19 +124,36 @@ def _between(draw: st.DrawFn, log: LogBuilder) -> None:
 
 def _compact(draw: st.DrawFn, log: LogBuilder) -> None:
     pins = log.context.memory.pins
-    match draw(st.sampled_from(["swap", "mask", "restore", "pin", "unpin", "withhold"])):
+    match draw(
+        st.sampled_from(["swap", "mask", "restore", "pin", "unpin", "withhold"])
+    ):
         case "swap":
             cut = draw(st.sampled_from(log.cuts()))
-            staying = [entry.seq for entry in log.context.entries if _stays(entry, cut, log.context.turn_from)]
-            rewrite = draw(st.sets(st.sampled_from(staying), max_size=2)) if staying else set[int]()
+            staying = [
+                entry.seq
+                for entry in log.context.entries
+                if _stays(entry, cut, log.context.turn_from)
+            ]
+            rewrite = (
+                draw(st.sets(st.sampled_from(staying), max_size=2))
+                if staying
+                else set[int]()
+            )
             log.swap(cut, rewrite=rewrite)
         case "mask" if results := log.results():
-            files = draw(st.sets(st.sampled_from(sorted(log.context.files)))) if log.context.files else set[str]()
+            files = (
+                draw(st.sets(st.sampled_from(sorted(log.context.files))))
+                if log.context.files
+                else set[str]()
+            )
             log.mask(draw(st.sets(st.sampled_from(results), min_size=1)), files)
         case "restore" if log.context.swaps:
             log.restore()
         case "withhold" if answers := log.answers():
-            log.withhold(draw(st.sets(st.sampled_from(answers), min_size=1)), final=draw(st.booleans()))
+            log.withhold(
+                draw(st.sets(st.sampled_from(answers), min_size=1)),
+                final=draw(st.booleans()),
+            )
         case "unpin" if pins:
             log.unpin(draw(st.sampled_from(pins)).number)
         case _:
@@ -127,7 +166,9 @@ def _stays(entry: Entry, cut: int, turn_from: int | None) -> bool:
 
 def _turn(draw: st.DrawFn, log: LogBuilder) -> None:
     command = draw(st.integers(0, 4))
-    log.prompt("/compact" if command < 2 else "fix it", {0: "", 1: "Fix it well."}.get(command))
+    log.prompt(
+        "/compact" if command < 2 else "fix it", {0: "", 1: "Fix it well."}.get(command)
+    )
     if command == 0:
         _between(draw, log)
         log.end()
@@ -136,7 +177,13 @@ def _turn(draw: st.DrawFn, log: LogBuilder) -> None:
     for _ in range(draw(st.integers(0, 2))):
         log.leave_out_refused()
     for _ in range(draw(st.integers(0, 3))):
-        log.step(draw(_WORDS), draw(st.integers(0, 3)), draw(st.integers(0, 2)), draw(_USAGES), draw(st.booleans()))
+        log.step(
+            draw(_WORDS),
+            draw(st.integers(0, 3)),
+            draw(st.integers(0, 2)),
+            draw(_USAGES),
+            draw(st.booleans()),
+        )
         _between(draw, log)
         if draw(st.integers(0, 3)) == 0:
             log.ask_on()

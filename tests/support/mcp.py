@@ -5,7 +5,8 @@
         await ready(it, "files")                        # its tools are there
         assert server.calls() == [{"name": "look", "arguments": {}}]
 
-    async with sdk_server(mcp, "sse") as url: ...       # an `MCPServer` of the SDK on the loopback interface
+    async with sdk_server(mcp, "sse") as url: ...       # an `MCPServer` of the SDK on
+    the loopback interface
 
 What they do is in `mcp_script`.
 """
@@ -57,18 +58,29 @@ class McpProgram:
 
     @property
     def configured(self) -> dict[str, Any]:
-        return {"command": sys.executable, "args": ["-I", "-S", str(SCRIPT), str(self.plan)]}
+        return {
+            "command": sys.executable,
+            "args": ["-I", "-S", str(SCRIPT), str(self.plan)],
+        }
 
     def notes(self) -> list[dict[str, Any]]:
         notes = self.plan.with_suffix(".notes")
-        return [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
+        return (
+            [json.loads(line) for line in notes.read_text().splitlines()]
+            if notes.exists()
+            else []
+        )
 
     def pids(self) -> list[int]:
         return [note["started"] for note in self.notes() if "started" in note]
 
     def calls(self) -> list[dict[str, Any]]:
-        params = [note["params"] for note in self.notes() if note.get("got") == "tools/call"]
-        return [{"name": each["name"], "arguments": each["arguments"]} for each in params]
+        params = [
+            note["params"] for note in self.notes() if note.get("got") == "tools/call"
+        ]
+        return [
+            {"name": each["name"], "arguments": each["arguments"]} for each in params
+        ]
 
     async def go(self) -> None:
         await write_pipe(self.plan.with_suffix(".go"))
@@ -76,7 +88,10 @@ class McpProgram:
     async def noted(self, method: str | None, times: int = 1) -> None:
         """Wait until it has got a message, or an answer where no method is named."""
         with anyio.fail_after(20):
-            while sum("got" in note and note["got"] == method for note in self.notes()) < times:  # noqa: ASYNC110 - a file
+            while True:
+                got = [note for note in self.notes() if note.get("got") == method]
+                if len(got) >= times:
+                    return
                 await anyio.sleep(_POLL_SECONDS)
 
 
@@ -90,7 +105,12 @@ def mcp_program(folder: Path, name: str, **plan: Any) -> McpProgram:
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
+    return {
+        "name": name,
+        "description": f"Does {name}.",
+        "inputSchema": {"type": "object"},
+        **more,
+    }
 
 
 def says(*texts: str, **more: Any) -> dict[str, Any]:
@@ -106,14 +126,18 @@ async def ready(it: Stage, name: str) -> None:
 
 
 @asynccontextmanager
-async def sdk_server(server: MCPServer, transport: Literal["http", "sse"]) -> AsyncGenerator[str]:
+async def sdk_server(
+    server: MCPServer, transport: Literal["http", "sse"]
+) -> AsyncGenerator[str]:
     """Serve it on the loopback interface; its address."""
     import uvicorn
 
     app = server.sse_app() if transport == "sse" else server.streamable_http_app()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app, log_config=None, lifespan="on", timeout_graceful_shutdown=1
+    )
     web = uvicorn.Server(config)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(web.serve, [listener])

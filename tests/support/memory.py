@@ -1,4 +1,5 @@
-"""An agent in the process of the tests, and its editor: what `support.client`, `stage` and `second` do with a process.
+"""An agent in the process of the tests, and its editor: what `support.client`, `stage`
+and `second` do with a process.
 
     from support.memory import agent_in_memory, second_agent, stage
 
@@ -6,13 +7,15 @@
         session = await agent.new_session(repo.path)
         assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
 
-The handshake, the connection, its sessions and the database are the agent's own; they run in the event loop of the test
-and are reached over two pipes. It starts in a few milliseconds. For what is a process's (signals, kills, the start, its
-end, stdio), use `support.client`.
+The handshake, the connection, its sessions and the database are the agent's own; they
+run in the event loop of the test and are reached over two pipes. It starts in a few
+milliseconds. For what is a process's (signals, kills, the start, its end, stdio), use
+`support.client`.
 
-As long as it runs, this process is as one of its own would be: `os.environ` is what it is given, the working directory
-is its home, what is written to stderr is the agent's, and `support.called.process_state` takes away at its end what it
-has left behind. Two agents at once share the process, and have to have one environment.
+As long as it runs, this process is as one of its own would be: `os.environ` is what it
+is given, the working directory is its home, what is written to stderr is the agent's,
+and `support.called.process_state` takes away at its end what it has left behind. Two
+agents at once share the process, and have to have one environment.
 """
 
 from __future__ import annotations
@@ -44,13 +47,17 @@ from support.second import second_agent as _second_agent
 from support.stage import stage as _stage
 
 _ = anyio.Path
-"""Loaded here: CPython 3.11 fails to compile a module that pytest rewrites while the agent's calls are deep."""
+"""Loaded here: CPython 3.11 fails to compile a module that pytest rewrites while the
+agent's calls are deep.
+"""
 
 
 class Pipes:
-    """As much of `subprocess.Popen` as the tests use, for an agent that runs in this process.
+    """As much of `subprocess.Popen` as the tests use, for an agent that runs in this
+    process.
 
-    :ivar returncode: None while it runs; 0 once its connection has ended, 1 where it has failed.
+    :ivar returncode: None while it runs; 0 once its connection has ended, 1 where it
+        has failed.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -63,17 +70,25 @@ class Pipes:
         from_agent, self._write_fd = os.pipe()
         from_stderr, stderr = os.pipe()
         self.written = os.fdopen(stderr, "w", buffering=1, errors="backslashreplace")
-        self.stdin, self.stdout, self.stderr = FileIO(to_agent, "w"), FileIO(from_agent), FileIO(from_stderr)
+        self.stdin = FileIO(to_agent, "w")
+        self.stdout = FileIO(from_agent)
+        self.stderr = FileIO(from_stderr)
 
     async def run(self) -> None:
         """Do as `acp_agent.__main__` and `acp_agent.app.serve` do in a process."""
         try:
             with self._scope:
-                handshake = await anyio.to_thread.run_sync(answer_first_line, self._read_fd, self._write_fd)
-                transport = StdioTransport(self._read_fd, self._write_fd, initial=handshake.unread)
+                handshake = await anyio.to_thread.run_sync(
+                    answer_first_line, self._read_fd, self._write_fd
+                )
+                transport = StdioTransport(
+                    self._read_fd, self._write_fd, initial=handshake.unread
+                )
                 async with aclosing(SessionsDatabase(self._env)) as database:
                     on_end = database.begin_shutdown
-                    await connection(transport, database, self._env, handshake, on_end).run()
+                    await connection(
+                        transport, database, self._env, handshake, on_end
+                    ).run()
                     self.returncode = 0
         finally:
             if self.returncode is None:
@@ -88,7 +103,9 @@ class Pipes:
         return self.returncode
 
     def kill(self) -> None:
-        """Cancel it: the last resort of a test that has failed. Nothing is left half done, as a killed process may."""
+        """Cancel it: the last resort of a test that has failed. Nothing is left half
+        done, as a killed process may.
+        """
         self._scope.cancel()
 
     def send_signal(self, sent: int) -> None:
@@ -126,7 +143,8 @@ async def agent_in_memory(
 ) -> AsyncGenerator[AgentInMemory, None]:
     """Run an agent in this process, with an editor at the other end of its pipes.
 
-    :param initialize: send `initialize` first; otherwise nothing has been sent yet. The others are `start_agent`'s.
+    :param initialize: send `initialize` first; otherwise nothing has been sent yet. The
+        others are `start_agent`'s.
     """
     mark = uuid4().hex
     home.mkdir(parents=True, exist_ok=True)
@@ -136,7 +154,14 @@ async def agent_in_memory(
     with process_state(its, cwd or home), pipes.written, redirect_stderr(pipes.written):
         start_home_logging(its)
         process = cast("Started", pipes)
-        agent = AgentInMemory(process, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)
+        agent = AgentInMemory(
+            process,
+            editor=capabilities,
+            mark=mark,
+            validate=validate,
+            laws=laws,
+            tasks=tasks,
+        )
         async with served(agent, tasks):
             if initialize:
                 await agent.initialize()

@@ -1,4 +1,6 @@
-"""Providers that compact themselves, against a loopback server, and conversations with what they have made."""
+"""Providers that compact themselves, against a loopback server, and conversations with
+what they have made.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ ASK = ModelRequest("the-model", "Be brief.", OLD, TOOLS, conversation_id="sess_1
 NATIVE = ["anthropic", "openai"]
 
 
-def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> _NativeClient:
+def native(
+    dialect: str, base_url: str, headers: dict[str, str] | None = None
+) -> _NativeClient:
     made = adapter(dialect, base_url, headers=headers, profile=PROFILE)
     assert isinstance(made, _NativeClient)
     return made
@@ -41,7 +45,10 @@ def chat(base_url: str) -> ModelClient:
 
 @asynccontextmanager
 async def playing(
-    dialect: str, *replies: Reply, headers: dict[str, str] | None = None, max_prompt_tokens: int | None = None
+    dialect: str,
+    *replies: Reply,
+    headers: dict[str, str] | None = None,
+    max_prompt_tokens: int | None = None,
 ) -> AsyncIterator[tuple[_NativeClient, ModelServer]]:
     async with model_server(replies, max_prompt_tokens=max_prompt_tokens) as server:
         provider = native(dialect, server.base_url, headers)
@@ -59,7 +66,9 @@ async def answer(provider: ModelClient, request: ModelRequest) -> Answered:
 
 
 def going_on(block: m.CompactedBlock, **changed: Any) -> ModelRequest:
-    """The request after a compaction: pins and ledger around the block, a verbatim tail, a new prompt."""
+    """The request after a compaction: pins and ledger around the block, a verbatim
+    tail, a new prompt.
+    """
     first = m.UserMessage("u3", (m.Text("Pinned: bread."), block, m.Text("Ledger.")))
     tail: tuple[m.Message, ...] = (
         m.AssistantMessage("a3", (m.Text("On it."),)),
@@ -68,5 +77,7 @@ def going_on(block: m.CompactedBlock, **changed: Any) -> ModelRequest:
     return replace(ASK, messages=(first, *tail), **changed)
 
 
-async def compacted(provider: _NativeClient, instructions: str = "Keep all names.") -> tuple[m.CompactedBlock, m.Usage]:
+async def compacted(
+    provider: _NativeClient, instructions: str = "Keep all names."
+) -> tuple[m.CompactedBlock, m.Usage]:
     return await provider.compact(ASK, instructions)

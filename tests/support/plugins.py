@@ -1,4 +1,6 @@
-"""A package that adds to the agent, as one that is installed beside it: the files by which Python finds it."""
+"""A package that adds to the agent, as one that is installed beside it: the files by
+which Python finds it.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,23 @@ from pathlib import Path
 from support.checkout import REPOSITORY
 
 
-def install(folder: Path, name: str, code: str, group: str, *targets: str) -> dict[str, str]:
+def install(
+    folder: Path, name: str, code: str, group: str, *targets: str
+) -> dict[str, str]:
     """Install a package of one module with entry points.
 
     :param folder: where; made if need be.
     :param group: of the entry points.
-    :param targets: what they stand for: `module` or `module:name`; or with a name of its own, `name = module:name`.
+    :param targets: what they stand for: `module` or `module:name`; or with a name of
+        its own, `name = module:name`.
     :returns: the environment variables of an agent that has it.
     """
     metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (folder / f"{name}.py").write_text(code)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    )
     lines = [target if "=" in target else f"{name} = {target}" for target in targets]
     (metadata / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
     return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(folder)])}

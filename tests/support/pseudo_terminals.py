@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from threading import Event, Thread
 
 _WITH_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execvp(sys.argv[1], sys.argv[1:])"
 )
 
 
 def start_in_pseudo_terminal(
     argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
-    """Start a program as a session leader with a new pseudo-terminal as its controlling terminal.
+    """Start a program as a session leader with a new pseudo-terminal as its controlling
+    terminal.
 
     :returns: the process; its `stdout` is the other end of the terminal.
     """
@@ -42,14 +44,17 @@ def start_in_pseudo_terminal(
 
 
 class EndingThread:
-    """A thread that starts a program, and ends on request while the program keeps running.
+    """A thread that starts a program, and ends on request while the program keeps
+    running.
 
-    A process can be killed when the thread that started it ends: see PR_SET_PDEATHSIG in prctl(2).
+    A process can be killed when the thread that started it ends: see PR_SET_PDEATHSIG
+    in prctl(2).
     """
 
     def __init__(self, argv: Sequence[str], cwd: str | None) -> None:
         self._started: list[subprocess.Popen[bytes]] = []
-        self._ready, self._leave = Event(), Event()
+        self._ready = Event()
+        self._leave = Event()
         self._thread = Thread(target=self._run, args=(argv, cwd), daemon=True)
         self._thread.start()
         self._ready.wait(20)

@@ -1,8 +1,7 @@
 """An editor's user in front of forms.
 
-asked = answers(it, accepted(answer_1="Mend"), {"action": "decline"})    # one after the other
-await it.prompt()
-assert asked[0]["message"] == "Which way?"
+asked = answers(it, accepted(answer_1="Mend"), {"action": "decline"})    # one after the
+other await it.prompt() assert asked[0]["message"] == "Which way?"
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ from support.stage import PATIENCE, Stage
 
 
 def answers(it: Stage, *given: Any) -> list[Mapping[str, Any]]:
-    """Answer the agent's forms with these, one after the other; the params of those that came."""
+    """Answer the agent's forms with these, one after the other; the params of those
+    that came.
+    """
     asked: list[Mapping[str, Any]] = []
     rest = iter(given)
 
@@ -33,4 +34,6 @@ def accepted(**content: Any) -> dict[str, Any]:
 
 async def question(it: Stage, begun: int = 0) -> Line:
     """Wait for a form among the lines from this one on."""
-    return await it.agent.wait_for(lambda line: line.method == "elicitation/create", PATIENCE, since=begun)
+    return await it.agent.wait_for(
+        lambda line: line.method == "elicitation/create", PATIENCE, since=begun
+    )

@@ -1,11 +1,13 @@
-"""A session whose model thinks before each answer, at a server that checks what comes back of it.
+"""A session whose model thinks before each answer, at a server that checks what comes
+back of it.
 
     async with thinking(tmp_path, "anthropic") as it:          # refuses every mismatch, whatever the request says
         await it.loop("Look", 3)                               # a turn with three calls
         assert it.kept() == 4                                  # all reasoning so far is in a next request
     # at the end: nothing was refused, nothing was dropped, and requests were append-only
 
-The model reads `a.txt` as often as it is told to, writes summaries when it is asked for one, and says "Fine." else.
+The model reads `a.txt` as often as it is told to, writes summaries when it is asked for
+one, and says "Fine." else.
 """
 
 from __future__ import annotations
@@ -50,9 +52,12 @@ class Thinker:
 
     :ivar calls: so many calls come before the next answer.
     :ivar says: the text of an answer.
-    :ivar summary: the answer to a request for a summary, also by the provider's own compaction.
-    :ivar native: the answer to a request for the provider's own compaction, if it is another one.
-    :ivar triggered: replies to the next requests that end with a compaction trigger, before all else.
+    :ivar summary: the answer to a request for a summary, also by the provider's own
+        compaction.
+    :ivar native: the answer to a request for the provider's own compaction, if it is
+        another one.
+    :ivar triggered: replies to the next requests that end with a compaction trigger,
+        before all else.
     :ivar first: replies to what is asked next, before all else.
     :ivar before: called before each reply to a turn's request.
     """
@@ -69,7 +74,11 @@ class Thinker:
         if self.triggered and triggers(body):
             return self.triggered.pop(0)
         if _compacts(body):
-            return self.native if self.native is not None and not _asks_for_text(body) else self.summary
+            return (
+                self.native
+                if self.native is not None and not _asks_for_text(body)
+                else self.summary
+            )
         if self.before is not None:
             self.before()
         if self.first:
@@ -84,7 +93,8 @@ class Thinker:
 class Thinking:
     """An open session, its model and its server.
 
-    :ivar boundaries: by number, requests that need not begin as the one before: the first after a compaction or undo.
+    :ivar boundaries: by number, requests that need not begin as the one before: the
+        first after a compaction or undo.
     """
 
     stage: Stage
@@ -121,7 +131,9 @@ class Thinking:
             await self.loop(f"Question {number}?", 1)
 
     async def grow(self) -> None:
-        """Talk so much that a compaction by hand replaces some of it, and leaves the last turns."""
+        """Talk so much that a compaction by hand replaces some of it, and leaves the
+        last turns.
+        """
         await self.talk(4)
         self.model.says = "Short."
         await self.talk(2)
@@ -142,23 +154,33 @@ class Thinking:
 
     def warnings(self) -> str:
         """All that the user was told besides answers."""
-        return json.dumps([line.message for line in self.stage.agent.lines], ensure_ascii=False)
+        return json.dumps(
+            [line.message for line in self.stage.agent.lines], ensure_ascii=False
+        )
 
     def check(self) -> None:
-        """Nothing was refused or dropped, reasoning goes on, and each request begins with the one before it."""
+        """Nothing was refused or dropped, reasoning goes on, and each request begins
+        with the one before it.
+        """
         assert (self.server.refusals, self.server.violations) == ([], [])
         assert self.kept() > 0
         assert self.edits() == []
 
     def edits(self) -> list[tuple[int, str]]:
-        """The requests that do not begin with the one before them, each with what differs first."""
+        """The requests that do not begin with the one before them, each with what
+        differs first.
+        """
         found: list[tuple[int, str]] = []
         for number in range(1, len(self.turns)):
-            earlier, later = self.turns[number - 1].body, self.turns[number].body
+            earlier = self.turns[number - 1].body
+            later = self.turns[number].body
             if number not in self.boundaries and earlier["model"] == later["model"]:
-                before, now = compared(earlier), compared(later)
+                before = compared(earlier)
+                now = compared(later)
                 if now[: len(before)] != before:
-                    pairs = zip(before, [*now, *["nothing"] * len(before)], strict=False)
+                    pairs = zip(
+                        before, [*now, *["nothing"] * len(before)], strict=False
+                    )
                     was, is_ = next((was, is_) for was, is_ in pairs if was != is_)
                     found.append((number, f"was {str(was)[:300]}, is {str(is_)[:300]}"))
         return found
@@ -234,9 +256,11 @@ def thoughts(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def compared(body: Mapping[str, Any]) -> list[Any]:
-    """What of a request a provider compares with earlier ones, in order: the beginning, then block by block.
+    """What of a request a provider compares with earlier ones, in order: the beginning,
+    then block by block.
 
-    Without marks of the cache, and without what is no part of what the model reads before its answer.
+    Without marks of the cache, and without what is no part of what the model reads
+    before its answer.
     """
     if "input" in body:
         effort = (body.get("reasoning") or {}).get("effort")
@@ -246,19 +270,28 @@ def compared(body: Mapping[str, Any]) -> list[Any]:
 
 def logged(home: Path, kind: str) -> list[dict[str, Any]]:
     """The events of a kind that an agent has stored, in order."""
-    with closing(sqlite3.connect(f"file:{home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
-        rows = database.execute("SELECT data FROM events WHERE kind = ? ORDER BY session, seq", (kind,))
+    with closing(
+        sqlite3.connect(f"file:{home / 'state' / 'sessions.db'}?mode=ro", uri=True)
+    ) as database:
+        rows = database.execute(
+            "SELECT data FROM events WHERE kind = ? ORDER BY session, seq", (kind,)
+        )
         return [json.loads(data) for (data,) in rows]
 
 
 def as_an_earlier_version(home: Path) -> None:
-    """Take out of the log which conversation reasoning was made in, which earlier versions did not note."""
+    """Take out of the log which conversation reasoning was made in, which earlier
+    versions did not note.
+    """
     with closing(sqlite3.connect(home / "state" / "sessions.db")) as database:
         database.execute("DROP TRIGGER IF EXISTS events_are_final")
-        rows = database.execute("SELECT rowid, data FROM events WHERE data LIKE '%\"bound\"%'").fetchall()
+        rows = database.execute(
+            "SELECT rowid, data FROM events WHERE data LIKE '%\"bound\"%'"
+        ).fetchall()
         for row, data in rows:
             database.execute(
-                "UPDATE events SET data = ? WHERE rowid = ?", (json.dumps(_unbound(json.loads(data))), row)
+                "UPDATE events SET data = ? WHERE rowid = ?",
+                (json.dumps(_unbound(json.loads(data))), row),
             )
         database.commit()
 
@@ -269,7 +302,9 @@ def another_day() -> Generator[str]:
     now = datetime.now(UTC)
     here = now.astimezone().date()
     zones = {"AAA-14": now + timedelta(hours=14), "BBB12": now - timedelta(hours=12)}
-    zone, there = next((zone, there.date()) for zone, there in zones.items() if there.date() != here)
+    zone, there = next(
+        (zone, there.date()) for zone, there in zones.items() if there.date() != here
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", zone)
         time.tzset()
@@ -279,7 +314,11 @@ def another_day() -> Generator[str]:
 
 def asks_to_compact(call: Request) -> bool:
     """Say whether a request asks the provider to compact."""
-    return call.path.endswith("/compact") or "compaction" in call.body or triggers(call.body)
+    return (
+        call.path.endswith("/compact")
+        or "compaction" in call.body
+        or triggers(call.body)
+    )
 
 
 def compaction_blocks(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -294,36 +333,55 @@ def betas(call: Request) -> Sequence[str]:
 
 
 def _blocks(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """All blocks of a request to Anthropic, each with its role; a system message is one."""
+    """All blocks of a request to Anthropic, each with its role; a system message is
+    one.
+    """
     found: list[tuple[str, dict[str, Any]]] = []
     for message in body["messages"]:
         content = message["content"]
         if message["role"] == "system":
             found.append(("system", _plain(message)))
         else:
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            blocks = (
+                [{"type": "text", "text": content}]
+                if isinstance(content, str)
+                else content
+            )
             found += [(message["role"], _plain(block)) for block in blocks]
     return found
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items() if key != "cache_control"}
+        return {
+            key: _plain(item) for key, item in value.items() if key != "cache_control"
+        }
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _unbound(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _unbound(item) for key, item in value.items() if key not in ("bound", "at")}
+        return {
+            key: _unbound(item)
+            for key, item in value.items()
+            if key not in ("bound", "at")
+        }
     return [_unbound(item) for item in value] if isinstance(value, list) else value
 
 
 def _compacts(body: Mapping[str, Any]) -> bool:
-    return not body.get("stream") or bool(body.get("compaction")) or triggers(body) or _asks_for_text(body)
+    return (
+        not body.get("stream")
+        or bool(body.get("compaction"))
+        or triggers(body)
+        or _asks_for_text(body)
+    )
 
 
 def _asks_for_text(body: Mapping[str, Any]) -> bool:
-    return RECIPE_TEXT in json.dumps((body.get("input") or body["messages"])[-1], ensure_ascii=False)
+    return RECIPE_TEXT in json.dumps(
+        (body.get("input") or body["messages"])[-1], ensure_ascii=False
+    )
 
 
 def _is_compaction(call: Request) -> bool:

@@ -4,7 +4,8 @@
         async with it.client() as agent: …                      # as one on stdin and stdout, and with the same checks
         async with connect(it.served.url()) as socket: …        # or by hand
 
-At its end the test fails where it does not end by SIGTERM, prints or logs a traceback, or leaves a process behind.
+At its end the test fails where it does not end by SIGTERM, prints or logs a traceback,
+or leaves a process behind.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ from support.waiting import Changes
 
 BRIDGE = Path(__file__).with_name("bridge.py")
 END_SECONDS = 8.0
-GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+GREETING: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": 1},
+}
 
 
 class Served:
@@ -56,8 +62,11 @@ class Served:
             self.process.send_signal(signal.SIGTERM)
 
     async def kill(self) -> None:
-        """End it with SIGKILL, as a machine that loses its power would, and wait until it has."""
-        self.terminated, self.status = True, -signal.SIGKILL
+        """End it with SIGKILL, as a machine that loses its power would, and wait until
+        it has.
+        """
+        self.terminated = True
+        self.status = -signal.SIGKILL
         self.process.kill()
         await anyio.to_thread.run_sync(self.process.wait)
 
@@ -82,14 +91,20 @@ class Site:
     folder: Path
 
     @asynccontextmanager
-    async def client(self, scheme: str = "ws", **options: Any) -> AsyncGenerator[AgentProcess, None]:
+    async def client(
+        self, scheme: str = "ws", **options: Any
+    ) -> AsyncGenerator[AgentProcess, None]:
         """An editor that is connected, with options of `start_agent`."""
         options = {"capabilities": BARE, **options}
-        async with connected_agent(home=self.folder.parent / "editor", argv=self.served.argv(scheme), **options) as one:
+        async with connected_agent(
+            home=self.folder.parent / "editor", argv=self.served.argv(scheme), **options
+        ) as one:
             yield one
 
     async def opened(self, agent: AgentProcess, mode: str | None = None) -> str:
-        """A new session in the folder, of which all was told that is told at its opening."""
+        """A new session in the folder, of which all was told that is told at its
+        opening.
+        """
         session = await agent.new_session(self.folder)
         await agent.wait_update("available_commands_update", session)
         if mode is not None:
@@ -99,10 +114,15 @@ class Site:
 
 @asynccontextmanager
 async def site(
-    tmp_path: Path, *replies: Reply, script: Script | None = None, env: Mapping[str, str] | None = None, **options: Any
+    tmp_path: Path,
+    *replies: Reply,
+    script: Script | None = None,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> AsyncGenerator[Site, None]:
     """:param options: of `serving`."""
-    home, folder = tmp_path / "home", tmp_path / "project"
+    home = tmp_path / "home"
+    folder = tmp_path / "project"
     folder.mkdir()
     async with (
         model_server(replies if script is None else script, "openai") as server,
@@ -113,7 +133,10 @@ async def site(
 
 @asynccontextmanager
 async def serving(
-    home: Path, *words: str, env: Mapping[str, str] | None = None, token: str | None = None
+    home: Path,
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    token: str | None = None,
 ) -> AsyncGenerator[Served, None]:
     """Serve with the state that `start_agent` has in `home`.
 
@@ -121,19 +144,29 @@ async def serving(
     """
     home.mkdir(parents=True, exist_ok=True)
     mark = uuid4().hex
-    its = {**environment(home), MARK: mark, **(env or {}), **({} if token is None else {"ACP_AGENT_TOKEN": token})}
+    its = {
+        **environment(home),
+        MARK: mark,
+        **(env or {}),
+        **({} if token is None else {"ACP_AGENT_TOKEN": token}),
+    }
     words = words or ("--websocket", "127.0.0.1:0")
     process = forked.start("acp_agent", ["serve", *words], cwd=home, env=its)
-    said, changes = bytearray(), Changes()
+    said = bytearray()
+    changes = Changes()
 
     async def read() -> None:
         assert process.stderr is not None
-        while chunk := await anyio.to_thread.run_sync(os.read, process.stderr.fileno(), 65_536, abandon_on_cancel=True):
+        while chunk := await anyio.to_thread.run_sync(
+            os.read, process.stderr.fileno(), 65_536, abandon_on_cancel=True
+        ):
             said.extend(chunk)
             changes.notify()
 
     def listening() -> int | None:
-        found = re.search(r"^Serving ACP at ws://\S+:(\d+)/acp\..*\n", said.decode(), re.MULTILINE)
+        found = re.search(
+            r"^Serving ACP at ws://\S+:(\d+)/acp\..*\n", said.decode(), re.MULTILINE
+        )
         return int(found[1]) if found else None
 
     failure: BaseException | None = None
@@ -141,7 +174,9 @@ async def serving(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
-            port = await changes.until(listening, 20, lambda: f"where it serves: {said.decode()}")
+            port = await changes.until(
+                listening, 20, lambda: f"where it serves: {said.decode()}"
+            )
             served = Served(process, port, said)
             try:
                 yield served
@@ -155,7 +190,9 @@ async def serving(
                 with anyio.move_on_after(END_SECONDS):
                     await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
             tasks.cancel_scope.cancel()
-        left = await outlive({one for one in marked(mark) if one.pid != process.pid}, seconds=2)
+        left = await outlive(
+            {one for one in marked(mark) if one.pid != process.pid}, seconds=2
+        )
         for one in left:
             os.kill(one.pid, signal.SIGKILL)
     finally:
@@ -168,8 +205,12 @@ async def serving(
     if failure is not None:
         failure.add_note(f"stderr of what serves: {said.decode()}")
         raise failure
-    logged = "".join(path.read_text() for path in (home / "state" / "logs").rglob("*.log*"))
+    logged = "".join(
+        path.read_text() for path in (home / "state" / "logs").rglob("*.log*")
+    )
     assert "Traceback" not in said.decode() + logged, said.decode() + logged
-    assert code is not None, f"still running {END_SECONDS:g} s after SIGTERM: {said.decode()}"
+    assert code is not None, (
+        f"still running {END_SECONDS:g} s after SIGTERM: {said.decode()}"
+    )
     assert not left
     assert code == status

@@ -6,7 +6,8 @@
     repo.run_tests().returncode     # 0
     repo.git("status", "--porcelain")
 
-The program is `shop/cart.py`; `Cart.total` forgets the quantity. Its tests need only the standard library's unittest.
+The program is `shop/cart.py`; `Cart.total` forgets the quantity. Its tests need only
+the standard library's unittest.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ class CartTest(unittest.TestCase):
         self.assertEqual(cart.total(), 100)
 """,
 }
-IGNORED = {"debug.log": "noise: Cart.total was called\n", "build/cart.py": "# generated: total\n"}
+IGNORED = {
+    "debug.log": "noise: Cart.total was called\n",
+    "build/cart.py": "# generated: total\n",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,9 @@ class Repo:
     def program(self) -> Path:
         return self.path / "shop" / "cart.py"
 
-    def git(self, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
+    def git(
+        self, *args: str, stdin: str = "", env: Mapping[str, str] | None = None
+    ) -> str:
         """Run git, and return what it prints.
 
         :param env: by default one with an author and without anybody's settings.
@@ -91,15 +97,21 @@ class Repo:
         return _run(["git", *args], self.path, check=True, stdin=stdin, env=env).stdout
 
     def run_tests(self) -> subprocess.CompletedProcess[str]:
-        """Run the repository's own tests; the return code is 1 as long as the bug is there."""
-        return _run([sys.executable, "-B", "-m", "unittest", "-q"], self.path, check=False)
+        """Run the repository's own tests; the return code is 1 as long as the bug is
+        there.
+        """
+        return _run(
+            [sys.executable, "-B", "-m", "unittest", "-q"], self.path, check=False
+        )
 
     def fix(self) -> None:
         self.program.write_text(self.program.read_text().replace(BUG, FIX))
 
 
 def make_git_directory(folder: Path, name: str = ".git") -> Path:
-    """Make what git takes for the directory of a repository, without running git, and return it."""
+    """Make what git takes for the directory of a repository, without running git, and
+    return it.
+    """
     git = folder / name
     for each in ("objects", "refs"):
         (git / each).mkdir(parents=True)
@@ -122,9 +134,15 @@ def make_repo(path: Path) -> Repo:
 
 
 def _run(
-    argv: list[str], cwd: Path, *, check: bool, stdin: str = "", env: Mapping[str, str] | None = None
+    argv: list[str],
+    cwd: Path,
+    *,
+    check: bool,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    # The settings of the person who runs the tests (signing, hooks, templates) must not reach the repository.
+    # The settings of the person who runs the tests (signing, hooks, templates) must not
+    # reach the repository.
     env = env or {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(cwd),
@@ -132,15 +150,25 @@ def _run(
         "GIT_CONFIG_GLOBAL": os.devnull,
         **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
         **{f"GIT_{who}_EMAIL": "ada@example.org" for who in ("AUTHOR", "COMMITTER")},
-        **{f"GIT_{who}_DATE": "2026-01-02T03:04:05Z" for who in ("AUTHOR", "COMMITTER")},
+        **{
+            f"GIT_{who}_DATE": "2026-01-02T03:04:05Z" for who in ("AUTHOR", "COMMITTER")
+        },
     }
     return subprocess.run(
-        argv, cwd=cwd, env=env, check=check, capture_output=True, input=stdin, encoding="utf-8", timeout=60
+        argv,
+        cwd=cwd,
+        env=env,
+        check=check,
+        capture_output=True,
+        input=stdin,
+        encoding="utf-8",
+        timeout=60,
     )
 
 
 def hostile_repository(folder: Path) -> Path:
-    """Make a folder a repository whose settings run a program for `git status`, as one may be unpacked.
+    """Make a folder a repository whose settings run a program for `git status`, as one
+    may be unpacked.
 
     :returns: a file that the program makes.
     """
@@ -155,5 +183,7 @@ def hostile_repository(folder: Path) -> Path:
     ran = folder.parent / "filtered"
     git("config", "filter.evil.clean", f"touch '{ran}'; cat")
     for file in folder.glob("*.txt"):
-        file.write_text("b" * len(file.read_text()))  # of another size, git would not run the filter to compare it
+        file.write_text(
+            "b" * len(file.read_text())
+        )  # of another size, git would not run the filter to compare it
     return ran

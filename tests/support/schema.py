@@ -1,7 +1,9 @@
-"""Checks what the agent sends against the official schema of ACP (the pinned copies in acp_agent/protocol), v1 or v2.
+"""Checks what the agent sends against the official schema of ACP (the pinned copies in
+acp_agent/protocol), v1 or v2.
 
-Stricter than the schema in one way: the schema lets unknown properties pass, and a message of ours must have none
-besides what `_meta` holds, so that a misspelt optional property cannot hide.
+Stricter than the schema in one way: the schema lets unknown properties pass, and a
+message of ours must have none besides what `_meta` holds, so that a misspelt optional
+property cannot hide.
 """
 
 from __future__ import annotations
@@ -22,14 +24,20 @@ Schema = dict[str, Any]
 
 
 class SchemaViolationError(AssertionError):
-    """A message is not what the official schema says, or has a property which the schema does not declare."""
+    """A message is not what the official schema says, or has a property which the
+    schema does not declare.
+    """
 
 
-def validate_outgoing(message: Mapping[str, Any], method: str | None = None, *, version: int = 1) -> None:
+def validate_outgoing(
+    message: Mapping[str, Any], method: str | None = None, *, version: int = 1
+) -> None:
     """Check one whole JSON-RPC message that the agent wrote.
 
-    :param message: the parsed line: a response, a request to the client, or a notification.
-    :param method: for a response with a result, the method of the request that it answers.
+    :param message: the parsed line: a response, a request to the client, or a
+        notification.
+    :param method: for a response with a result, the method of the request that it
+        answers.
     :param version: of the protocol.
     :raises SchemaViolationError: says where and what.
     """
@@ -43,14 +51,18 @@ def validate_outgoing(message: Mapping[str, Any], method: str | None = None, *, 
         definition = _definition(name, kind, version, sides={"client", "protocol"})
         _check(f"{name}: params", definition, message.get("params", {}), version)
         if kind == "Request" and isinstance(message["id"], bool | None):
-            raise SchemaViolationError(f"{name}: a request needs an id that is a string or an integer: {message!r}")
+            raise SchemaViolationError(
+                f"{name}: a request needs an id that is a string or an integer: {message!r}"
+            )
     elif "error" in message:
         _allow_only(message, keys, required={"id", "error"})
         _check(f"{method or 'response'}: error", "Error", message["error"], version)
     else:
         _allow_only(message, keys, required={"id", "result"})
         if method is None:
-            raise SchemaViolationError("a result can be judged only with the method that it answers")
+            raise SchemaViolationError(
+                "a result can be judged only with the method that it answers"
+            )
         validate_result(method, message["result"], version=version)
 
 
@@ -62,22 +74,35 @@ def validate_params(method: str, params: object, *, version: int = 1) -> None:
 
 def validate_result(method: str, result: object, *, version: int = 1) -> None:
     """Check the result of a request, in either direction."""
-    _check(f"{method}: result", _definition(method, "Response", version), result, version)
+    _check(
+        f"{method}: result", _definition(method, "Response", version), result, version
+    )
 
 
 def official_errors(name: str, value: object, *, version: int = 1) -> list[str]:
-    """What the official schema alone, without our strictness, has against a value; empty where it is valid."""
-    validator = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": official_schema(version)["$defs"]})
-    return [f"{error.json_path}: {error.message}" for error in _errors(validator, value)]
+    """What the official schema alone, without our strictness, has against a value;
+    empty where it is valid.
+    """
+    validator = Draft202012Validator(
+        {"$ref": f"#/$defs/{name}", "$defs": official_schema(version)["$defs"]}
+    )
+    return [
+        f"{error.json_path}: {error.message}" for error in _errors(validator, value)
+    ]
 
 
 @cache
 def official_schema(version: int = 1) -> Schema:
-    return cast(Schema, json.loads((ROOMS / f"v{version}" / "schema.json").read_text(encoding="utf-8")))
+    return cast(
+        Schema,
+        json.loads((ROOMS / f"v{version}" / "schema.json").read_text(encoding="utf-8")),
+    )
 
 
 _accepted: set[tuple[str, int, str]] = set()
-"""Definition, version and form of all that was found to be right: to judge a form takes a millisecond."""
+"""Definition, version and form of all that was found to be right: to judge a form takes
+a millisecond.
+"""
 
 
 def _check(label: str, definition: str, value: object, version: int) -> None:
@@ -86,16 +111,25 @@ def _check(label: str, definition: str, value: object, version: int) -> None:
         return
     error = best_match(_errors(_validator(definition, version), value))
     if error is not None:
-        raise SchemaViolationError(f"{_place(label, error.absolute_path)}: {error.message[:500]}")
+        raise SchemaViolationError(
+            f"{_place(label, error.absolute_path)}: {error.message[:500]}"
+        )
     for path in _undeclared({"$ref": f"#/$defs/{definition}"}, value, (), version):
-        raise SchemaViolationError(f"{_place(label, path)}: the schema declares no such property")
+        raise SchemaViolationError(
+            f"{_place(label, path)}: the schema declares no such property"
+        )
     _accepted.add(form)
 
 
 def _form(value: Any, words: frozenset[str]) -> Any:
-    """Return a value with one text for all that the schema does not know: it judges them alike."""
+    """Return a value with one text for all that the schema does not know: it judges
+    them alike.
+    """
     if isinstance(value, dict):
-        return {key: _form(member, words) for key, member in cast(dict[str, Any], value).items()}
+        return {
+            key: _form(member, words)
+            for key, member in cast(dict[str, Any], value).items()
+        }
     if isinstance(value, list):
         return [_form(item, words) for item in cast(list[Any], value)]
     return "any other" if isinstance(value, str) and value not in words else value
@@ -103,8 +137,11 @@ def _form(value: Any, words: frozenset[str]) -> Any:
 
 @cache
 def _words(version: int) -> frozenset[str]:
-    """Return the texts that the schema tells from others: its constants, and the empty one, as the shortest."""
-    found, waiting = {""}, [cast(Any, official_schema(version))]
+    """Return the texts that the schema tells from others: its constants, and the empty
+    one, as the shortest.
+    """
+    found = {""}
+    waiting = [cast(Any, official_schema(version))]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
@@ -116,60 +153,98 @@ def _words(version: int) -> frozenset[str]:
 
 
 def _place(label: str, path: Iterable[str | int]) -> str:
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    where = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in path
+    ).removeprefix(".")
     return f"{label} at {where}" if where else label
 
 
-def _errors(validator: Draft202012Validator, value: object) -> Iterator[ValidationError]:
+def _errors(
+    validator: Draft202012Validator, value: object
+) -> Iterator[ValidationError]:
     return validator.iter_errors(cast(Any, value))
 
 
 @cache
 def _methods(version: int) -> dict[tuple[str, str], tuple[str, str]]:
-    """(method, Request | Response | Notification) -> (definition, the side which handles the method)."""
+    """(method, Request | Response | Notification) -> (definition, the side which
+    handles the method).
+    """
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for name, definition in official_schema(version)["$defs"].items():
         if "x-method" in definition:
-            kind = next(kind for kind in ("Request", "Response", "Notification") if name.endswith(kind))
+            kind = next(
+                kind
+                for kind in ("Request", "Response", "Notification")
+                if name.endswith(kind)
+            )
             found[definition["x-method"], kind] = (name, definition["x-side"])
     return found
 
 
-def _definition(method: str, kind: str, version: int, sides: set[str] | None = None) -> str:
+def _definition(
+    method: str, kind: str, version: int, sides: set[str] | None = None
+) -> str:
     try:
         name, side = _methods(version)[method, kind]
     except KeyError:
-        raise SchemaViolationError(f"the schema knows no {kind.lower()} called {method!r}") from None
+        raise SchemaViolationError(
+            f"the schema knows no {kind.lower()} called {method!r}"
+        ) from None
     if sides is not None and side not in sides:
-        raise SchemaViolationError(f"{method!r} is a method of the {side}: an agent does not send it")
+        raise SchemaViolationError(
+            f"{method!r} is a method of the {side}: an agent does not send it"
+        )
     return name
 
 
 def _allow_only(
-    message: Mapping[str, Any], keys: set[str], *, required: set[str], optional: set[str] | None = None
+    message: Mapping[str, Any],
+    keys: set[str],
+    *,
+    required: set[str],
+    optional: set[str] | None = None,
 ) -> None:
     if missing := required - keys:
-        raise SchemaViolationError(f"the message lacks {sorted(missing)}: {dict(message)!r}")
+        raise SchemaViolationError(
+            f"the message lacks {sorted(missing)}: {dict(message)!r}"
+        )
     if extra := keys - required - (optional or set()):
-        raise SchemaViolationError(f"the message has undeclared members {sorted(extra)}: {dict(message)!r}")
+        raise SchemaViolationError(
+            f"the message has undeclared members {sorted(extra)}: {dict(message)!r}"
+        )
 
 
 def _undeclared(
     schema: Schema, value: Any, path: tuple[str | int, ...], version: int
 ) -> Iterator[tuple[str | int, ...]]:
-    """Paths of the properties that no part of the schema which applies to the value declares."""
+    """Paths of the properties that no part of the schema which applies to the value
+    declares.
+    """
     parts = list(_applying(schema, value, version))
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
         anything = any(not part.keys() - {"title"} for part in parts)
         closed = any("properties" in part for part in parts) and not anything
         for key, member in members.items():
-            declared = [part["properties"][key] for part in parts if key in part.get("properties", {})]
-            others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
+            declared = [
+                part["properties"][key]
+                for part in parts
+                if key in part.get("properties", {})
+            ]
+            others = [
+                part["additionalProperties"]
+                for part in parts
+                if "additionalProperties" in part
+            ]
             if closed and not declared and not others:
                 yield (*path, key)
-            for subschema in declared or [other for other in others if isinstance(other, dict)]:
-                yield from _undeclared(cast(Schema, subschema), member, (*path, key), version)
+            for subschema in declared or [
+                other for other in others if isinstance(other, dict)
+            ]:
+                yield from _undeclared(
+                    cast(Schema, subschema), member, (*path, key), version
+                )
     elif isinstance(value, list):
         for items in (part["items"] for part in parts if "items" in part):
             for index, item in enumerate(cast(list[Any], value)):
@@ -177,17 +252,25 @@ def _undeclared(
 
 
 def _applying(schema: Schema, value: Any, version: int) -> Iterator[Schema]:
-    """The schema itself and every part of it, through references and alternatives, that the value matches."""
+    """The schema itself and every part of it, through references and alternatives, that
+    the value matches.
+    """
     yield schema
     if "$ref" in schema:
-        definition = official_schema(version)["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+        definition = official_schema(version)["$defs"][
+            schema["$ref"].removeprefix("#/$defs/")
+        ]
         yield from _applying(definition, value, version)
     for part in schema.get("allOf", []):
         yield from _applying(part, value, version)
     for keyword in ("anyOf", "oneOf"):
-        candidates = [part for part in schema.get(keyword, []) if _may_match(part, value)]
+        candidates = [
+            part for part in schema.get(keyword, []) if _may_match(part, value)
+        ]
         for part in candidates:
-            if len(candidates) == 1 or _part_validator(json.dumps(part), version).is_valid(value):
+            if len(candidates) == 1 or _part_validator(
+                json.dumps(part), version
+            ).is_valid(value):
                 yield from _applying(part, value, version)
 
 
@@ -198,18 +281,24 @@ def _may_match(part: Schema, value: Any) -> bool:
         return part.get("type") != "object"
     members = cast(dict[str, Any], value)
     return all(
-        members.get(key) == schema["const"] for key, schema in part.get("properties", {}).items() if "const" in schema
+        members.get(key) == schema["const"]
+        for key, schema in part.get("properties", {}).items()
+        if "const" in schema
     )
 
 
 @cache
 def _validator(definition: str, version: int) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": _branching_definitions(version)})
+    return Draft202012Validator(
+        {"$ref": f"#/$defs/{definition}", "$defs": _branching_definitions(version)}
+    )
 
 
 @cache
 def _part_validator(part: str, version: int) -> Draft202012Validator:
-    return Draft202012Validator({**json.loads(part), "$defs": _branching_definitions(version)})
+    return Draft202012Validator(
+        {**json.loads(part), "$defs": _branching_definitions(version)}
+    )
 
 
 @cache
@@ -222,7 +311,9 @@ def _branching_definitions(version: int) -> Schema:
 
 
 def _branch_by_discriminator(schema: Schema) -> None:
-    """Turn `oneOf` with constants into if/then: the same meaning, quicker, and the error is the intended branch's."""
+    """Turn `oneOf` with constants into if/then: the same meaning, quicker, and the
+    error is the intended branch's.
+    """
     key = schema.pop("discriminator")["propertyName"]
     branches = schema.pop("oneOf")
     constants = [branch["properties"][key]["const"] for branch in branches]

@@ -1,4 +1,5 @@
-"""A command in a terminal, and what a person sees there: an emulated screen with what has scrolled off it.
+"""A command in a terminal, and what a person sees there: an emulated screen with what
+has scrolled off it.
 
     async with watching(home, "chat", env=server.env()) as person:
         await person.until("> ")
@@ -23,8 +24,15 @@ import pyte
 
 from support.terminal import Typist, at_a_terminal
 
-ENTER, ESCAPE, TAB, BACK_TAB, UP = "\r", "\x1b", "\t", "\x1b[Z", "\x1b[A"
-CTRL_C, CTRL_D, CTRL_R, CTRL_Z = "\x03", "\x04", "\x12", "\x1a"
+ENTER = "\r"
+ESCAPE = "\x1b"
+TAB = "\t"
+BACK_TAB = "\x1b[Z"
+UP = "\x1b[A"
+CTRL_C = "\x03"
+CTRL_D = "\x04"
+CTRL_R = "\x12"
+CTRL_Z = "\x1a"
 ROWS = 30
 SECONDS = 20
 """That anything is waited for."""
@@ -36,7 +44,9 @@ class Watcher(Typist):
     :ivar raw: all bytes that the terminal was sent.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int, *, columns: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], terminal: int, *, columns: int
+    ) -> None:
         super().__init__(process, terminal)
         self._screen = pyte.HistoryScreen(columns, ROWS, history=5_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
@@ -44,9 +54,14 @@ class Watcher(Typist):
 
     @property
     def rows(self) -> list[str]:
-        """The rows of the screen, and above them those that have scrolled off it, without blanks at their ends."""
+        """The rows of the screen, and above them those that have scrolled off it,
+        without blanks at their ends.
+        """
         width = range(self._screen.columns)
-        gone = ["".join(line[column].data for column in width).rstrip() for line in self._screen.history.top]
+        gone = [
+            "".join(line[column].data for column in width).rstrip()
+            for line in self._screen.history.top
+        ]
         return [*gone, *(row.rstrip() for row in self._screen.display)]
 
     @property
@@ -86,7 +101,8 @@ def watching(
     home: Path, *words: str, env: Mapping[str, str], columns: int = 100
 ) -> AbstractAsyncContextManager[Watcher]:
     """Run `acp-agent` in a terminal of this width, and of 30 rows."""
-    its, person = {"TERM": "xterm-256color", **env}, partial(Watcher, columns=columns)
+    its = {"TERM": "xterm-256color", **env}
+    person = partial(Watcher, columns=columns)
     return at_a_terminal(home, *words, env=its, person=person, size=(ROWS, columns))
 
 
@@ -103,5 +119,7 @@ async def leaves(person: Watcher) -> str:
     """Leave, and return the session that can be gone on with."""
     person.type(CTRL_D)
     assert await person.ended() == 0
-    [session] = re.findall(r"`acp-agent chat -c (sess_\w+)` goes on with this conversation\.", person.text)
+    [session] = re.findall(
+        r"`acp-agent chat -c (sess_\w+)` goes on with this conversation\.", person.text
+    )
     return session

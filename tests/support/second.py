@@ -5,8 +5,8 @@
         message_id = await agent.say(session_id, "Fix the test")
         assert (await agent.idle(session_id))["stopReason"] == "end_turn"
 
-Everything that the agent sends is checked against the official schema of version 2, results included, and against the
-rules that the schema cannot say.
+Everything that the agent sends is checked against the official schema of version 2,
+results included, and against the rules that the schema cannot say.
 """
 
 from __future__ import annotations
@@ -44,11 +44,18 @@ class SecondEditor:
         await self.agent.wait_update("available_commands_update", result["sessionId"])
         return result["sessionId"]
 
-    async def resume(self, session_id: str, cwd: Path, *, replay: bool = False, **over: Any) -> dict[str, Any]:
+    async def resume(
+        self, session_id: str, cwd: Path, *, replay: bool = False, **over: Any
+    ) -> dict[str, Any]:
         cursor = {"replayFrom": {"type": "start"}} if replay else {}
-        return await self.agent.request("session/resume", {"sessionId": session_id, "cwd": str(cwd), **cursor, **over})
+        return await self.agent.request(
+            "session/resume",
+            {"sessionId": session_id, "cwd": str(cwd), **cursor, **over},
+        )
 
-    async def say(self, session_id: str, prompt: str | Sequence[Mapping[str, Any]]) -> str:
+    async def say(
+        self, session_id: str, prompt: str | Sequence[Mapping[str, Any]]
+    ) -> str:
         """Send a prompt, and wait until it is taken.
 
         :returns: the id of its message.
@@ -56,7 +63,9 @@ class SecondEditor:
         return (await self.agent.prompt(session_id, prompt))["messageId"]
 
     async def idle(self, session_id: str, *, since: int = 0) -> Mapping[str, Any]:
-        return await self.agent.wait_update("state_update", session_id, state="idle", since=since, timeout=20)
+        return await self.agent.wait_update(
+            "state_update", session_id, state="idle", since=since, timeout=20
+        )
 
     async def answer(self, session_id: str, prompt: str) -> Mapping[str, Any]:
         since = len(self.agent.lines)
@@ -64,10 +73,15 @@ class SecondEditor:
         return await self.idle(session_id, since=since)
 
     def states(self, session_id: str, *, since: int = 0) -> list[str]:
-        return [update["state"] for update in self.agent.updates(session_id, "state_update", since=since)]
+        return [
+            update["state"]
+            for update in self.agent.updates(session_id, "state_update", since=since)
+        ]
 
     def calls(self, *, since: int = 0) -> dict[str, dict[str, Any]]:
-        """The tool calls as an editor shows them: null clears, what is left out stays, a chunk is one item more."""
+        """The tool calls as an editor shows them: null clears, what is left out stays,
+        a chunk is one item more.
+        """
         calls: dict[str, dict[str, Any]] = {}
         for update in self.agent.updates(since=since):
             if update["sessionUpdate"] == "tool_call_content_chunk":
@@ -93,7 +107,9 @@ class SecondEditor:
         return terminals
 
     def messages(self, *, since: int = 0) -> dict[tuple[str, str], list[Any]]:
-        """The content of each message, by whose it is and its id: a whole message replaces, a chunk is added."""
+        """The content of each message, by whose it is and its id: a whole message
+        replaces, a chunk is added.
+        """
         messages: dict[tuple[str, str], list[Any]] = {}
         for update in self.agent.updates(since=since):
             kind = update["sessionUpdate"].removesuffix("_chunk")
@@ -125,13 +141,16 @@ async def second_agent(
 ) -> AsyncGenerator[SecondEditor]:
     """Run an agent, and initialize it in version 2.
 
-    :param capabilities: what stands in `initialize` under that name; left out where it is None.
+    :param capabilities: what stands in `initialize` under that name; left out where it
+        is None.
     :param start: starts the agent: a process, or as `support.memory` does.
     :param options: of `start_agent`.
     """
     async with start(home=home, validate=False, laws=False, **options) as agent:
         editor = SecondEditor(agent)
-        await editor.initialize(**({} if capabilities is None else {"capabilities": capabilities}))
+        await editor.initialize(
+            **({} if capabilities is None else {"capabilities": capabilities})
+        )
         yield editor
         agent.problems += problems(agent.lines)
 
@@ -161,7 +180,8 @@ class _Rules:
         match update.get("sessionUpdate"):
             case "state_update":
                 session_id = line.params["sessionId"]
-                before, now = self._states.get(session_id, "idle"), update["state"]
+                before = self._states.get(session_id, "idle")
+                now = update["state"]
                 self._states[session_id] = now
                 if now == "requires_action" and before != "running":
                     return [f"{line.label}: {now} after {before}"]
@@ -179,7 +199,9 @@ class _Rules:
                     return [f"{line.label}: a terminal without a command"]
             case "terminal_output_chunk" if update["terminalId"] not in self._terminals:
                 return [f"{line.label}: output of an unknown terminal"]
-            case "agent_message_chunk" | "agent_thought_chunk" if self._states.get(line.params["sessionId"]) == "idle":
+            case "agent_message_chunk" | "agent_thought_chunk" if (
+                self._states.get(line.params["sessionId"]) == "idle"
+            ):
                 return [f"{line.label}: a message while the session is idle"]
             case _:
                 pass

@@ -1,4 +1,5 @@
-"""What an editor does for its agent: permissions, files with unsaved buffers, terminals.
+"""What an editor does for its agent: permissions, files with unsaved buffers,
+terminals.
 
     agent.permission_answer = "reject_once"      # a kind or id of an option, "cancelled", or a callable(params) -> one
     agent.permission_hold = anyio.Event()        # answers wait for it
@@ -33,7 +34,9 @@ RESOURCE_NOT_FOUND = -32002
 
 
 async def never_answer(params: Params) -> Any:
-    """A handler for `agent.handlers`: what an editor does with a method that it does not know and ignores."""
+    """A handler for `agent.handlers`: what an editor does with a method that it does
+    not know and ignores.
+    """
     await anyio.sleep_forever()
 
 
@@ -67,7 +70,11 @@ class Terminal:
     @property
     def signal(self) -> str | None:
         code = self.process.returncode
-        return signal.Signals(-code).name if self.ended and code is not None and code < 0 else None
+        return (
+            signal.Signals(-code).name
+            if self.ended and code is not None and code < 0
+            else None
+        )
 
     @property
     def exit_status(self) -> dict[str, Any]:
@@ -81,7 +88,9 @@ class Terminal:
             await anyio.wait_readable(fd)
             try:
                 chunk = os.read(fd, 1 << 16)
-            except OSError:  # on Linux: no process has the pseudo-terminal open any more
+            except (
+                OSError
+            ):  # on Linux: no process has the pseudo-terminal open any more
                 chunk = b""
             if not chunk:
                 break
@@ -89,7 +98,9 @@ class Terminal:
             if self.limit is not None and len(self.raw) > self.limit:
                 self.truncated = True
                 del self.raw[: len(self.raw) - self.limit]
-                while self.raw and self.raw[0] & 0xC0 == 0x80:  # the rest of a character that was cut
+                while (
+                    self.raw and self.raw[0] & 0xC0 == 0x80
+                ):  # the rest of a character that was cut
                     del self.raw[0]
             changes.notify()
         await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
@@ -102,21 +113,26 @@ class Terminal:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def kill_first(self) -> None:
-        """Kill only the process that the editor started, not its children, as some editors do."""
+        """Kill only the process that the editor started, not its children, as some
+        editors do.
+        """
         self.process.kill()
 
 
 class Desk:
     """The editor's side of one connection.
 
-    :ivar unsaved: text of open buffers by absolute path; read before the disk, dropped when the agent writes.
+    :ivar unsaved: text of open buffers by absolute path; read before the disk, dropped
+        when the agent writes.
     :ivar permissions: params of every `session/request_permission`.
     :ivar reads: paths that were read, in order.
     :ivar writes: (path, content) in order.
     :ivar terminals: every terminal, released ones too, by id.
     """
 
-    def __init__(self, editor: Editor, changes: Changes, spawn: Callable[..., object]) -> None:
+    def __init__(
+        self, editor: Editor, changes: Changes, spawn: Callable[..., object]
+    ) -> None:
         self.editor = editor
         self.permission_answer: Answer = "allow_once"
         self.permission_hold: anyio.Event | None = None
@@ -132,7 +148,10 @@ class Desk:
     def handlers(self) -> dict[str, Handler]:
         handlers: dict[str, Handler] = {"session/request_permission": self.ask}
         if self.editor.files:
-            handlers |= {"fs/read_text_file": self.read, "fs/write_text_file": self.write}
+            handlers |= {
+                "fs/read_text_file": self.read,
+                "fs/write_text_file": self.write,
+            }
         if self.editor.terminal:
             handlers |= {
                 "terminal/create": self.create,
@@ -154,16 +173,24 @@ class Desk:
                 await _first(self.permission_hold, cancelled)
         finally:
             waiting.discard(cancelled)
-        answer = self.permission_answer(params) if callable(self.permission_answer) else self.permission_answer
+        answer = (
+            self.permission_answer(params)
+            if callable(self.permission_answer)
+            else self.permission_answer
+        )
         if cancelled.is_set() or answer == "cancelled":
             return {"outcome": {"outcome": "cancelled"}}
         for option in params["options"]:
             if answer in (option["optionId"], option["kind"]):
-                return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
+                return {
+                    "outcome": {"outcome": "selected", "optionId": option["optionId"]}
+                }
         raise AgentError(-32602, f"no option {answer!r} among {params['options']!r}")
 
     def cancel_permissions(self, session_id: str) -> None:
-        """Answer the open permission requests of a session with `cancelled`, as a client that cancels must."""
+        """Answer the open permission requests of a session with `cancelled`, as a
+        client that cancels must.
+        """
         for event in self._open_permissions.get(session_id, ()):
             event.set()
 
@@ -171,14 +198,21 @@ class Desk:
         path = str(params["path"])
         self.reads.append(path)
         try:
-            text = self.unsaved[path] if path in self.unsaved else self._text(Path(path))
+            text = (
+                self.unsaved[path] if path in self.unsaved else self._text(Path(path))
+            )
         except (FileNotFoundError, NotADirectoryError):
             if self.editor.missing_file_is_empty:
                 return {"content": ""}
-            raise AgentError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": path}) from None
+            raise AgentError(
+                RESOURCE_NOT_FOUND, "Resource not found", {"uri": path}
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise AgentError(-32603, "Internal error", {"details": str(error)}) from None
-        line, limit = params.get("line"), params.get("limit")
+            raise AgentError(
+                -32603, "Internal error", {"details": str(error)}
+            ) from None
+        line = params.get("line")
+        limit = params.get("limit")
         if line is not None or limit is not None:
             first = max((line or 1) - 1, 0)
             lines = text.splitlines(keepends=True)
@@ -186,7 +220,11 @@ class Desk:
         return {"content": text}
 
     def _text(self, path: Path) -> str:
-        return path.read_text("utf-8", errors="ignore") if self.editor.loses else path.read_bytes().decode()
+        return (
+            path.read_text("utf-8", errors="ignore")
+            if self.editor.loses
+            else path.read_bytes().decode()
+        )
 
     async def write(self, params: Params) -> Any:
         path = Path(params["path"])
@@ -195,17 +233,25 @@ class Desk:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(params["content"].encode())
         except OSError as error:
-            raise AgentError(-32603, "Internal error", {"details": str(error)}) from None
+            raise AgentError(
+                -32603, "Internal error", {"details": str(error)}
+            ) from None
         self.unsaved.pop(str(path), None)
-        return None if self.editor.write_result is None else dict(self.editor.write_result)
+        return (
+            None if self.editor.write_result is None else dict(self.editor.write_result)
+        )
 
     async def create(self, params: Params) -> Any:
         env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-        env |= {variable["name"]: variable["value"] for variable in params.get("env") or ()}
+        env |= {
+            variable["name"]: variable["value"] for variable in params.get("env") or ()
+        }
         argv = [params["command"], *(params.get("args") or ())]
         try:
             if self.editor.pseudo_terminals:
-                process = await anyio.to_thread.run_sync(start_in_pseudo_terminal, argv, params.get("cwd"), env)
+                process = await anyio.to_thread.run_sync(
+                    start_in_pseudo_terminal, argv, params.get("cwd"), env
+                )
             else:
                 process = subprocess.Popen(
                     argv,
@@ -217,16 +263,28 @@ class Desk:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise AgentError(-32603, "Internal error", {"details": str(error)}) from None
-        terminal = Terminal(f"term-{len(self.terminals) + 1}", params, process, params.get("outputByteLimit"))
+            raise AgentError(
+                -32603, "Internal error", {"details": str(error)}
+            ) from None
+        terminal = Terminal(
+            f"term-{len(self.terminals) + 1}",
+            params,
+            process,
+            params.get("outputByteLimit"),
+        )
         self.terminals[terminal.id] = terminal
         self._spawn(terminal.pump, self._changes)
         return {"terminalId": terminal.id}
 
     async def output(self, params: Params) -> Any:
         terminal = self._terminal(params)
-        answer: dict[str, Any] = {"output": terminal.output, "truncated": terminal.truncated}
-        return {**answer, "exitStatus": terminal.exit_status} if terminal.ended else answer
+        answer: dict[str, Any] = {
+            "output": terminal.output,
+            "truncated": terminal.truncated,
+        }
+        return (
+            {**answer, "exitStatus": terminal.exit_status} if terminal.ended else answer
+        )
 
     async def wait_for_exit(self, params: Params) -> Any:
         terminal = self._terminal(params)
@@ -257,7 +315,11 @@ class Desk:
     def _terminal(self, params: Params) -> Terminal:
         terminal = self.terminals.get(str(params.get("terminalId")))
         if terminal is None or terminal.released:
-            raise AgentError(RESOURCE_NOT_FOUND, "Resource not found", {"terminalId": params.get("terminalId")})
+            raise AgentError(
+                RESOURCE_NOT_FOUND,
+                "Resource not found",
+                {"terminalId": params.get("terminalId")},
+            )
         return terminal
 
 

@@ -1,4 +1,6 @@
-"""An agent in which the import of a module takes for ever, as on a disk that does not answer."""
+"""An agent in which the import of a module takes for ever, as on a disk that does not
+answer.
+"""
 
 from __future__ import annotations
 

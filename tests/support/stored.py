@@ -1,4 +1,5 @@
-"""What an agent has written to its database and its log file, read and damaged from outside while it runs.
+"""What an agent has written to its database and its log file, read and damaged from
+outside while it runs.
 
 await wait_logged(home, "partial_answer")
 """
@@ -12,8 +13,12 @@ from pathlib import Path
 import anyio
 
 
-async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5) -> None:
-    """Wait until the logs of all sessions of an agent's `home` hold so many events of a kind, such as `turn_ended`."""
+async def wait_logged(
+    home: Path, kind: str, count: int = 1, timeout: float = 5
+) -> None:
+    """Wait until the logs of all sessions of an agent's `home` hold so many events of a
+    kind, such as `turn_ended`.
+    """
     uri = f"file:{home / 'state' / 'sessions.db'}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database, anyio.fail_after(timeout):
         found = "SELECT count(*) FROM events WHERE kind = ?"
@@ -31,13 +36,18 @@ async def log_file_with(home: Path, text: str, timeout: float = 30) -> str:
 
 
 def damage_sessions(home: Path) -> None:
-    """Leave no row of the sessions as the agent has written it: directories that are no JSON."""
+    """Leave no row of the sessions as the agent has written it: directories that are no
+    JSON.
+    """
     _damage(home, "UPDATE sessions SET additional_directories = 'damaged'")
 
 
 def damage_texts(home: Path, old: str, new: str) -> None:
     """Put another text in the place of one in every event of the logs."""
-    _damage(home, f"DROP TRIGGER IF EXISTS events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")
+    _damage(
+        home,
+        f"DROP TRIGGER IF EXISTS events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')",
+    )
 
 
 def refuse_events(home: Path, kind: str) -> None:
@@ -55,16 +65,27 @@ def stored_kinds(home: Path) -> list[str]:
     if not path.exists():
         return []
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        return [kind for (kind,) in database.execute("SELECT kind FROM events ORDER BY session, seq")]
+        return [
+            kind
+            for (kind,) in database.execute(
+                "SELECT kind FROM events ORDER BY session, seq"
+            )
+        ]
 
 
 def outside_turns(home: Path) -> list[str]:
-    """Return what of answers is stored where no turn is open: a kill there would leave calls without a result."""
-    found, is_open = list[str](), False
+    """Return what of answers is stored where no turn is open: a kill there would leave
+    calls without a result.
+    """
+    found = list[str]()
+    is_open = False
     for kind in stored_kinds(home):
         if kind in ("user_prompted", "turn_ended", "session_started"):
             is_open = kind == "user_prompted"
-        elif kind in ("partial_answer", "assistant_answered", "tool_returned") and not is_open:
+        elif (
+            kind in ("partial_answer", "assistant_answered", "tool_returned")
+            and not is_open
+        ):
             found.append(kind)
     return found
 

@@ -1,4 +1,6 @@
-"""Session stores for the tests of storage: opened afresh, written to, searched, and read whole."""
+"""Session stores for the tests of storage: opened afresh, written to, searched, and
+read whole.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from typing import TypeAlias
 
 import pytest
 
-from acp_agent.conversation.events import Event, LoggedEvent, NoteAdded, SessionStarted, UserPrompted
+from acp_agent.conversation.events import (
+    Event,
+    LoggedEvent,
+    NoteAdded,
+    SessionStarted,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import Text
 from acp_agent.storage.store import SessionStore
 
@@ -27,11 +35,15 @@ async def opened(open_store: Open) -> AsyncIterator[SessionStore]:
         await store.aclose()
 
 
-async def read(store: SessionStore, session_id: str, after: int = 0) -> list[LoggedEvent]:
+async def read(
+    store: SessionStore, session_id: str, after: int = 0
+) -> list[LoggedEvent]:
     return [entry async for entry in store.events(session_id, after)]
 
 
-async def seqs(store: SessionStore, query: str, session_id: str = "s1", limit: int = 50) -> list[int]:
+async def seqs(
+    store: SessionStore, query: str, session_id: str = "s1", limit: int = 50
+) -> list[int]:
     return [found.seq for found in await store.search(session_id, query, limit=limit)]
 
 
@@ -47,13 +59,14 @@ def said(text: str) -> Event:
 def sqlite_without_fts5() -> Iterator[None]:
     """Open every connection without FTS5, as if SQLite had been built without it.
 
-    SQLite itself removes the module (https://sqlite.org/c3ref/drop_modules.html). The test is skipped if Python hides
-    SQLite's functions.
+    SQLite itself removes the module (https://sqlite.org/c3ref/drop_modules.html). The
+    test is skipped if Python hides SQLite's functions.
     """
     library = ctypes.CDLL(_sqlite3.__file__)
     try:
         drop, register, cancel = (
-            getattr(library, f"sqlite3_{name}") for name in ("drop_modules", "auto_extension", "cancel_auto_extension")
+            getattr(library, f"sqlite3_{name}")
+            for name in ("drop_modules", "auto_extension", "cancel_auto_extension")
         )
     except AttributeError:
         pytest.skip("this Python's SQLite cannot be asked to drop a module")

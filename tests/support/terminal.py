@@ -43,7 +43,9 @@ class Ran:
     err: str
 
 
-async def run_command(home: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Ran:
+async def run_command(
+    home: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = ""
+) -> Ran:
     """Run `acp-agent` in `home`, with its state where `start_agent` has it.
 
     :param words: the arguments.
@@ -52,7 +54,9 @@ async def run_command(home: Path, *words: str, env: Mapping[str, str] | None = N
     """
 
     its = {**environment(home), **(env or {})}
-    run = partial(forked.run, "acp_agent", words, cwd=home, env=its, stdin=stdin, timeout=50)
+    run = partial(
+        forked.run, "acp_agent", words, cwd=home, env=its, stdin=stdin, timeout=50
+    )
     ran = Ran(*await anyio.to_thread.run_sync(run))
     assert "Traceback" not in ran.err, ran.err
     return ran
@@ -67,7 +71,9 @@ async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
     :param line: with `AGENT` for the agent.
     """
     env = {**environment(home), **env}
-    done = await anyio.run_process(["/bin/sh", "-c", line], cwd=home, env=env, check=False)
+    done = await anyio.run_process(
+        ["/bin/sh", "-c", line], cwd=home, env=env, check=False
+    )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -100,14 +106,20 @@ class Typist:
 
     async def closes(self) -> int:
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, self._terminal)  # so that the descriptor stays the caller's to close
+        os.dup2(
+            null, self._terminal
+        )  # so that the descriptor stays the caller's to close
         os.close(null)
-        return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(
+            self._process.wait, abandon_on_cancel=True
+        )
 
     async def ended(self) -> int:
         while await self._read():
             pass
-        return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(
+            self._process.wait, abandon_on_cancel=True
+        )
 
     async def _read(self) -> bool:
         await anyio.wait_readable(self._terminal)
@@ -125,7 +137,8 @@ class Typist:
 
 T = TypeVar("T", bound=Typist)
 _WITH_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 
@@ -138,7 +151,8 @@ async def at_a_terminal(
     size: tuple[int, int] | None = None,
     cwd: Path | None = None,
 ) -> AsyncGenerator[T]:
-    """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the end where it still runs.
+    """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the
+    end where it still runs.
 
     :param size: rows and columns.
     :param cwd: the working directory; defaults to `home`.
@@ -148,7 +162,15 @@ async def at_a_terminal(
         termios.tcsetwinsize(terminal, size)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", _WITH_TERMINAL, sys.executable, "-m", "acp_agent", *words],
+            [
+                sys.executable,
+                "-c",
+                _WITH_TERMINAL,
+                sys.executable,
+                "-m",
+                "acp_agent",
+                *words,
+            ],
             cwd=cwd or home,
             env={**environment(home), **env},
             stdin=inside,

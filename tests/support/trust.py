@@ -1,6 +1,7 @@
 """Allowing a project's hooks and recipes, as a person does with `acp-agent trust`.
 
-write(folder, ".acp-agent/recipes/fix.md"); trust(home, folder)     # before the session's first prompt
+write(folder, ".acp-agent/recipes/fix.md"); trust(home, folder)     # before the
+session's first prompt
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def trust(home: Path, folder: Path) -> None:
     if in_memory is not None:
         return in_memory(home, folder)
     words = ["trust", str(folder)]
-    code, _, err = forked.run("acp_agent", words, cwd=home, env=environment(home), stdin="", timeout=50)
+    code, _, err = forked.run(
+        "acp_agent", words, cwd=home, env=environment(home), stdin="", timeout=50
+    )
     assert code == 0, err
     return None

@@ -20,7 +20,11 @@ TIME_LIMIT = 50
 
 
 async def talk(
-    client: str, directory: Path, env: dict[str, str], home: Path, words: tuple[str, ...] | None = None
+    client: str,
+    directory: Path,
+    env: dict[str, str],
+    home: Path,
+    words: tuple[str, ...] | None = None,
 ) -> dict[str, Any]:
     """Run a client, and return what it saw.
 
@@ -49,12 +53,16 @@ def kinds(updates: list[dict[str, Any]]) -> set[str]:
 
 
 def said(updates: list[dict[str, Any]]) -> str:
-    return "".join(chunk["content"]["text"] for chunk in of(updates, "agent_message_chunk"))
+    return "".join(
+        chunk["content"]["text"] for chunk in of(updates, "agent_message_chunk")
+    )
 
 
 def statuses(updates: list[dict[str, Any]]) -> set[str]:
     last: dict[str, str] = {}
     for update in updates:
         if "toolCallId" in update:
-            last[update["toolCallId"]] = update.get("status") or last[update["toolCallId"]]
+            last[update["toolCallId"]] = (
+                update.get("status") or last[update["toolCallId"]]
+            )
     return set(last.values())

@@ -1,13 +1,11 @@
 """Waiting for a condition without polling.
 
-changes = Changes()
-...
-changes.notify()                                                    # whoever changed something says so
-value = await changes.until(lambda: find(things), 5, lambda: "…")   # whoever waits looks again, and only then
+changes = Changes() ... changes.notify()
+# whoever changed something says so value = await changes.until(lambda: find(things), 5,
+lambda: "…")   # whoever waits looks again, and only then
 
-os.mkfifo(begun)
-...                             # another process does `echo > begun`, and waits there itself until it is read
-await read_pipe(begun)
+os.mkfifo(begun) ...                             # another process does `echo > begun`,
+and waits there itself until it is read await read_pipe(begun)
 """
 
 from __future__ import annotations
@@ -24,17 +22,26 @@ T = TypeVar("T")
 
 
 class Changes:
-    """A broadcast: every `notify` wakes everybody who waits, and each looks for himself."""
+    """A broadcast: every `notify` wakes everybody who waits, and each looks for
+    himself.
+    """
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def notify(self) -> None:
-        event, self._event = self._event, anyio.Event()
+        event = self._event
+        self._event = anyio.Event()
         event.set()
 
-    async def until(self, look: Callable[[], T | bool | None], timeout: float, describe: Callable[[], str]) -> T:
-        """Wait until `look` returns something that is neither None nor False, and return that.
+    async def until(
+        self,
+        look: Callable[[], T | bool | None],
+        timeout: float,
+        describe: Callable[[], str],
+    ) -> T:
+        """Wait until `look` returns something that is neither None nor False, and
+        return that.
 
         :param look: called at once and after every change; must not block.
         :raises TimeoutError: with the text of `describe`.
@@ -66,7 +73,9 @@ def _runs(task: asyncio.Task[Any]) -> bool:
 
 
 async def read_pipe(pipe: Path, timeout: float = 20) -> str:
-    """Wait until another process has written to a named pipe and closed it; what it wrote."""
+    """Wait until another process has written to a named pipe and closed it; what it
+    wrote.
+    """
     with anyio.fail_after(timeout):
         return await anyio.to_thread.run_sync(pipe.read_text, abandon_on_cancel=True)
 

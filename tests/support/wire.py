@@ -1,4 +1,5 @@
-"""A process whose stdin and stdout carry JSON-RPC, one message on a line: the raw client under `support.client`.
+"""A process whose stdin and stdout carry JSON-RPC, one message on a line: the raw
+client under `support.client`.
 
 handle = await wire.start_request("session/prompt", {...})
 result = await handle.result(timeout=10)            # or AgentError(code, message, data)
@@ -52,9 +53,13 @@ class Pending:
         :raises AgentGoneError: when the process closes its stdout instead.
         :raises TimeoutError: when nothing comes.
         """
-        await self._wire.until(lambda: self.done or self._wire.eof, timeout, f"an answer to {self.method}")
+        await self._wire.until(
+            lambda: self.done or self._wire.eof, timeout, f"an answer to {self.method}"
+        )
         if self.answer is None:
-            raise AgentGoneError(f"no answer to {self.method}: the process has gone\n{self._wire.report()}")
+            raise AgentGoneError(
+                f"no answer to {self.method}: the process has gone\n{self._wire.report()}"
+            )
         if self.answer.kind == "error":
             error = self.answer.message["error"]
             raise AgentError(error.get("code"), error.get("message"), error.get("data"))
@@ -70,7 +75,8 @@ class Wire:
 
     :ivar lines: everything that was received, in order.
     :ivar sent: everything that was sent, in order.
-    :ivar problems: what was wrong with what was received; `start_agent` fails the test for them at its end.
+    :ivar problems: what was wrong with what was received; `start_agent` fails the test
+        for them at its end.
     :ivar eof: the process has closed its stdout.
     :ivar exited: it has ended.
     """
@@ -91,10 +97,14 @@ class Wire:
         self._last_id = 0
         self._null_id_errors_read = 0
 
-    async def request(self, method: str, params: Any = None, timeout: float = 10) -> Any:
+    async def request(
+        self, method: str, params: Any = None, timeout: float = 10
+    ) -> Any:
         return await (await self.start_request(method, params)).result(timeout)
 
-    async def start_request(self, method: str, params: Any = None, *, id: int | str | None = None) -> Pending:
+    async def start_request(
+        self, method: str, params: Any = None, *, id: int | str | None = None
+    ) -> Pending:
         """Send a request and return at once.
 
         :param id: a JSON-RPC id of one's own; by default the next number.
@@ -103,7 +113,13 @@ class Wire:
             self._last_id += 1
             id = self._last_id
         pending = self._pending[id] = Pending(self, id, method)
-        await self._send({"id": id, "method": method, **({} if params is None else {"params": params})})
+        await self._send(
+            {
+                "id": id,
+                "method": method,
+                **({} if params is None else {"params": params}),
+            }
+        )
         return pending
 
     def pending(self, id: int | str) -> Pending:
@@ -114,7 +130,9 @@ class Wire:
         return self._pending[id]
 
     async def notify(self, method: str, params: Any = None) -> None:
-        await self._send({"method": method, **({} if params is None else {"params": params})})
+        await self._send(
+            {"method": method, **({} if params is None else {"params": params})}
+        )
 
     async def send_line(self, data: bytes) -> None:
         await self._write(data if data.endswith(b"\n") else data + b"\n")
@@ -124,7 +142,10 @@ class Wire:
         await self._write(data)
 
     async def _send(self, message: dict[str, Any]) -> None:
-        await self._write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n")
+        await self._write(
+            json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode()
+            + b"\n"
+        )
 
     async def _write(self, data: bytes) -> None:
         async with self._writing:
@@ -133,7 +154,9 @@ class Wire:
                 for message, kind in parse(raw) if raw else ():
                     id = message.get("id")
                     if isinstance(id, int | str) and kind in ("request", "invalid"):
-                        self._pending.setdefault(id, Pending(self, id, str(message.get("method", ""))))
+                        self._pending.setdefault(
+                            id, Pending(self, id, str(message.get("method", "")))
+                        )
                     self._note(False, raw, message, kind, self._method(message, kind))
             assert self.process.stdin is not None
             fd = self.process.stdin.fileno()
@@ -144,10 +167,14 @@ class Wire:
                 except BlockingIOError:
                     await anyio.wait_writable(fd)
 
-    async def wait_for(self, wanted: Callable[[Line], bool], timeout: float = 5, *, since: int = 0) -> Line:
-        """Wait for the first received line that `wanted` accepts; one that is already here counts.
+    async def wait_for(
+        self, wanted: Callable[[Line], bool], timeout: float = 5, *, since: int = 0
+    ) -> Line:
+        """Wait for the first received line that `wanted` accepts; one that is already
+        here counts.
 
-        :param since: index in `lines` to begin with; `len(agent.lines)` means only what comes from now on.
+        :param since: index in `lines` to begin with; `len(agent.lines)` means only what
+            comes from now on.
         :raises TimeoutError: with the last lines and stderr in its text.
         """
         seen = since
@@ -162,24 +189,31 @@ class Wire:
 
         return await self.until(look, timeout, "such a line")
 
-    async def until(self, look: Callable[[], Any], timeout: float = 5, what: str = "that condition") -> Any:
-        """Wait until `look` returns something true; it is asked again after every line in either direction.
+    async def until(
+        self, look: Callable[[], Any], timeout: float = 5, what: str = "that condition"
+    ) -> Any:
+        """Wait until `look` returns something true; it is asked again after every line
+        in either direction.
 
         :raises TimeoutError: with the last lines and stderr in its text.
         """
-        return await self.changes.until(lambda: look() or None, timeout, lambda: f"{what}\n{self.report()}")
+        return await self.changes.until(
+            lambda: look() or None, timeout, lambda: f"{what}\n{self.report()}"
+        )
 
     async def read_error_with_null_id(self) -> AgentError:
         """Wait for the next error whose id is null (each is returned once)."""
         line = await self.wait_for(
-            lambda line: line.kind == "error" and line.message.get("id") is None, since=self._null_id_errors_read
+            lambda line: line.kind == "error" and line.message.get("id") is None,
+            since=self._null_id_errors_read,
         )
         self._null_id_errors_read = line.index + 1
         error = line.message["error"]
         return AgentError(error["code"], error["message"], error.get("data"))
 
     def methods_between(self, start: Line | int, end: Line | None = None) -> list[str]:
-        """The labels of the received lines after `start` and before `end`: `["tool_call", "response session/prompt"]`.
+        """The labels of the received lines after `start` and before `end`:
+        `["tool_call", "response session/prompt"]`.
 
         :param start: a line, or an index in `lines`, which is included.
         """
@@ -206,7 +240,8 @@ class Wire:
         self.process.kill()
 
     async def wait_exit(self, timeout: float = 5) -> int:
-        """Wait until the process has ended and all of its output was read, and return its exit code.
+        """Wait until the process has ended and all of its output was read, and return
+        its exit code.
 
         :raises TimeoutError: when it does not.
         """
@@ -225,9 +260,18 @@ class Wire:
     def report(self) -> str:
         """The last lines in both directions and stderr, for the text of an error."""
         traffic = sorted(self.lines + self.sent, key=lambda line: line.order)[-12:]
-        shown = [f"  {'<-' if line.received else '->'} {line.raw[:400].decode(errors='replace')}" for line in traffic]
-        end = f"  exit code {self.process.returncode}" if self.exited else "  still running"
-        return "\n".join([*self.problems, *shown, end, "  stderr: " + self.stderr[-2000:]])
+        shown = [
+            f"  {'<-' if line.received else '->'} {line.raw[:400].decode(errors='replace')}"
+            for line in traffic
+        ]
+        end = (
+            f"  exit code {self.process.returncode}"
+            if self.exited
+            else "  still running"
+        )
+        return "\n".join(
+            [*self.problems, *shown, end, "  stderr: " + self.stderr[-2000:]]
+        )
 
     def run(self, tasks: TaskGroup) -> None:
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -294,19 +338,34 @@ class Wire:
         pending = self._pending.get(id) if isinstance(id, int | str) else None
         if pending is None:
             if line.kind == "response" or id is not None:
-                self.problems.append(f"an answer to nothing that was asked: {line.raw[:200]!r}")
+                self.problems.append(
+                    f"an answer to nothing that was asked: {line.raw[:200]!r}"
+                )
         elif pending.answer is not None:
-            self.problems.append(f"a second answer to {pending.method}: {line.raw[:200]!r}")
+            self.problems.append(
+                f"a second answer to {pending.method}: {line.raw[:200]!r}"
+            )
         else:
             pending.answer = line
 
     def _method(self, message: Mapping[str, Any], kind: Kind) -> str:
         if kind not in ("response", "error"):
             return str(message.get("method", ""))
-        pending = self._pending.get(message["id"]) if isinstance(message["id"], int | str) else None
+        pending = (
+            self._pending.get(message["id"])
+            if isinstance(message["id"], int | str)
+            else None
+        )
         return pending.method if pending else ""
 
-    def _note(self, received: bool, raw: bytes, message: Mapping[str, Any], kind: Kind, method: str) -> Line:
+    def _note(
+        self,
+        received: bool,
+        raw: bytes,
+        message: Mapping[str, Any],
+        kind: Kind,
+        method: str,
+    ) -> Line:
         where = self.lines if received else self.sent
         order = len(self.lines) + len(self.sent)
         line = Line(received, len(where), order, raw, message, kind, method)

@@ -17,14 +17,18 @@ from acp_agent.tools.tool import CallResult, PreparedCall
 
 
 class Workspace:
-    """What a turn does with tools, without asking anybody: prepare, run, remember the versions seen."""
+    """What a turn does with tools, without asking anybody: prepare, run, remember the
+    versions seen.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.tools = built_in_tools()
         self.seen: dict[str, str | None] = {}
         self.progress: list[Progress] = []
-        self.environment = Environment(root, (root,), LocalFiles(), LocalCommands(), self.seen, shell_timeout=20)
+        self.environment = Environment(
+            root, (root,), LocalFiles(), LocalCommands(), self.seen, shell_timeout=20
+        )
 
     async def prepare(self, name: str, /, **arguments: JsonValue) -> PreparedCall:
         tool = self.tools.get(name)

@@ -1,9 +1,11 @@
-"""A process that has imported the agent and the SDKs and is forked for each request: what `support.forked` runs.
+"""A process that has imported the agent and the SDKs and is forked for each request:
+what `support.forked` runs.
 
 It has one thread. Linux alone.
 
-A request is one message on the descriptor that it is given: JSON with `module`, `words`, `cwd` and `env`, and four
-descriptors: stdin, stdout, stderr, and where four bytes each are written of the child's id and of its exit status.
+A request is one message on the descriptor that it is given: JSON with `module`,
+`words`, `cwd` and `env`, and four descriptors: stdin, stdout, stderr, and where four
+bytes each are written of the child's id and of its exit status.
 """
 
 from __future__ import annotations
@@ -24,7 +26,15 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
-PRELOADED = ("anthropic", "anyio._backends._asyncio", "encodings.idna", "httpcore2", "jsonschema", "mcp", "openai")
+PRELOADED = (
+    "anthropic",
+    "anyio._backends._asyncio",
+    "encodings.idna",
+    "httpcore2",
+    "jsonschema",
+    "mcp",
+    "openai",
+)
 LONGEST = 1 << 20
 """Bytes of a request."""
 
@@ -43,7 +53,9 @@ def preload() -> None:
 
 
 def serve(control: socket.socket) -> dict[str, Any]:
-    """Fork for each request. Returns in a child alone, with its request; ends with the other end of `control`."""
+    """Fork for each request. Returns in a child alone, with its request; ends with the
+    other end of `control`.
+    """
     waiting = selectors.DefaultSelector()
     waiting.register(control, selectors.EVENT_READ)
     while True:
@@ -90,7 +102,8 @@ def become(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
 
 
 if __name__ == "zygote":
-    # An interrupt from the keyboard goes to all: the tests end then, and with them this.
+    # An interrupt from the keyboard goes to all: the tests end then, and with them
+    # this.
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=int(sys.argv[1])) as control:
         preload()

@@ -15,7 +15,16 @@ from support.binding.claude import (
     OUTPUT_CONFIG_BETA,
     TOOL_CHANGES_BETA,
 )
-from support.binding.claude_server import PREFIX, add_tool, answer, code_of, edit_system, refused, serving, three_turns
+from support.binding.claude_server import (
+    PREFIX,
+    add_tool,
+    answer,
+    code_of,
+    edit_system,
+    refused,
+    serving,
+    three_turns,
+)
 from support.binding.messages_form import canonical_block
 from support.binding.talks import LOOK, ZAP, ClaudeTalk, blocks, entries
 from support.models import Binding, model_server
@@ -29,20 +38,28 @@ async def test_a_client_that_only_appends_keeps_all_of_its_thinking() -> None:
         await talk.say("think twice")
         last = await talk.say("four")
         assert entries(last) == []
-        kinds = [block["type"] for message in talk.messages[9:15:2] for block in message["content"]]
+        kinds = [
+            block["type"]
+            for message in talk.messages[9:15:2]
+            for block in message["content"]
+        ]
         calls = "thinking text tool_use thinking tool_use"
         assert " ".join(kinds) == f"{calls} thinking text thinking thinking text"
         assert (server.violations, server.refusals) == ([], [])
         assert server.cached[-1].share > 0.7
 
 
-async def test_thinking_is_streamed_without_its_words_unless_a_summary_is_asked_for() -> None:
+async def test_thinking_is_streamed_without_its_words_unless_a_summary_is_asked_for() -> (
+    None
+):
     async with serving() as server:
         talk = ClaudeTalk(server)
         omitted = await talk.say("one")
         talk.thinking = {"type": "adaptive", "display": "summarized"}
         shown = await talk.say("two")
-        assert [block["thinking"] for block in (blocks(omitted)[0], blocks(shown)[0])] == ["", "Let me think."]
+        assert [
+            block["thinking"] for block in (blocks(omitted)[0], blocks(shown)[0])
+        ] == ["", "Let me think."]
         assert (await talk.say("three")).stop_reason == "end_turn"
 
 
@@ -63,17 +80,33 @@ async def test_documented_non_edits_keep_the_thinking() -> None:
         talk.system = [{"type": "text", "text": "  Be brief.\n", **marked}]
         for message in talk.messages:
             if isinstance(message["content"], str):
-                message["content"] = [{"text": f" {message['content']}\n", "type": "text", **marked}]
-        talk.messages[4]["content"][0] |= {"content": [{"type": "text", "text": "Seen."}], "is_error": False}
-        last = await talk.say("four", max_tokens=77, metadata={"user_id": "u"}, tool_choice={"type": "none"})
+                message["content"] = [
+                    {"text": f" {message['content']}\n", "type": "text", **marked}
+                ]
+        talk.messages[4]["content"][0] |= {
+            "content": [{"type": "text", "text": "Seen."}],
+            "is_error": False,
+        }
+        last = await talk.say(
+            "four",
+            max_tokens=77,
+            metadata={"user_id": "u"},
+            tool_choice={"type": "none"},
+        )
         assert entries(last) == []
         assert entries(await talk.say("five", output_config={"effort": "low"})) == []
 
 
 def test_blank_texts_and_numbers_written_in_another_way_are_equal() -> None:
     assert canonical_block({"type": "text", "text": " \n"}) is None
-    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": ""}]}
-    assert canonical_block(result) == canonical_block({"tool_use_id": "t", "type": "tool_result", "is_error": False})
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t",
+        "content": [{"type": "text", "text": ""}],
+    }
+    assert canonical_block(result) == canonical_block(
+        {"tool_use_id": "t", "type": "tool_result", "is_error": False}
+    )
 
 
 def edit_tool(talk: ClaudeTalk) -> None:
@@ -103,7 +136,10 @@ def leave_out_turn(talk: ClaudeTalk) -> None:
 
 def add_reminder(talk: ClaudeTalk) -> None:
     text = {"type": "text", "text": "Remember."}
-    talk.messages[2]["content"] = [{"type": "text", "text": talk.messages[2]["content"]}, text]
+    talk.messages[2]["content"] = [
+        {"type": "text", "text": talk.messages[2]["content"]},
+        text,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,15 +156,24 @@ def add_reminder(talk: ClaudeTalk) -> None:
         (add_reminder, "messages: inserted at messages.2.content.1"),
     ],
 )
-async def test_an_edit_is_refused_with_the_path_and_described(edit: Callable[[ClaudeTalk], None], first: str) -> None:
+async def test_an_edit_is_refused_with_the_path_and_described(
+    edit: Callable[[ClaudeTalk], None], first: str
+) -> None:
     async with serving() as server:
         talk = await three_turns(server)
         edit(talk)
         error = await refused(talk.say("four"))
         [violation] = server.violations
         assert violation.first.startswith(first)
-        assert (violation.call, violation.reason, violation.outcome) == (5, PREFIX, "refused")
-        assert f"{violation.path}: Invalid `signature` in `thinking` block." in error.message
+        assert (violation.call, violation.reason, violation.outcome) == (
+            5,
+            PREFIX,
+            "refused",
+        )
+        assert (
+            f"{violation.path}: Invalid `signature` in `thinking` block."
+            in error.message
+        )
         assert BINDING_BETA in error.message
         assert [refusal.call for refusal in server.refusals] == [5]
 
@@ -137,13 +182,20 @@ async def test_drop_block_drops_only_the_blocks_after_the_edit() -> None:
     async with serving() as server:
         talk = await three_turns(server, behavior="drop_block")
         shorten_result(talk)
-        dropped = [("thinking_dropped", f"messages.{index}.content.0", PREFIX) for index in (5, 7)]
+        dropped = [
+            ("thinking_dropped", f"messages.{index}.content.0", PREFIX)
+            for index in (5, 7)
+        ]
         assert entries(await talk.say("four")) == dropped
-        assert entries(await talk.say("five")) == dropped  # what was made since is valid
+        assert (
+            entries(await talk.say("five")) == dropped
+        )  # what was made since is valid
         assert entries(await talk.without_thinking(5, 7).say("six")) == []
 
 
-async def test_thinking_may_be_removed_from_both_ends_but_not_from_the_middle_or_put_back() -> None:
+async def test_thinking_may_be_removed_from_both_ends_but_not_from_the_middle_or_put_back() -> (
+    None
+):
     async with serving() as server:
         talk = await three_turns(server, behavior="error")
         for indices in ((1,), (7,), (1, 3), (1, 3, 5, 7)):
@@ -156,7 +208,9 @@ async def test_thinking_may_be_removed_from_both_ends_but_not_from_the_middle_or
         await refused(shorter.say("five"))
 
 
-async def test_an_open_round_may_lose_its_thinking_unless_thinking_has_a_budget() -> None:
+async def test_an_open_round_may_lose_its_thinking_unless_thinking_has_a_budget() -> (
+    None
+):
     async with serving() as server:
         talk = ClaudeTalk(server)
         await talk.say("use the tool")
@@ -165,14 +219,19 @@ async def test_an_open_round_may_lose_its_thinking_unless_thinking_has_a_budget(
         old = ClaudeTalk(server, model="claude-opus-4-5", thinking=budget)
         await old.say("use the tool")
         await old.branch().give()
-        await refused(old.without_thinking(1).give(), "must start with a thinking block")
+        await refused(
+            old.without_thinking(1).give(), "must start with a thinking block"
+        )
 
 
 async def test_an_old_account_lets_mismatches_through_and_reports_them() -> None:
     async with serving(account="old") as server:
         talk = await three_turns(server, betas=[BINDING_BETA])
         edit_system(talk)
-        allowed = [("thinking_mismatch_allowed", f"messages.{index}.content.0", PREFIX) for index in (1, 3, 5, 7)]
+        allowed = [
+            ("thinking_mismatch_allowed", f"messages.{index}.content.0", PREFIX)
+            for index in (1, 3, 5, 7)
+        ]
         assert entries(await talk.say("four")) == allowed
         assert {violation.outcome for violation in server.violations} == {"allowed"}
         talk.behavior = "error"
@@ -189,12 +248,16 @@ async def test_models_without_preserved_thinking_check_nothing() -> None:
         assert entries(await talk.say("four")) == []
 
 
-async def test_a_changed_signature_or_text_is_refused_whatever_the_settings_say() -> None:
+async def test_a_changed_signature_or_text_is_refused_whatever_the_settings_say() -> (
+    None
+):
     async with serving(account="old") as server:
         talk = await three_turns(server, behavior="drop_block")
         tampered = talk.branch()
         tampered.messages[1]["content"][0]["signature"] = "AAAA"
-        error = await refused(tampered.say("four"), "Invalid `signature` in `thinking` block")
+        error = await refused(
+            tampered.say("four"), "Invalid `signature` in `thinking` block"
+        )
         assert "different conversation" not in error.message
         talk.messages[1]["content"][0]["thinking"] = "Other words."
         await refused(talk.say("four"), "cannot be modified")
@@ -216,7 +279,9 @@ async def test_an_unreadable_block_is_dropped_until_its_model_is_back() -> None:
     async with serving() as server:
         talk = await three_turns(server, model="claude-opus-5-5", behavior="error")
         talk.model = "claude-sonnet-5-5"
-        assert {reason for _, _, reason in entries(await talk.say("four"))} == {"model_binding_mismatch"}
+        assert {reason for _, _, reason in entries(await talk.say("four"))} == {
+            "model_binding_mismatch"
+        }
         talk.model = "claude-opus-5-5"
         assert entries(await talk.say("five")) == []
         older = await three_turns(server, model="claude-opus-5", behavior="error")
@@ -231,7 +296,9 @@ async def test_the_blocks_of_some_models_stay_in_their_organization() -> None:
         talk = await three_turns(server, behavior="error")
         free = await three_turns(server, model="claude-opus-5-5", behavior="error")
         binding.organization = "org-2"
-        assert {reason for _, _, reason in entries(await talk.say("four"))} == {"organization_binding_mismatch"}
+        assert {reason for _, _, reason in entries(await talk.say("four"))} == {
+            "organization_binding_mismatch"
+        }
         assert entries(await free.say("four")) == []
 
 
@@ -249,9 +316,13 @@ async def test_the_blocks_of_some_models_stay_in_their_organization() -> None:
         ("claude-opus-4-5", "enabled", True),
     ],
 )
-async def test_each_model_takes_its_own_types_of_thinking(model: str, kind: str, accepted: bool) -> None:
+async def test_each_model_takes_its_own_types_of_thinking(
+    model: str, kind: str, accepted: bool
+) -> None:
     async with serving() as server:
-        talk = ClaudeTalk(server, model=model, thinking={"type": kind, "budget_tokens": 1_024})
+        talk = ClaudeTalk(
+            server, model=model, thinking={"type": kind, "budget_tokens": 1_024}
+        )
         if accepted:
             said = await talk.say("one")
             assert said.content[0].type == ("thinking" if kind == "enabled" else "text")
@@ -259,21 +330,34 @@ async def test_each_model_takes_its_own_types_of_thinking(model: str, kind: str,
             await refused(talk.say("one"), "not supported|between_tools")
 
 
-async def test_a_deferred_tool_counts_once_named_and_tools_can_be_added_by_value() -> None:
+async def test_a_deferred_tool_counts_once_named_and_tools_can_be_added_by_value() -> (
+    None
+):
     async with serving() as server:
         talk = await three_turns(server, behavior="error", betas=[TOOL_CHANGES_BETA])
         talk.tools.append({**ZAP, "defer_loading": True})
         await talk.say("four")
-        reference = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "zap"}}
+        reference = {
+            "type": "tool_addition",
+            "tool": {"type": "tool_reference", "name": "zap"},
+        }
         talk.messages.append({"role": "user", "content": "five"})
-        talk.messages.append({"role": "system", "content": [reference, {"type": "text", "text": "Read only."}]})
+        talk.messages.append(
+            {
+                "role": "system",
+                "content": [reference, {"type": "text", "text": "Read only."}],
+            }
+        )
         await talk.go_on()
         assert entries(await talk.say("six")) == []
         talk.tools[1]["description"] = "Zaps!"
         await refused(talk.branch().say("seven"))
         assert server.violations[-1].path == "messages.12.content.0"
 
-        value = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": ZAP}}
+        value = {
+            "type": "tool_addition",
+            "tool": {"type": "tool_definition", "definition": ZAP},
+        }
         other = await three_turns(server, behavior="error", betas=[INLINE_TOOLS_BETA])
         other.messages.append({"role": "user", "content": "four"})
         other.messages.append({"role": "system", "content": [value]})
@@ -300,11 +384,16 @@ async def test_system_messages_have_their_place_their_models_and_their_betas() -
         old.messages = [{"role": "user", "content": "one"}, note]
         await refused(old.send(), "not supported on this model")
 
-        talk.messages += [{"role": "user", "content": "four"}, {**note, "clear_at": "next_user_message"}]
+        talk.messages += [
+            {"role": "user", "content": "four"},
+            {**note, "clear_at": "next_user_message"},
+        ]
         await refused(talk.send(), "clear_at: Extra inputs")
         talk.betas = [CLEAR_AT_BETA]
         await talk.go_on()
-        talk.messages.append({"role": "system", "content": [], "output_config": {"effort": "low"}})
+        talk.messages.append(
+            {"role": "system", "content": [], "output_config": {"effort": "low"}}
+        )
         await refused(talk.branch().say("five"), "output_config: Extra inputs")
         talk.betas = [CLEAR_AT_BETA, OUTPUT_CONFIG_BETA]
         assert entries(await talk.say("five")) == []
@@ -318,7 +407,14 @@ async def test_unpaired_calls_and_blank_texts_are_refused() -> None:
         await talk.say("use the tool")
         await refused(talk.branch().say("two"), "without `tool_result`")
         orphan = ClaudeTalk(server)
-        orphan.messages = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]}]
+        orphan.messages = [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+                ],
+            }
+        ]
         await refused(orphan.send(), "unexpected `tool_use_id`")
         await refused(ClaudeTalk(server).say(" "), "non-empty")
         talk.messages = [talk.messages[0], {"role": "assistant", "content": "I"}]
@@ -339,7 +435,9 @@ async def test_one_rule_at_a_time_can_be_broken() -> None:
     async with model_server(answer, binding=binding) as server:
         talk = await three_turns(server, behavior="drop_block", betas=[COMPACTION_BETA])
         binding.drop_more = True
-        assert entries(await talk.say("four")) == [("thinking_dropped", "messages.7.content.0", PREFIX)]
+        assert entries(await talk.say("four")) == [
+            ("thinking_dropped", "messages.7.content.0", PREFIX)
+        ]
         assert entries(await talk.without_thinking(7).say("five")) == []
         binding.drop_more = False
 
@@ -347,7 +445,9 @@ async def test_one_rule_at_a_time_can_be_broken() -> None:
         edited = talk.branch()
         shorten_result(edited)
         binding.other_reason = "end_user_binding_mismatch"
-        assert {reason for _, _, reason in entries(await edited.branch().say("four"))} == {"end_user_binding_mismatch"}
+        assert {
+            reason for _, _, reason in entries(await edited.branch().say("four"))
+        } == {"end_user_binding_mismatch"}
         binding.other_reason = ""
         binding.reports = False
         assert (await edited.branch().say("four")).input_transformations is None
@@ -363,7 +463,10 @@ async def test_one_rule_at_a_time_can_be_broken() -> None:
         binding.refuse_header = None
         await talk.compact(2)
         binding.refuse_compaction = True
-        assert code_of(await refused(talk.say("four"), "compaction")) == "compaction_signature_invalid"
+        assert (
+            code_of(await refused(talk.say("four"), "compaction"))
+            == "compaction_signature_invalid"
+        )
 
 
 async def test_the_default_behavior_applies_if_a_request_names_none() -> None:
@@ -379,7 +482,10 @@ async def test_an_edit_restarts_the_cache_and_appending_does_not() -> None:
         talk.system = "word " * 2_000
         first = await talk.say("one")
         second = await talk.say("two")
-        assert (first.usage.cache_read_input_tokens, second.usage.cache_read_input_tokens) == (0, server.cached[1].read)
+        assert (
+            first.usage.cache_read_input_tokens,
+            second.usage.cache_read_input_tokens,
+        ) == (0, server.cached[1].read)
         assert server.cached[1].share > 0.8
         await talk.say("three", output_config={"effort": "low"})
         assert server.cached[2].read == 0

@@ -1,4 +1,6 @@
-"""The model server asks for the reasoning of earlier calls back as providers with Chat Completions do."""
+"""The model server asks for the reasoning of earlier calls back as providers with Chat
+Completions do.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from support.dialects import GOOGLE_PATH
 from support.models import KEY, Binding, ModelServer, Reply, ToolCall, model_server
 
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
 REPLIES = [
     Reply("I look.", tool_calls=[ToolCall("look"), ToolCall("look")]),
     Reply("Once more.", tool_calls=[ToolCall("look")]),
@@ -26,7 +31,9 @@ def answer(body: dict[str, Any]) -> Reply:
     """Call tools twice after each prompt, then say that all is fine."""
     steps = 0
     for message in body["messages"]:
-        steps = 0 if message["role"] == "user" else steps + (message["role"] == "assistant")
+        steps = (
+            0 if message["role"] == "user" else steps + (message["role"] == "assistant")
+        )
     return REPLIES[min(steps, 2)]
 
 
@@ -35,13 +42,19 @@ class Chat:
 
     def __init__(self, server: ModelServer, path: str = "/v1") -> None:
         self.url = server.base_url + path
-        self.messages: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}]
+        self.messages: list[dict[str, Any]] = [
+            {"role": "system", "content": "Be brief."}
+        ]
 
     async def send(self, **extra: Any) -> None:
-        """Stream an answer, and add it as it came, with the members that the SDK does not know."""
+        """Stream an answer, and add it as it came, with the members that the SDK does
+        not know.
+        """
         plain = DefaultAsyncHttpxClient(verify=False)
         whole: dict[str, Any] = {"role": "assistant", "content": ""}
-        async with AsyncOpenAI(api_key=KEY, base_url=self.url, max_retries=0, http_client=plain) as client:
+        async with AsyncOpenAI(
+            api_key=KEY, base_url=self.url, max_retries=0, http_client=plain
+        ) as client:
             messages: Any = self.messages
             tools: Any = [TOOL]
             stream = await client.chat.completions.create(
@@ -57,7 +70,10 @@ class Chat:
 
     async def give(self, **extra: Any) -> None:
         calls = self.messages[-1]["tool_calls"]
-        self.messages += [{"role": "tool", "tool_call_id": call["id"], "content": "Seen."} for call in calls]
+        self.messages += [
+            {"role": "tool", "tool_call_id": call["id"], "content": "Seen."}
+            for call in calls
+        ]
         await self.send(**extra)
 
     async def turn(self) -> None:
@@ -72,13 +88,19 @@ class Chat:
 def add(whole: dict[str, Any], delta: dict[str, Any]) -> None:
     whole["content"] += delta.get("content") or ""
     if "reasoning_content" in delta:
-        whole["reasoning_content"] = whole.get("reasoning_content", "") + delta["reasoning_content"]
+        whole["reasoning_content"] = (
+            whole.get("reasoning_content", "") + delta["reasoning_content"]
+        )
     for call in delta.get("tool_calls") or []:
         calls = whole.setdefault("tool_calls", [])
         if call["index"] == len(calls):
-            calls.append({name: value for name, value in call.items() if name != "index"})
+            calls.append(
+                {name: value for name, value in call.items() if name != "index"}
+            )
         else:
-            calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
+            calls[call["index"]]["function"]["arguments"] += call["function"][
+                "arguments"
+            ]
 
 
 @asynccontextmanager
@@ -96,9 +118,11 @@ async def test_deepseek_requires_reasoning_content_with_calls_even_if_empty() ->
     async with serving(chat="deepseek") as server:
         chat = Chat(server)
         await chat.turn()
-        assert [message.get("reasoning_content") for message in chat.messages if message["role"] == "assistant"] == [
-            "Let me think."
-        ] * 3
+        assert [
+            message.get("reasoning_content")
+            for message in chat.messages
+            if message["role"] == "assistant"
+        ] == ["Let me think."] * 3
         await chat.turn()
         assert server.violations == []
         emptied = chat.branch()
@@ -110,7 +134,9 @@ async def test_deepseek_requires_reasoning_content_with_calls_even_if_empty() ->
         await emptied.say("Once more.")
         del chat.messages[2]["reasoning_content"]
         await refused(chat.branch().say("Once more."), "must be passed back to the API")
-        assert [(each.path, each.outcome) for each in server.violations] == [("messages.2", "refused")]
+        assert [(each.path, each.outcome) for each in server.violations] == [
+            ("messages.2", "refused")
+        ]
         await chat.say("Once more.", extra_body={"thinking": {"type": "disabled"}})
         assert "reasoning_content" not in chat.messages[-1]
 
@@ -134,7 +160,9 @@ async def test_kimi_requires_unchanged_messages_with_calls() -> None:
         await refused(renamed.say("Once more."), "was changed")
 
 
-async def test_gemini_requires_the_signature_of_the_first_call_of_each_step_in_the_current_turn() -> None:
+async def test_gemini_requires_the_signature_of_the_first_call_of_each_step_in_the_current_turn() -> (
+    None
+):
     async with model_server(answer, "google", binding=Binding(chat="gemini")) as server:
         chat = Chat(server, GOOGLE_PATH)
         await chat.say("Look.")
@@ -149,12 +177,16 @@ async def test_gemini_requires_the_signature_of_the_first_call_of_each_step_in_t
             "google": {"thought_signature": "skip_thought_signature_validator"}
         }
         await bare.give()
-        bare.messages[2]["tool_calls"][0]["extra_content"]["google"]["thought_signature"] = "AAAA"
+        bare.messages[2]["tool_calls"][0]["extra_content"]["google"][
+            "thought_signature"
+        ] = "AAAA"
         await bare.say("Again.")  # an earlier turn is not checked
         await chat.give()
         forged = Chat(server, GOOGLE_PATH)
         await forged.say("Look.")
-        forged.messages[-1]["tool_calls"][0]["extra_content"]["google"]["thought_signature"] = "AAAA"
+        forged.messages[-1]["tool_calls"][0]["extra_content"]["google"][
+            "thought_signature"
+        ] = "AAAA"
         await refused(forged.give(), "400")
         assert server.refusals[-1].message == "Corrupted thought signature."
 

@@ -1,4 +1,6 @@
-"""The model server checks compaction on demand as Anthropic does, and the thinking in the messages that are kept."""
+"""The model server checks compaction on demand as Anthropic does, and the thinking in
+the messages that are kept.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from support.binding.claude import (
     COMPACTION_BETA,
     INLINE_TOOLS_BETA,
 )
-from support.binding.claude_server import add_tool, code_of, edit_system, refused, serving, three_turns
+from support.binding.claude_server import (
+    add_tool,
+    code_of,
+    edit_system,
+    refused,
+    serving,
+    three_turns,
+)
 from support.binding.talks import LOOK, ZAP, ClaudeTalk, blocks, entries
 from support.models import Binding, Reply, model_server
 
@@ -30,14 +39,21 @@ async def test_kept_turns_keep_their_thinking_through_several_compactions() -> N
         assert server.violations == []
 
 
-async def test_compacting_the_messages_of_a_sent_request_is_safe_in_the_background() -> None:
+async def test_compacting_the_messages_of_a_sent_request_is_safe_in_the_background() -> (
+    None
+):
     async with serving() as server:
         talk = await three_turns(server, behavior="error", betas=[COMPACTION_BETA])
-        made = await talk.summary(5)  # ends with the tool results; the first kept message answers them
+        made = await talk.summary(
+            5
+        )  # ends with the tool results; the first kept message answers them
         assert (made.stop_reason, made.usage.output_tokens) == ("compaction", 0)
         assert made.usage.iterations is not None
         await talk.say("four")
-        talk.messages = [{"role": "assistant", "content": blocks(made)}, *talk.messages[5:]]
+        talk.messages = [
+            {"role": "assistant", "content": blocks(made)},
+            *talk.messages[5:],
+        ]
         assert entries(await talk.say("five")) == []
 
 
@@ -70,7 +86,9 @@ async def test_a_change_after_the_compaction_costs_the_kept_turns_their_thinking
         assert server.violations[-1].first.startswith(first)
 
 
-async def test_a_compaction_request_that_differs_costs_the_kept_turns_their_thinking() -> None:
+async def test_a_compaction_request_that_differs_costs_the_kept_turns_their_thinking() -> (
+    None
+):
     async with serving() as server:
         talk = await three_turns(server, behavior="error", betas=[COMPACTION_BETA])
         for extra, first in (
@@ -89,14 +107,19 @@ async def test_a_compaction_request_that_differs_costs_the_kept_turns_their_thin
         await merged.compact(1)
         await refused(merged.say("two"))
         assert "is merged into the last summarized one" in server.violations[-1].first
-        await refused(talk.summary(2, system="Other."))  # the thinking in the request itself fails
+        await refused(
+            talk.summary(2, system="Other.")
+        )  # the thinking in the request itself fails
 
 
 async def test_a_new_message_after_the_kept_turns_costs_nothing() -> None:
     async with serving() as server:
         talk = await three_turns(server, behavior="error", betas=[COMPACTION_BETA])
         await talk.compact(2)
-        texts = [{"type": "text", "text": "Carried over."}, {"type": "text", "text": "four"}]
+        texts = [
+            {"type": "text", "text": "Carried over."},
+            {"type": "text", "text": "four"},
+        ]
         talk.messages.append({"role": "user", "content": texts})
         assert entries(await talk.go_on()) == []
         assert entries(await talk.say("five")) == []
@@ -126,16 +149,32 @@ async def test_a_misplaced_or_changed_compaction_block_is_refused() -> None:
             return other.messages[0]["content"][0]
 
         misplaced = {"role": "user", "content": "one"}
-        assert await code(lambda it: it.messages.insert(0, misplaced)) == "compaction_block_misplaced"
-        assert await code(lambda it: block(it).update(content="Other.")) == "compaction_content_mismatch"
-        assert await code(lambda it: block(it).update(signature="AAAA")) == "compaction_signature_invalid"
+        assert (
+            await code(lambda it: it.messages.insert(0, misplaced))
+            == "compaction_block_misplaced"
+        )
+        assert (
+            await code(lambda it: block(it).update(content="Other."))
+            == "compaction_content_mismatch"
+        )
+        assert (
+            await code(lambda it: block(it).update(signature="AAAA"))
+            == "compaction_signature_invalid"
+        )
         assert await code(lambda it: block(it).update(citations=None)) is None
         assert await code(lambda it: it.messages.insert(1, it.messages[0])) is None
         assert await code(lambda it: it.betas.clear()) is None
 
         whole = talk.branch()
-        whole.messages[:2] = [{"role": "user", "content": [block(whole), {"type": "text", "text": "use the tool"}]}]
-        assert (await whole.say("four")).stop_reason == "end_turn"  # the block may also begin a user message
+        whole.messages[:2] = [
+            {
+                "role": "user",
+                "content": [block(whole), {"type": "text", "text": "use the tool"}],
+            }
+        ]
+        assert (
+            await whole.say("four")
+        ).stop_reason == "end_turn"  # the block may also begin a user message
 
 
 async def test_a_request_for_a_summary_has_its_own_limits() -> None:
@@ -145,12 +184,16 @@ async def test_a_request_for_a_summary_has_its_own_limits() -> None:
         await refused(talk.summary(compaction=wanted), "16384")
         await refused(talk.summary(stop_sequences=["x"]), "stop_sequences")
         await refused(talk.summary(tool_choice={"type": "any"}), "tool_choice")
-        await refused(talk.summary(model="claude-haiku-4-5"), "not supported on this model")
+        await refused(
+            talk.summary(model="claude-haiku-4-5"), "not supported on this model"
+        )
         await refused(talk.summary(4), "has no result")
         await refused(talk.summary(betas=[]), COMPACTION_BETA)
         empty = await refused(talk.summary(0), "nothing to summarize")
         assert code_of(empty) == "compaction_nothing_to_summarize"
-    async with model_server([Reply("Half", stop="max_tokens")], binding=Binding()) as server:
+    async with model_server(
+        [Reply("Half", stop="max_tokens")], binding=Binding()
+    ) as server:
         talk = ClaudeTalk(server)
         talk.messages = [{"role": "user", "content": "one"}]
         none = await talk.summary()
@@ -159,12 +202,26 @@ async def test_a_request_for_a_summary_has_its_own_limits() -> None:
 
 async def test_tool_changes_go_along_with_the_compaction_block() -> None:
     async with serving() as server:
-        talk = ClaudeTalk(server, behavior="error", betas=[INLINE_TOOLS_BETA, COMPACTION_BETA])
-        value = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": ZAP}}
-        talk.messages = [{"role": "user", "content": "one"}, {"role": "system", "content": [value]}]
+        talk = ClaudeTalk(
+            server, behavior="error", betas=[INLINE_TOOLS_BETA, COMPACTION_BETA]
+        )
+        value = {
+            "type": "tool_addition",
+            "tool": {"type": "tool_definition", "definition": ZAP},
+        }
+        talk.messages = [
+            {"role": "user", "content": "one"},
+            {"role": "system", "content": [value]},
+        ]
         await talk.go_on()
         await talk.compact()
         assert talk.messages[0]["content"][0]["tool_changes"] == [value]
-        removal = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "zap"}}
-        talk.messages += [{"role": "user", "content": "two"}, {"role": "system", "content": [removal]}]
+        removal = {
+            "type": "tool_removal",
+            "tool": {"type": "tool_reference", "name": "zap"},
+        }
+        talk.messages += [
+            {"role": "user", "content": "two"},
+            {"role": "system", "content": [removal]},
+        ]
         assert entries(await talk.go_on()) == []

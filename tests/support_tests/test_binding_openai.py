@@ -30,7 +30,9 @@ async def serving(**settings: Any) -> AsyncGenerator[ModelServer, None]:
 
 
 async def three_turns(server: ModelServer, **params: Any) -> GptTalk:
-    """Return a conversation with four reasoning items, the second of which precedes a call."""
+    """Return a conversation with four reasoning items, the second of which precedes a
+    call.
+    """
     talk = GptTalk(server, **params)
     await talk.say("one")
     await talk.say("use the tool")
@@ -49,14 +51,28 @@ async def refused(asked: Any, words: str) -> openai.BadRequestError:
 async def test_a_client_that_only_appends_keeps_all_of_its_reasoning() -> None:
     async with serving() as server:
         talk = await three_turns(server)
-        talk.params["instructions"] = "For this turn."  # after the input from GPT-6.2 on
+        talk.params["instructions"] = (
+            "For this turn."  # after the input from GPT-6.2 on
+        )
         assert removed(await talk.say("four", max_output_tokens=99)) == []
         tool = {**talk.params["tools"][0], "name": "zap"}
-        talk.items.append({"type": "configuration_update", "reasoning": {"effort": "high"}})
-        talk.items.append({"type": "additional_tools", "role": "developer", "tools": [tool]})
+        talk.items.append(
+            {"type": "configuration_update", "reasoning": {"effort": "high"}}
+        )
+        talk.items.append(
+            {"type": "additional_tools", "role": "developer", "tools": [tool]}
+        )
         talk.items.append({"role": "developer", "content": "Read only."})
         assert removed(await talk.say("five")) == []
-        assert removed(await talk.say("six", tool_choice={"type": "allowed_tools", "mode": "auto", "tools": []})) == []
+        assert (
+            removed(
+                await talk.say(
+                    "six",
+                    tool_choice={"type": "allowed_tools", "mode": "auto", "tools": []},
+                )
+            )
+            == []
+        )
         assert (server.violations, server.refusals) == ([], [])
         assert server.cached[-1].share > 0.7
 
@@ -66,7 +82,9 @@ async def test_reasoning_shows_a_summary_if_the_request_asks_for_one() -> None:
         talk = GptTalk(server)
         plain = await talk.say("one")
         shown = await talk.say("two", reasoning={"summary": "auto"})
-        assert [item.to_dict().get("summary") for item in (plain.output[0], shown.output[0])] == [
+        assert [
+            item.to_dict().get("summary") for item in (plain.output[0], shown.output[0])
+        ] == [
             [],
             [{"type": "summary_text", "text": "Let me think."}],
         ]
@@ -78,7 +96,9 @@ def edit_tool(talk: GptTalk) -> None:
 
 def edit_format(talk: GptTalk) -> None:
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
-    talk.params["text"] = {"format": {"type": "json_schema", "name": "x", "schema": schema}}
+    talk.params["text"] = {
+        "format": {"type": "json_schema", "name": "x", "schema": schema}
+    }
 
 
 def edit_effort(talk: GptTalk) -> None:
@@ -114,7 +134,9 @@ async def test_reasoning_after_a_change_is_removed_and_reported(
         assert [violation.path for violation in server.violations] == ids[4 - count :]
         assert {violation.outcome for violation in server.violations} == {"dropped"}
         assert server.violations[0].first.startswith(first)
-        assert removed(await talk.say("five")) == [LOST] * count  # what was made since stays
+        assert (
+            removed(await talk.say("five")) == [LOST] * count
+        )  # what was made since stays
 
 
 async def test_the_effort_can_be_left_out_of_the_prefix() -> None:
@@ -136,14 +158,23 @@ async def test_a_downgrade_and_another_organization_lose_the_reasoning() -> None
 async def test_models_before_6_2_check_nothing() -> None:
     async with serving() as server:
         talk = await three_turns(server, model="gpt-6-luna", instructions="Be brief.")
-        assert removed(await talk.say("four", instructions="Be long.", reasoning={"effort": "none"})) == []
+        assert (
+            removed(
+                await talk.say(
+                    "four", instructions="Be long.", reasoning={"effort": "none"}
+                )
+            )
+            == []
+        )
 
 
 async def test_reasoning_without_a_following_item_or_a_known_seal_is_refused() -> None:
     async with serving() as server:
         talk = await three_turns(server)
         alone = GptTalk(server)
-        alone.items = talk.items[:-1]  # ends in reasoning, as an answer that was cut off
+        alone.items = talk.items[
+            :-1
+        ]  # ends in reasoning, as an answer that was cut off
         await refused(alone.send(), "without its required following item")
         await refused(alone.say("four"), "without its required following item")
         talk.find("reasoning")["encrypted_content"] = "AAAA"
@@ -151,7 +182,9 @@ async def test_reasoning_without_a_following_item_or_a_known_seal_is_refused() -
         assert error.code == "invalid_encrypted_content"
         assert [violation.reason for violation in server.violations] == ["invalid"]
         orphan = GptTalk(server)
-        orphan.items.append({"type": "function_call_output", "call_id": "call_x", "output": "x"})
+        orphan.items.append(
+            {"type": "function_call_output", "call_id": "call_x", "output": "x"}
+        )
         await refused(orphan.send(), "No tool call found")
 
 
@@ -159,9 +192,13 @@ async def test_efforts_below_low_are_refused_in_requests_and_items() -> None:
     async with serving() as server:
         talk = GptTalk(server)
         for effort in ("none", "minimal"):
-            error = await refused(talk.say("one", reasoning={"effort": effort}), "Unsupported value")
+            error = await refused(
+                talk.say("one", reasoning={"effort": effort}), "Unsupported value"
+            )
             assert error.code == "unsupported_value"
-        talk.items.append({"type": "configuration_update", "reasoning": {"effort": "none"}})
+        talk.items.append(
+            {"type": "configuration_update", "reasoning": {"effort": "none"}}
+        )
         await refused(talk.say("two"), "Unsupported value")
 
 
@@ -169,7 +206,10 @@ async def test_items_kept_after_a_window_keep_their_reasoning() -> None:
     async with serving() as server:
         talk = await three_turns(server)
         await talk.compact(4)
-        assert [item.get("type") for item in talk.items[:2]] == ["message", "compaction"]
+        assert [item.get("type") for item in talk.items[:2]] == [
+            "message",
+            "compaction",
+        ]
         assert removed(await talk.say("four")) == []
         assert removed(await talk.say("five")) == []
         await talk.compact(len(talk.items))
@@ -204,7 +244,9 @@ async def test_a_trigger_that_is_not_last_or_has_more_members_is_refused() -> No
         await refused(talk.send(), "Unknown parameter")
 
 
-async def test_an_item_inserted_after_the_window_costs_the_kept_items_their_reasoning() -> None:
+async def test_an_item_inserted_after_the_window_costs_the_kept_items_their_reasoning() -> (
+    None
+):
     async with serving() as server:
         talk = await three_turns(server)
         await talk.compact(4)

@@ -13,17 +13,42 @@ from support.laws import Laws
 from support.lines import Line, parse
 
 PLANS = replace(ZED, more={**ZED.more, "plan": {}})
-CALL = {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit a.py", "kind": "edit", "status": "pending"}
-RUNNING = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "in_progress"}
+CALL = {
+    "sessionUpdate": "tool_call",
+    "toolCallId": "t1",
+    "title": "Edit a.py",
+    "kind": "edit",
+    "status": "pending",
+}
+RUNNING = {
+    "sessionUpdate": "tool_call_update",
+    "toolCallId": "t1",
+    "status": "in_progress",
+}
 TEXT = {"type": "text", "text": "s"}
 CHUNK = {"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": TEXT}
-LATE = {"sessionUpdate": "compaction_summary_chunk", "compactionId": "c", "content": TEXT}
-ITEMS = {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "p", "entries": []}}
+LATE = {
+    "sessionUpdate": "compaction_summary_chunk",
+    "compactionId": "c",
+    "content": TEXT,
+}
+ITEMS = {
+    "sessionUpdate": "plan_update",
+    "plan": {"type": "items", "planId": "p", "entries": []},
+}
 SWITCH = {"type": "boolean", "id": "fast", "name": "Fast", "currentValue": True}
 SWITCHES = {"sessionUpdate": "config_option_update", "configOptions": [SWITCH]}
-COMMANDS = {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "/x", "description": "d"}]}
+COMMANDS = {
+    "sessionUpdate": "available_commands_update",
+    "availableCommands": [{"name": "/x", "description": "d"}],
+}
 DIFF = {"type": "diff", "path": "a.py", "oldText": None, "newText": ""}
-ASKED = {"toolCallId": "t1", "title": "Edit a.py", "kind": "edit", "rawInput": {"path": "a.py"}}
+ASKED = {
+    "toolCallId": "t1",
+    "title": "Edit a.py",
+    "kind": "edit",
+    "rawInput": {"path": "a.py"},
+}
 
 
 class Talk:
@@ -34,12 +59,25 @@ class Talk:
         self._methods: dict[Any, str] = {}
         self.ask(1, "initialize", {})
         self.ask(2, "session/new", {"sessionId": "s1"})
-        self.line(False, id=3, method="session/prompt", params={"sessionId": "s1", "prompt": []})
+        self.line(
+            False,
+            id=3,
+            method="session/prompt",
+            params={"sessionId": "s1", "prompt": []},
+        )
 
-    def ask(self, id: int, method: str, result: dict[str, Any] | None, **params: Any) -> list[str]:
+    def ask(
+        self, id: int, method: str, result: dict[str, Any] | None, **params: Any
+    ) -> list[str]:
         self.line(False, id=id, method=method, params=params)
         return self.line(
-            True, id=id, **({"error": {"code": 1, "message": ""}} if result is None else {"result": result})
+            True,
+            id=id,
+            **(
+                {"error": {"code": 1, "message": ""}}
+                if result is None
+                else {"result": result}
+            ),
         )
 
     def line(self, received: bool, **message: Any) -> list[str]:
@@ -51,14 +89,25 @@ class Talk:
 
     def updates(self, *updates: dict[str, Any], session: str = "s1") -> list[str]:
         told = [{"sessionId": session, "update": update} for update in updates]
-        return [found for params in told for found in self.line(True, method="session/update", params=params)]
+        return [
+            found
+            for params in told
+            for found in self.line(True, method="session/update", params=params)
+        ]
 
 
 def compaction(status: str, **more: Any) -> dict[str, Any]:
-    return {"sessionUpdate": "compaction_update", "compactionId": "c", "status": status, **more}
+    return {
+        "sessionUpdate": "compaction_update",
+        "compactionId": "c",
+        "status": status,
+        **more,
+    }
 
 
-BEGIN, END, FAILED = compaction("in_progress"), compaction("completed", summary=[TEXT]), compaction("failed")
+BEGIN = compaction("in_progress")
+END = compaction("completed", summary=[TEXT])
+FAILED = compaction("failed")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +119,11 @@ BEGIN, END, FAILED = compaction("in_progress"), compaction("completed", summary=
         (ZED, [CALL | {"title": "two\nlines"}], "more than one line"),
         (ZED, [CALL | {"locations": [{"path": "a.py"}]}], "not absolute"),
         (ZED, [CALL | {"content": [DIFF]}], "not absolute"),
-        (ZED, [CALL | {"content": [{"type": "terminal", "terminalId": "x"}]}], "not in progress"),
+        (
+            ZED,
+            [CALL | {"content": [{"type": "terminal", "terminalId": "x"}]}],
+            "not in progress",
+        ),
         (ZED, [COMMANDS], "has a slash"),
         (ZED, [ITEMS], "advertise plan"),
         (PLANS, [ITEMS], ""),
@@ -78,12 +131,18 @@ BEGIN, END, FAILED = compaction("in_progress"), compaction("completed", summary=
         (ACPX, [SWITCHES], "did not advertise"),
         (ZED, [SWITCHES], ""),
         (ZED_BETA, [BEGIN, LATE, END], ""),
-        (ZED_BETA, [BEGIN, END, LATE], "a summary chunk of a compaction that is completed"),
+        (
+            ZED_BETA,
+            [BEGIN, END, LATE],
+            "a summary chunk of a compaction that is completed",
+        ),
         (ZED_BETA, [BEGIN, END, FAILED], "was completed gets failed"),
         (ZED_BETA, [END], "begins with completed"),
     ],
 )
-def test_what_breaks_editors_is_a_problem(editor: Editor, updates: list[dict[str, Any]], problem: str) -> None:
+def test_what_breaks_editors_is_a_problem(
+    editor: Editor, updates: list[dict[str, Any]], problem: str
+) -> None:
     problems = Talk(editor).updates(*updates)
     assert len(problems) == bool(problem)
     assert problem in "".join(problems)
@@ -101,16 +160,33 @@ def test_a_chunk_is_shown_in_a_turn_of_a_session_that_is_open() -> None:
 
 
 def test_permission_is_asked_only_while_the_call_is_pending() -> None:
-    ask = {"sessionId": "s1", "toolCall": ASKED, "options": [{"kind": "allow_once"}, {"kind": "reject_once"}]}
+    ask = {
+        "sessionId": "s1",
+        "toolCall": ASKED,
+        "options": [{"kind": "allow_once"}, {"kind": "reject_once"}],
+    }
     talk = Talk()
-    assert talk.updates(CALL) == talk.line(True, id=1, method="session/request_permission", params=ask) == []
+    assert (
+        talk.updates(CALL)
+        == talk.line(True, id=1, method="session/request_permission", params=ask)
+        == []
+    )
     talk.updates(RUNNING)
-    assert "not pending" in talk.line(True, id=2, method="session/request_permission", params=ask)[0]
+    assert (
+        "not pending"
+        in talk.line(True, id=2, method="session/request_permission", params=ask)[0]
+    )
 
 
 def test_a_request_is_for_editors_that_know_it() -> None:
     form = {"sessionId": "s1", "mode": "form", "message": "Who?"}
     for editor, count in ((ACPX, 1), (ZED, 0)):
-        assert len(Talk(editor).line(True, id=1, method="elicitation/create", params=form)) == count
-    for method, params in (("mcp/message", {"serverId": "s"}), ("auth/status_update", {"state": "unknown"})):
+        assert (
+            len(Talk(editor).line(True, id=1, method="elicitation/create", params=form))
+            == count
+        )
+    for method, params in (
+        ("mcp/message", {"serverId": "s"}),
+        ("auth/status_update", {"state": "unknown"}),
+    ):
         assert len(Talk().line(True, method=method, params=params)) == 1

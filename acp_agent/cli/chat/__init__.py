@@ -1,1 +1,3 @@
-"""`acp-agent chat`: a conversation in the terminal, over the same sessions as in an editor."""
+"""`acp-agent chat`: a conversation in the terminal, over the same sessions as in an
+editor.
+"""

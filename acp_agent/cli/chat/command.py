@@ -1,4 +1,6 @@
-"""`acp-agent chat`: a conversation in the terminal, over the same sessions as in an editor."""
+"""`acp-agent chat`: a conversation in the terminal, over the same sessions as in an
+editor.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.commands import bare_command, check_command, command_name
 from acp_agent.cli.terminal.mentions import prompt_parts
-from acp_agent.cli.terminal.sessions import OpenedSession, add_options, chosen_session, day_of, opened_session, row_of
+from acp_agent.cli.terminal.sessions import (
+    OpenedSession,
+    add_options,
+    chosen_session,
+    day_of,
+    opened_session,
+    row_of,
+)
 from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.messages import Resource
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
@@ -33,7 +42,7 @@ from acp_agent.session.mailbox import Ticket
 from acp_agent.session.project.commands import command_words
 from acp_agent.session.project.settings import MODE, MODEL, MODES, NO_MODEL
 from acp_agent.storage.store import SessionRecord
-from acp_agent.tools.forms import Choice, Form, FormField
+from acp_agent.tools.forms import FieldChoice, Form, FormField
 
 _NO_TERMINAL = (
     "A conversation needs a terminal for both its input and its output, and one that can move its cursor. Without it, "
@@ -41,9 +50,13 @@ _NO_TERMINAL = (
 )
 _HISTORY_FILE = "chat_history"
 _NEXT_MODES = {"ask": "accept-edits", "accept-edits": "plan"}
-"""The mode that shift-tab leads to, where it is not `ask`; `full-access` is too much for one key."""
+"""The mode that shift-tab leads to, where it is not `ask`; `full-access` is too much
+for one key.
+"""
 _PROMPTS_AGAIN = 2
-"""How many of the newest prompts are shown, with what came of them, where a conversation goes on."""
+"""How many of the newest prompts are shown, with what came of them, where a
+conversation goes on.
+"""
 _LISTED = 20
 """Sessions in a list."""
 
@@ -59,7 +72,9 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0.
     :raises AgentError: there is no terminal, or no such session.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(os.environ.get("TERM") or "dumb"):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(
+        os.environ.get("TERM") or "dumb"
+    ):
         raise AgentError(_NO_TERMINAL)
     history = ensure_private_dir(home_dir(os.environ)) / _HISTORY_FILE
     history.touch(0o600)
@@ -71,7 +86,10 @@ async def run(arguments: argparse.Namespace) -> int:
             await _Conversation(opened, client, view).run()
     finally:
         if opened is not None and opened.is_kept:
-            view.line("dim", f"`acp-agent chat -c {opened.session.session_id}` goes on with this conversation.")
+            view.line(
+                "dim",
+                f"`acp-agent chat -c {opened.session.session_id}` goes on with this conversation.",
+            )
     return 0
 
 
@@ -91,9 +109,13 @@ class _Sent:
 class _Conversation:
     """The session that is open, and the screen that it is shown on."""
 
-    def __init__(self, opened: OpenedSession, client: TerminalClient, view: ChatView) -> None:
+    def __init__(
+        self, opened: OpenedSession, client: TerminalClient, view: ChatView
+    ) -> None:
         self._opened = opened
-        self._client, self._view, self._screen = client, view, view.screen
+        self._client = client
+        self._view = view
+        self._screen = view.screen
         self._shell = PersonalShell(client.commands, view)
         self._sent: list[_Sent] = []
         self._tasks = anyio.create_task_group()
@@ -121,16 +143,26 @@ class _Conversation:
         session = self._session
         self._view.cwd = self._screen.completer.cwd = session.state.cwd
         named = await self._model_name()
-        self._view.line("dim", f"acp-agent {__version__} · {session.state.cwd} · {session.session_id} · {named}")
-        self._view.line("dim", "/help lists commands, ! runs yours, shift-tab changes the mode, ctrl-d leaves.")
+        self._view.line(
+            "dim",
+            f"acp-agent {__version__} · {session.state.cwd} · {session.session_id} · {named}",
+        )
+        self._view.line(
+            "dim",
+            "/help lists commands, ! runs yours, shift-tab changes the mode, ctrl-d leaves.",
+        )
         await self._show_again()
         await session.show_offers()
         session.prewarm()
         self._client.changed.set()
 
     async def _model_name(self) -> str:
-        model = next(option for option in await self._session.options.all() if option.id == MODEL)
-        chosen = next(choice for choice in model.choices if choice.value == model.current)
+        model = next(
+            option for option in await self._session.options.all() if option.id == MODEL
+        )
+        chosen = next(
+            choice for choice in model.choices if choice.value == model.current
+        )
         return chosen.name if chosen.value == NO_MODEL else chosen.value
 
     async def _show_again(self) -> None:
@@ -141,8 +173,14 @@ class _Conversation:
             await self._session.replay()
         finally:
             self._client.replayed = None
-        parts = [(at, update.message_id) for at, update in enumerate(replayed) if isinstance(update, UserSaid)]
-        prompts = [0] * _PROMPTS_AGAIN + sorted({message_id: at for at, message_id in reversed(parts)}.values())
+        parts = [
+            (at, update.message_id)
+            for at, update in enumerate(replayed)
+            if isinstance(update, UserSaid)
+        ]
+        prompts = [0] * _PROMPTS_AGAIN + sorted(
+            {message_id: at for at, message_id in reversed(parts)}.values()
+        )
         for update in replayed[prompts[-_PROMPTS_AGAIN] :]:
             await self._client.show(update)
         self._view.end_stream()
@@ -160,7 +198,9 @@ class _Conversation:
                     self._view.unfold()
                 case Key.INTERRUPT if self._aside is not None:
                     self._aside.cancel()
-                case Key.INTERRUPT if self._client.working and not self._client.cancelled:
+                case Key.INTERRUPT if (
+                    self._client.working and not self._client.cancelled
+                ):
                     self._client.cancelled = True
                     self._take_back()
                     self._session.cancel()
@@ -182,7 +222,9 @@ class _Conversation:
             self._view.failed(error)
 
     async def _do_aside(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something while the person types on, which ctrl-c ends; one thing at a time."""
+        """Do something while the person types on, which ctrl-c ends; one thing at a
+        time.
+        """
         if self._one_aside.locked():
             self._view.line("dim", "  (comes next; ctrl-c ends what runs)")
         async with self._one_aside:
@@ -199,8 +241,12 @@ class _Conversation:
         text = await self._in_our_words(text)
         name = command_name(text)
         if text.startswith(SHELL) and (line := text.removeprefix(SHELL).strip()):
-            self._tasks.start_soon(self._do_aside, partial(self._shell.run, line, self._session.state.cwd))
-        elif name in others and name not in {command.name for command in await self._session.offer.commands()}:
+            self._tasks.start_soon(
+                self._do_aside, partial(self._shell.run, line, self._session.state.cwd)
+            )
+        elif name in others and name not in {
+            command.name for command in await self._session.offer.commands()
+        }:
             await self._run_command(name, *text.strip().split(maxsplit=1)[1:])
         else:
             await check_command(self._session, text, others)
@@ -209,7 +255,8 @@ class _Conversation:
             await self._send(text)
 
     async def _in_our_words(self, text: str) -> str:
-        """Return a text with our name of a command in place of the name that another agent has for it.
+        """Return a text with our name of a command in place of the name that another
+        agent has for it.
 
         A recipe or a prompt of an MCP server may have that name too, and comes first.
         """
@@ -217,12 +264,15 @@ class _Conversation:
             return f"/{word}"
         name = command_name(text)
         ours = ALIASES.get(name.lower())
-        if ours is None or name in {command.name for command in await self._session.offer.commands()}:
+        if ours is None or name in {
+            command.name for command in await self._session.offer.commands()
+        }:
             return text
         return text.replace(f"/{name}", f"/{ours}", 1)
 
     async def _send(self, text: str) -> None:
-        waits, cwd = self._client.working, self._session.state.cwd
+        waits = self._client.working
+        cwd = self._session.state.cwd
         parts = await anyio.to_thread.run_sync(prompt_parts, text, cwd)
         is_prose = command_words(parts) is None
         printed = tuple(self._shell.printed) if is_prose else ()
@@ -236,13 +286,19 @@ class _Conversation:
             self._view.line("dim", f"  ({'joins the turn' if joins else 'comes next'})")
 
     def _take_back(self) -> None:
-        """Put the prompts that wait back into the line, since whoever cancels a turn wants to think again."""
+        """Put the prompts that wait back into the line, since whoever cancels a turn
+        wants to think again.
+        """
         waiting = [each for each in self._sent if self._session.withdraw(each.ticket)]
         self._sent.clear()
         if waiting:
-            self._shell.printed[:0] = [output for each in waiting for output in each.printed]
+            self._shell.printed[:0] = [
+                output for each in waiting for output in each.printed
+            ]
             self._screen.put_back("\n".join(each.text for each in waiting))
-            self._view.line("dim", "  (what waited was not sent, and is in the line again)")
+            self._view.line(
+                "dim", "  (what waited was not sent, and is in the line again)"
+            )
 
     async def _run_command(self, name: str, words: str = "") -> None:
         match name:
@@ -255,21 +311,36 @@ class _Conversation:
             case "resume":
                 self._tasks.start_soon(self._do_aside, self._choose_session)
             case "sessions":
-                records = (await self._opened.store.list(limit=_LISTED, not_begun=())).sessions
-                self._list((record.session_id == self._session.session_id, row_of(record)) for record in records)
+                records = (
+                    await self._opened.store.list(limit=_LISTED, not_begun=())
+                ).sessions
+                self._list(
+                    (record.session_id == self._session.session_id, row_of(record))
+                    for record in records
+                )
             case "status":
                 await self._show_status()
             case "mode" if words:
                 await self._session.set_option(MODE, words)
             case "mode":
                 mode = self._session.state.mode
-                self._list((each.value == mode, f"{each.value}: {each.description}") for each in MODES)
+                self._list(
+                    (each.value == mode, f"{each.value}: {each.description}")
+                    for each in MODES
+                )
             case _:
                 cost = self._session.state.context.cost
-                self._view.line("", f"This session has cost ${cost:.4f} so far." if cost else "No cost is known yet.")
+                self._view.line(
+                    "",
+                    f"This session has cost ${cost:.4f} so far."
+                    if cost
+                    else "No cost is known yet.",
+                )
 
     async def _show_status(self) -> None:
-        """Show the version, the session, its directory, model and mode, and how full the context is."""
+        """Show the version, the session, its directory, model and mode, and how full
+        the context is.
+        """
         state = self._session.state
         rows = {
             "version": f"acp-agent {__version__}",
@@ -277,7 +348,9 @@ class _Conversation:
             "directory": str(state.cwd),
             "model": await self._model_name(),
             "mode": f"{state.mode}; `/mode` lists the modes",
-            "context": _fill(self._client.usage, (await self._model_and_threshold())[1]),
+            "context": _fill(
+                self._client.usage, (await self._model_and_threshold())[1]
+            ),
         }
         for name, value in rows.items():
             self._view.line("", f"{name:<11}{value}")
@@ -288,7 +361,8 @@ class _Conversation:
             self._view.line("", f"{'▸' if is_current else ' '} {row}")
 
     async def _switch(self, record: SessionRecord | None, model: str = "") -> None:
-        """Go on with another session; the turn of this one ends, and what is being typed stays.
+        """Go on with another session; the turn of this one ends, and what is being
+        typed stays.
 
         :param record: of the other one; None for a new one.
         :param model: of a new one; "" for the default.
@@ -299,7 +373,9 @@ class _Conversation:
         left = await self._opened.switch(record)
         self._shell.printed.clear()
         if left is not None:
-            self._view.line("dim", f"`/resume {left}` goes back to the conversation above.")
+            self._view.line(
+                "dim", f"`/resume {left}` goes back to the conversation above."
+            )
         if model:
             with suppress(AgentError):
                 await self._session.set_option(MODEL, model)
@@ -307,12 +383,20 @@ class _Conversation:
 
     async def _choose_session(self) -> None:
         """Ask for another session of this directory."""
-        cwd, current = str(self._session.state.cwd), self._session.session_id
+        cwd = str(self._session.state.cwd)
+        current = self._session.session_id
         page = await self._opened.store.list(cwd, limit=_LISTED, not_begun=())
         others = [record for record in page.sessions if record.session_id != current]
         if not others:
-            raise InvalidParamsError(f"There is no other session of {cwd}. `/sessions` lists those of all directories.")
-        choices = tuple(Choice(each.session_id, f"{day_of(each)}  {each.title or '(untitled)'}") for each in others)
+            raise InvalidParamsError(
+                f"There is no other session of {cwd}. `/sessions` lists those of all directories."
+            )
+        choices = tuple(
+            FieldChoice(
+                each.session_id, f"{day_of(each)}  {each.title or '(untitled)'}"
+            )
+            for each in others
+        )
         field = FormField("session", "choice", choices=choices, required=False)
         answer = await self._client.questions.fill(Form("Which session?", (field,)))
         if isinstance(answer, dict) and answer.get("session"):
@@ -323,7 +407,9 @@ class _Conversation:
         while True:
             self._client.changed = changed = anyio.Event()
             model, threshold = await self._model_and_threshold()
-            self._screen.show_meter(_meter(self._session.state.mode, self._client.usage, threshold, model))
+            self._screen.show_meter(
+                _meter(self._session.state.mode, self._client.usage, threshold, model)
+            )
             await changed.wait()
 
     async def _model_and_threshold(self) -> tuple[str, int | None]:
@@ -332,10 +418,14 @@ class _Conversation:
         return "no model", None
 
 
-def _meter(mode: str, usage: UsageUpdated | None, threshold: int | None, model: str) -> str:
-    """Return the mode, how full the window is, what the session has cost, and the model.
+def _meter(
+    mode: str, usage: UsageUpdated | None, threshold: int | None, model: str
+) -> str:
+    """Return the mode, how full the window is, what the session has cost, and the
+    model.
 
-    :param threshold: tokens from which on it is compacted by itself; None where it is not.
+    :param threshold: tokens from which on it is compacted by itself; None where it is
+        not.
     """
     cost = "" if usage is None or usage.cost is None else f"${usage.cost:.2f} · "
     return f"{mode} · {_fill(usage, threshold)} · {cost}{model}"
@@ -346,10 +436,16 @@ def _fill(usage: UsageUpdated | None, threshold: int | None) -> str:
     if usage is None or not usage.used:
         return "context empty"
     size = f"{_short(usage.used)} of {_short(usage.size)} tokens ({usage.used / usage.size:.0%})"
-    compacts = "no automatic compaction" if threshold is None else f"compacts at {_short(threshold)}"
+    compacts = (
+        "no automatic compaction"
+        if threshold is None
+        else f"compacts at {_short(threshold)}"
+    )
     return f"{size}, {compacts}"
 
 
 def _short(tokens: int) -> str:
     """Return three digits: `0.95k`, `12.3k`, `128k`, `1.05M`."""
-    return f"{tokens / 1_000_000:.3g}M" if tokens >= 999_500 else f"{tokens / 1_000:.3g}k"
+    return (
+        f"{tokens / 1_000_000:.3g}M" if tokens >= 999_500 else f"{tokens / 1_000:.3g}k"
+    )

@@ -1,7 +1,8 @@
-"""The slash commands of the terminal, which the session does not know; a recipe of the same name comes first.
+"""The slash commands of the terminal, which the session does not know; a recipe of the
+same name comes first.
 
-`ALIASES` and `ELSEWHERE` are the names that other agents have for a command: those of Claude Code, Codex, Gemini CLI,
-opencode and aider, by their own lists of commands.
+`ALIASES` and `ELSEWHERE` are the names that other agents have for a command: those of
+Claude Code, Codex, Gemini CLI, opencode and aider, by their own lists of commands.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ COMMANDS = (
     Command("mode", "Show the modes, or change the mode", "mode"),
     Command("new", "Begin a new session in this directory"),
     Command("quit", "Leave, as ctrl-d does"),
-    Command("resume", "Go on with another session: choose one of this directory, or name any", "id"),
+    Command(
+        "resume",
+        "Go on with another session: choose one of this directory, or name any",
+        "id",
+    ),
     Command("sessions", "List the newest sessions of all directories"),
-    Command("status", "Show the version, the session, its directory, model and mode, and how full the context is"),
+    Command(
+        "status",
+        "Show the version, the session, its directory, model and mode, and how full the context is",
+    ),
 )
 SHELL = "!"
 """Begins a line that is a command of the person's own."""
@@ -49,7 +57,9 @@ ALIASES: Mapping[str, str] = {
 """Other agents' names of commands that are here as well; `chat` takes them."""
 
 _KEYS = "Run `acp-agent login` in another terminal; the next prompt uses the key."
-_SETTINGS = "`acp-agent config` shows the settings; `acp-agent help configuration` lists them."
+_SETTINGS = (
+    "`acp-agent config` shows the settings; `acp-agent help configuration` lists them."
+)
 _PERMISSIONS = "`/mode` shows the modes; `acp-agent permissions` lists and revokes what you have allowed for good."
 _FORK = "`acp-agent sessions fork ID` begins a new session from a point of this one."
 _DIRECTORY = (
@@ -118,11 +128,18 @@ ELSEWHERE: Mapping[str, str] = {
     "tools": "See `acp-agent help tools`.",
     "vim": _NOT_HERE,
 }
-"""What to tell somebody who types a command of another agent that is not a command here."""
+"""What to tell somebody who types a command of another agent that is not a command
+here.
+"""
 
 
 def help_text() -> str:
-    """Return what can be typed here besides the commands of the session, as `/help` lists those."""
-    lines = (f"- `/{each.name}{f' {each.hint}' if each.hint else ''}`: {each.description}" for each in COMMANDS)
+    """Return what can be typed here besides the commands of the session, as `/help`
+    lists those.
+    """
+    lines = (
+        f"- `/{each.name}{f' {each.hint}' if each.hint else ''}`: {each.description}"
+        for each in COMMANDS
+    )
     more = f"- `{SHELL}command`: Run a command of your own; what it prints goes with your next prompt"
     return "\n".join(("**Commands of the terminal:**", "", *lines, more))

@@ -1,8 +1,9 @@
 """`PastingInput`: keeps pasted lines together in terminals without bracketed paste.
 
-Such a terminal sends pasted text as if it had been typed, with Enter for each line end. But nobody types more text
-within a few milliseconds after Enter, while the lines of a paste follow each other at once: within one read, or in the
-next one if the terminal, or a program such as tmux, writes line by line.
+Such a terminal sends pasted text as if it had been typed, with Enter for each line end.
+But nobody types more text within a few milliseconds after Enter, while the lines of a
+paste follow each other at once: within one read, or in the next one if the terminal, or
+a program such as tmux, writes line by line.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ from prompt_toolkit.keys import Keys
 
 _ENTERS = (Keys.ControlM, Keys.ControlJ)
 _FULL = 1000
-"""A read of this many characters may have left more unread; the line editor reads 1,024 bytes at once."""
+"""A read of this many characters may have left more unread; the line editor reads 1,024
+bytes at once.
+"""
 _PIECE_SECONDS = 0.02
-"""How long to wait after Enter for the next piece of a paste, which a slow connection may deliver late."""
+"""How long to wait after Enter for the next piece of a paste, which a slow connection
+may deliver late.
+"""
 
 
 class PastingInput(Input):
-    """Reads keys from another input, and turns lines that arrive together into one paste.
+    """Reads keys from another input, and turns lines that arrive together into one
+    paste.
 
     A line end after the last line is Enter, as if it had been typed.
     """
@@ -34,7 +40,9 @@ class PastingInput(Input):
     def read_keys(self) -> list[KeyPress]:
         """Return the keys that have arrived."""
         keys = self._inner.read_keys()
-        while keys and self._has_more(_PIECE_SECONDS if _may_be_paste(keys) else 0.0, keys):
+        while keys and self._has_more(
+            _PIECE_SECONDS if _may_be_paste(keys) else 0.0, keys
+        ):
             more = self._inner.read_keys()
             if not more:
                 break
@@ -79,7 +87,9 @@ class PastingInput(Input):
         """Deliver typed keys line by line inside the `with` block."""
         return self._inner.cooked_mode()
 
-    def attach(self, input_ready_callback: Callable[[], None]) -> AbstractContextManager[None]:
+    def attach(
+        self, input_ready_callback: Callable[[], None]
+    ) -> AbstractContextManager[None]:
         """Call a function whenever keys have arrived, inside the `with` block."""
         return self._inner.attach(input_ready_callback)
 
@@ -93,7 +103,9 @@ class PastingInput(Input):
 
 
 def _is_text(key: KeyPress) -> bool:
-    return key.key == Keys.ControlI or (not isinstance(key.key, Keys) and key.data == key.key)
+    return key.key == Keys.ControlI or (
+        not isinstance(key.key, Keys) and key.data == key.key
+    )
 
 
 def _may_be_paste(keys: list[KeyPress]) -> bool:
@@ -103,7 +115,9 @@ def _may_be_paste(keys: list[KeyPress]) -> bool:
 
 
 def _is_paste(keys: list[KeyPress]) -> bool:
-    """Return whether text follows a line end, and nothing but text and line ends is there."""
+    """Return whether text follows a line end, and nothing but text and line ends is
+    there.
+    """
     shape = "".join("e" if key.key in _ENTERS else "t" for key in keys)
     return _may_be_paste(keys) and "et" in shape
 

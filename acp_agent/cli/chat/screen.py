@@ -1,4 +1,6 @@
-"""`Screen`: the rows below a conversation: what streams, a question, what is typed, and the meter."""
+"""`Screen`: the rows below a conversation: what streams, a question, what is typed, and
+the meter.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import ConditionalContainer, Dimension, Float, FloatContainer, HSplit, Layout, Window
+from prompt_toolkit.layout import (
+    ConditionalContainer,
+    Dimension,
+    Float,
+    FloatContainer,
+    HSplit,
+    Layout,
+    Window,
+)
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.output import ColorDepth, Output
@@ -91,13 +101,16 @@ class _Wait:
 class Screen:
     """Takes what a person types; whatever is printed goes above it.
 
-    It is one application of the line editor for a whole conversation, so that a person types all the while.
+    It is one application of the line editor for a whole conversation, so that a person
+    types all the while.
 
     :param history: the file that keeps what was typed in all conversations.
     :ivar input: what was typed; ends when the person leaves.
     """
 
-    def __init__(self, completer: PromptCompleter, history: Path, output: Output) -> None:
+    def __init__(
+        self, completer: PromptCompleter, history: Path, output: Output
+    ) -> None:
         self._send, self.input = anyio.create_memory_object_stream[Input](math.inf)
         self.completer = completer
         self._meter = ""
@@ -138,17 +151,25 @@ class Screen:
         :raises EOFError, OSError, termios.error: the terminal is gone.
         """
         with self._send:
-            await self._application.run_async(handle_sigint=False, set_exception_handler=False)
+            await self._application.run_async(
+                handle_sigint=False, set_exception_handler=False
+            )
 
     def submit(self, text: str) -> None:
         """Take a text as if it had been typed."""
         self._send.send_nowait(text)
 
     def put_back(self, text: str) -> None:
-        """Put a text that was entered into the line again, before what has been typed since."""
+        """Put a text that was entered into the line again, before what has been typed
+        since.
+        """
         typed = self._typed if self._question else self._buffer.document
         end = f"\n{typed.text}" if typed.text else ""
-        document = Document(text + end, len(text) + (len(end) - len(typed.text) + typed.cursor_position if end else 0))
+        document = Document(
+            text + end,
+            len(text)
+            + (len(end) - len(typed.text) + typed.cursor_position if end else 0),
+        )
         if self._question:
             self._typed = document
         else:
@@ -162,10 +183,18 @@ class Screen:
 
     def print(self, lines: Iterable[Line]) -> None:
         """Print lines above what stays."""
-        with suppress(OSError):  # the terminal is gone; what happens is in the session all the same
+        with suppress(
+            OSError
+        ):  # the terminal is gone; what happens is in the session all the same
             if self._application.is_running:
                 self._application.renderer.erase()
-            shown = [[*((f"class:{style}", _one_row(text)) for style, text in line), ("", "\n")] for line in lines]
+            shown = [
+                [
+                    *((f"class:{style}", _one_row(text)) for style, text in line),
+                    ("", "\n"),
+                ]
+                for line in lines
+            ]
             print_formatted_text(self._output, [*chain.from_iterable(shown)], _STYLE)
         self._application.invalidate()
 
@@ -177,7 +206,8 @@ class Screen:
     def busy(self, what: str, key: str = "") -> None:
         """Show what the person waits for, and for how long; "" for nothing.
 
-        :param key: tells things apart that are waited for at once; the one that began last is shown.
+        :param key: tells things apart that are waited for at once; the one that began
+            last is shown.
         """
         before = self._waits.get(key)
         if what:
@@ -203,7 +233,8 @@ class Screen:
         What they were typing is there again afterwards.
         """
         async with self._asking:
-            self._typed, self._question = self._buffer.document, question
+            self._typed = self._buffer.document
+            self._question = question
             self._answered = anyio.Event()
             self._buffer.reset()
             self._application.invalidate()
@@ -211,37 +242,63 @@ class Screen:
                 await self._answered.wait()
             finally:
                 self._question = ""
-                self._buffer.reset(Document(self._typed.text, self._typed.cursor_position))
+                self._buffer.reset(
+                    Document(self._typed.text, self._typed.cursor_position)
+                )
                 self._application.invalidate()
             answer = self._answer
         self.print([[("question", question), ("you", answer or "")]])
         return answer
 
     def _layout(self) -> Layout:
-        control = BufferControl(self._buffer, search_buffer_control=self._search.control, preview_search=True)
+        control = BufferControl(
+            self._buffer,
+            search_buffer_control=self._search.control,
+            preview_search=True,
+        )
         typed = Window(
             control,
-            height=lambda: Dimension(min=_MENU_ROWS + 1 if self._buffer.complete_state else 1),
+            height=lambda: Dimension(
+                min=_MENU_ROWS + 1 if self._buffer.complete_state else 1
+            ),
             get_line_prefix=self._prefix,
             wrap_lines=True,
             dont_extend_height=True,
         )
-        menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
+        menu = Float(
+            CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1),
+            xcursor=True,
+            ycursor=True,
+        )
         rows = [
             ConditionalContainer(
-                Window(FormattedTextControl(self._above), wrap_lines=True, dont_extend_height=True),
-                Condition(lambda: bool(self._partial[1] or (self._waits and not self._question))),
+                Window(
+                    FormattedTextControl(self._above),
+                    wrap_lines=True,
+                    dont_extend_height=True,
+                ),
+                Condition(
+                    lambda: bool(
+                        self._partial[1] or (self._waits and not self._question)
+                    )
+                ),
             ),
             FloatContainer(typed, [menu]),
             self._search,
-            Window(FormattedTextControl(lambda: self._meter), height=1, style="class:meter"),
+            Window(
+                FormattedTextControl(lambda: self._meter), height=1, style="class:meter"
+            ),
         ]
         return Layout(HSplit(rows), focused_element=typed)
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
             return [("", "  ")]
-        return [("class:question", self._question)] if self._question else [("class:you", "> ")]
+        return (
+            [("class:question", self._question)]
+            if self._question
+            else [("class:you", "> ")]
+        )
 
     def _above(self) -> StyleAndTextTuples:
         shown: StyleAndTextTuples = []
@@ -249,12 +306,18 @@ class Screen:
         wait = None if self._question else next(reversed(self._waits.values()), None)
         if wait is not None:
             most = min(FOLDED_ROWS, self._output.get_size().rows // 3)
-            shown += [("", f"  {cut_row(line, self.columns - 2)}\n") for line in wait.printed[-most:]]
+            shown += [
+                ("", f"  {cut_row(line, self.columns - 2)}\n")
+                for line in wait.printed[-most:]
+            ]
         if text:
             return [*shown, (f"class:{style}", _one_row(text.replace("\t", "    ")))]
         assert wait is not None
         seconds = int(time.monotonic() - wait.since)
-        return [*shown, ("class:dim", f"{_one_row(wait.what)} … {seconds // 60}:{seconds % 60:02}")]
+        return [
+            *shown,
+            ("class:dim", f"{_one_row(wait.what)} … {seconds // 60}:{seconds % 60:02}"),
+        ]
 
     def _bindings(self) -> KeyBindings:
         keys = KeyBindings()
@@ -319,9 +382,14 @@ class Screen:
 
 
 def terminal_output() -> Output:
-    """Return standard output as prompt_toolkit writes to it; without colours where `NO_COLOR` is set."""
-    output = Vt100_Output.from_pty(unfiltered(sys.stdout), default_color_depth=ColorDepth.from_env())
-    # Nothing here needs to know where the cursor is, and a terminal that does not answer would be waited for.
+    """Return standard output as prompt_toolkit writes to it; without colours where
+    `NO_COLOR` is set.
+    """
+    output = Vt100_Output.from_pty(
+        unfiltered(sys.stdout), default_color_depth=ColorDepth.from_env()
+    )
+    # Nothing here needs to know where the cursor is, and a terminal that does not
+    # answer would be waited for.
     output.enable_cpr = False
     return output
 

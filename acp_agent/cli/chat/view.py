@@ -1,4 +1,6 @@
-"""`ChatView`: a conversation as styled lines. `_StreamWrapper` breaks text that arrives in pieces into rows."""
+"""`ChatView`: a conversation as styled lines. `_StreamWrapper` breaks text that arrives
+in pieces into rows.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ _log = logging.getLogger(__name__)
 
 
 class ChatView(TerminalView):
-    """Shows messages, calls, questions and plans above what a person types, without escape sequences and secrets."""
+    """Shows messages, calls, questions and plans above what a person types, without
+    escape sequences and secrets.
+    """
 
     def __init__(self, screen: Screen) -> None:
         super().__init__()
@@ -50,9 +54,13 @@ class ChatView(TerminalView):
         if self._message != key:
             self.end_stream()
             self.screen.print([[]])
-            self._message, self._style, self._wrapper = key, style, _StreamWrapper()
+            self._message = key
+            self._style = style
+            self._wrapper = _StreamWrapper()
         # Masked before it is wrapped: a secret may go over the edge of a row.
-        self._print_rows(self._wrapper.feed(self._safe_stream.feed(text), self.screen.columns))
+        self._print_rows(
+            self._wrapper.feed(self._safe_stream.feed(text), self.screen.columns)
+        )
         self.screen.show_partial(style, self._wrapper.rest)
 
     def end_stream(self) -> None:
@@ -60,7 +68,11 @@ class ChatView(TerminalView):
         if self._message:
             self._message = ""
             self.screen.show_partial("", "")
-            self._print_rows(self._wrapper.feed(f"{self._safe_stream.flush()}\n", self.screen.columns))
+            self._print_rows(
+                self._wrapper.feed(
+                    f"{self._safe_stream.flush()}\n", self.screen.columns
+                )
+            )
 
     def _print_rows(self, rows: Iterable[tuple[str, str]]) -> None:
         self.screen.print([(self._style or style, row)] for style, row in rows)
@@ -78,7 +90,9 @@ class ChatView(TerminalView):
     def prompt(self, text: str) -> None:
         """Show what the person said."""
         first, *rest = self.safe(text).split("\n")
-        self.lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
+        self.lines(
+            [[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)]
+        )
 
     def call_started(self, view: CallView) -> None:
         """Show nothing yet: a call is one line."""
@@ -90,11 +104,13 @@ class ChatView(TerminalView):
         self.screen.show_printed(_rows(self.safe(update.text)))
 
     def call_finished(self, update: CallFinished, *, changes: bool) -> None:
-        """Show that a call has ended, with the reason of a failure and the end of what a command has printed.
+        """Show that a call has ended, with the reason of a failure and the end of what
+        a command has printed.
 
         :param changes: whether to show what it changed in files.
         """
-        title, printed = update.view.title, self._printed.pop(update.call_id, "")
+        title = update.view.title
+        printed = self._printed.pop(update.call_id, "")
         if update.status == "completed":
             self.line("call", f"✓ {title}")
             self.lines(patch_lines(update.view, self.cwd, self.safe) if changes else [])
@@ -105,15 +121,21 @@ class ChatView(TerminalView):
         self._fold(title, _rows(self.safe(_output(update.view) or printed)))
 
     def _fold(self, title: str, rows: Sequence[str]) -> None:
-        """Show the last rows of an output, each as far as it fits, and keep the whole for `unfold`."""
+        """Show the last rows of an output, each as far as it fits, and keep the whole
+        for `unfold`.
+        """
         shown = [cut_row(row, self.screen.columns - 2) for row in rows[-FOLDED_ROWS:]]
         if shown != rows:
             self._folded.append((title, rows))
-            self.lines([[("dim", f"  … of {counted(len(rows), 'line')}; ctrl-o shows more")]])
+            self.lines(
+                [[("dim", f"  … of {counted(len(rows), 'line')}; ctrl-o shows more")]]
+            )
         self.lines([("", f"  {row}")] for row in shown)
 
     def unfold(self) -> None:
-        """Show the whole of the newest output that was folded; once more, the one before it."""
+        """Show the whole of the newest output that was folded; once more, the one
+        before it.
+        """
         if not self._folded:
             self.line("dim", "No output is folded.")
             return
@@ -146,10 +168,15 @@ class ChatView(TerminalView):
     def failed(self, error: Exception) -> None:
         """Show what could not be done."""
         known = isinstance(error, AgentError)
-        self.line("error", str(error) if known else log_failure(_log, "The turn failed inside", error))
+        self.line(
+            "error",
+            str(error) if known else log_failure(_log, "The turn failed inside", error),
+        )
 
     def busy(self, what: str, key: str = "") -> None:
-        """Show what the session is waiting for, or what is waited for besides, by another key."""
+        """Show what the session is waiting for, or what is waited for besides, by
+        another key.
+        """
         self.screen.busy(self.safe(what), key)
 
     def offer(self, commands: Sequence[Command]) -> None:
@@ -165,26 +192,32 @@ class ChatView(TerminalView):
 
 
 def _output(view: CallView) -> str:
-    """Return what the command of a call has printed; "" where that is not known, and for calls of other tools."""
+    """Return what the command of a call has printed; "" where that is not known, and
+    for calls of other tools.
+    """
     raw = view.raw_output
     if view.kind != "execute" or not isinstance(raw, dict):
         return ""
     streams = (raw.get(name) for name in ("output", "stdout", "stderr"))
-    return "\n".join(text.rstrip("\n") for text in streams if isinstance(text, str) and text)
+    return "\n".join(
+        text.rstrip("\n") for text in streams if isinstance(text, str) and text
+    )
 
 
 def _rows(text: str) -> list[str]:
-    """Return the lines of an output as a terminal would leave them: a line that was written over, as of a progress
-    bar, is what it was last."""
+    """Return the lines of an output as a terminal would leave them: a line that was
+    written over, as of a progress bar, is what it was last.
+    """
     lines = text.strip("\n").split("\n") if text.strip() else []
     return [line.rstrip("\r").rpartition("\r")[2].expandtabs() for line in lines]
 
 
 class _StreamWrapper:
-    """Breaks prose between words; code and tables keep their lines, so that they can be copied.
+    """Breaks prose between words; code and tables keep their lines, so that they can be
+    copied.
 
-    The same rows come of a text however it is cut into pieces. Each character is looked at about once, however long a
-    line or a word is.
+    The same rows come of a text however it is cut into pieces. Each character is looked
+    at about once, however long a line or a word is.
 
     :ivar rest: the end of what is not a whole row yet.
     """
@@ -195,7 +228,9 @@ class _StreamWrapper:
         self._begin_line()
 
     def feed(self, text: str, columns: int) -> list[tuple[str, str]]:
-        """Add a piece of the text, and return the rows that are whole by now, each behind its style."""
+        """Add a piece of the text, and return the rows that are whole by now, each
+        behind its style.
+        """
         rows: list[tuple[str, str]] = []
         *lines, rest = text.replace("\r", "").split("\n")
         for line in lines:
@@ -205,7 +240,9 @@ class _StreamWrapper:
         return rows
 
     def _begin_line(self) -> None:
-        self._kind: Literal["unknown", "prose", "fence", "fixed"] = "fixed" if self._in_code else "unknown"
+        self._kind: Literal["unknown", "prose", "fence", "fixed"] = (
+            "fixed" if self._in_code else "unknown"
+        )
         self._mark = ""  # the first characters of the line that are not blank
         self._begin_row()
 
@@ -218,7 +255,9 @@ class _StreamWrapper:
     def _end_line(self, columns: int, rows: list[tuple[str, str]]) -> None:
         if self._kind == "unknown":
             self._decide("prose", columns, rows)
-        rows.append(("" if self._kind == "prose" else self._style, "".join(self._parts)))
+        rows.append(
+            ("" if self._kind == "prose" else self._style, "".join(self._parts))
+        )
         self._in_code ^= self._kind == "fence"
         self._begin_line()
 
@@ -233,15 +272,25 @@ class _StreamWrapper:
             return
         self._keep(text)
         # The first line within a block of code that has this mark ends it.
-        if self._kind == "unknown" or (self._in_code and self._kind == "fixed" and len(self._mark) < len(_FENCE)):
+        if self._kind == "unknown" or (
+            self._in_code and self._kind == "fixed" and len(self._mark) < len(_FENCE)
+        ):
             seen = self._mark + (text if self._mark else text.lstrip())
             self._mark = seen[: len(_FENCE)]
             if self._mark == _FENCE:
                 self._kind = "fence"
-            elif self._kind == "unknown" and self._mark and not _FENCE.startswith(self._mark):
-                self._decide("fixed" if self._mark.startswith("|") else "prose", columns, rows)
+            elif (
+                self._kind == "unknown"
+                and self._mark
+                and not _FENCE.startswith(self._mark)
+            ):
+                self._decide(
+                    "fixed" if self._mark.startswith("|") else "prose", columns, rows
+                )
 
-    def _decide(self, kind: Literal["prose", "fixed"], columns: int, rows: list[tuple[str, str]]) -> None:
+    def _decide(
+        self, kind: Literal["prose", "fixed"], columns: int, rows: list[tuple[str, str]]
+    ) -> None:
         self._kind = kind
         if kind == "prose":
             text = "".join(self._parts)
@@ -255,8 +304,9 @@ class _StreamWrapper:
             self.rest = (self.rest + text)[-_MAX_REST:]
 
     def _break(self, text: str, columns: int, rows: list[tuple[str, str]]) -> None:
-        """Add prose, and the rows that it makes full: each ends at its last space before the edge, or else at the first
-        one behind it."""
+        """Add prose, and the rows that it makes full: each ends at its last space
+        before the edge, or else at the first one behind it.
+        """
         start = 0  # where the row begins in the text, or goes on from its earlier parts
         offset = self._length  # of the text's beginning in the row
         for at, character in enumerate(text):
@@ -264,7 +314,11 @@ class _StreamWrapper:
             self._width += get_cwidth(character)
             if character == " " and offset + at > 0:
                 self._space = offset + at
-            if self._width <= columns or not self._space or (is_over and character != " "):
+            if (
+                self._width <= columns
+                or not self._space
+                or (is_over and character != " ")
+            ):
                 continue
             row = "".join(self._parts) + text[start : at + 1]
             rows.append(("", row[: self._space]))
@@ -272,5 +326,6 @@ class _StreamWrapper:
             self._begin_row()
             self._keep(carried)
             self._width = get_cwidth(carried)
-            start, offset = at + 1, self._length - at - 1
+            start = at + 1
+            offset = self._length - at - 1
         self._keep(text[start:])

@@ -1,4 +1,6 @@
-"""`acp-agent doctor`: checks of the installation and the configuration, with advice. No folder and no file is made."""
+"""`acp-agent doctor`: checks of the installation and the configuration, with advice. No
+folder and no file is made.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,9 @@ _MOST_TOKENS = 64
 
 
 _Said: TypeAlias = tuple[str, str] | tuple[str, str, str]
-"""`ok`, `warn` where the agent works, though perhaps not as expected, or `fail` where something does not work; what was
-found; and what to do, where something is to be done."""
+"""`ok`, `warn` where the agent works, though perhaps not as expected, or `fail` where
+something does not work; what was found; and what to do, where something is to be done.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,15 +82,19 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _findings(*, offline: bool) -> list[dict[str, str]]:
-    """Return what all checks find, each with its area, in the order of their dependencies.
+    """Return what all checks find, each with its area, in the order of their
+    dependencies.
 
     :param offline: ask no model.
     """
     found: list[dict[str, str]] = []
-    safe, cwd = safe_for(), Path.cwd()
+    safe = safe_for()
+    cwd = Path.cwd()
 
     def add(area: str, level: str, text: str, advice: str = "") -> None:
-        found.append({"level": level, "area": area, "text": safe(text), "advice": safe(advice)})
+        found.append(
+            {"level": level, "area": area, "text": safe(text), "advice": safe(advice)}
+        )
 
     async def check(area: str, all_said: AsyncIterator[_Said]) -> None:
         try:
@@ -106,7 +113,9 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
     else:
         await check("config", _check_config(settings))
         await check("sandbox", _check_sandbox(settings))
-        async with aclosing(Registry(settings, os.environ, model_access(os.environ))) as registry:
+        async with aclosing(
+            Registry(settings, os.environ, model_access(os.environ))
+        ) as registry:
             await check("keys", _check_keys(settings, registry))
             await check("model", _check_model(registry, offline=offline))
         await check("trust", _check_project(settings, cwd))
@@ -132,24 +141,44 @@ def _lines(findings: Sequence[Mapping[str, str]]) -> str:
     width = max(len(finding["area"]) for finding in findings)
     lines: list[str] = []
     for finding in findings:
-        lines.append(f"{finding['level']:<4}  {finding['area']:<{width}}  {' '.join(finding['text'].splitlines())}")
+        lines.append(
+            f"{finding['level']:<4}  {finding['area']:<{width}}  {' '.join(finding['text'].splitlines())}"
+        )
         if finding["advice"]:
             lines.append(f"{'':<{width + 8}}{' '.join(finding['advice'].splitlines())}")
-    fails, warns = (sum(finding["level"] == level for finding in findings) for level in ("fail", "warn"))
-    said = [f"{fails} {'thing does' if fails == 1 else 'things do'} not work"] if fails else []
+    fails, warns = (
+        sum(finding["level"] == level for finding in findings)
+        for level in ("fail", "warn")
+    )
+    said = (
+        [f"{fails} {'thing does' if fails == 1 else 'things do'} not work"]
+        if fails
+        else []
+    )
     said += [counted(warns, "warning")] if warns else []
     return "\n".join([*lines, "", f"{'; '.join(said)}." if said else "All is well."])
 
 
 async def _check_program() -> AsyncIterator[_Said]:
-    yield "ok", f"acp-agent {__version__}, Python {platform.python_version()}: {program()}"
+    yield (
+        "ok",
+        f"acp-agent {__version__}, Python {platform.python_version()}: {program()}",
+    )
 
 
 async def _check_home() -> AsyncIterator[_Said]:
     home = home_dir(os.environ)
-    place = next(folder for folder in (home, *home.parents) if folder.is_symlink() or os.access(folder, os.F_OK))
+    place = next(
+        folder
+        for folder in (home, *home.parents)
+        if folder.is_symlink() or os.access(folder, os.F_OK)
+    )
     if not place.is_dir() or not os.access(place, os.R_OK | os.W_OK | os.X_OK):
-        yield "fail", f"{home} cannot be written to.", f"Set {HOME_VARIABLE} to a folder that you can write to."
+        yield (
+            "fail",
+            f"{home} cannot be written to.",
+            f"Set {HOME_VARIABLE} to a folder that you can write to.",
+        )
     else:
         yield "ok", f"{home} can be written to."
 
@@ -168,24 +197,41 @@ async def _check_sessions() -> AsyncIterator[_Said]:
 async def _check_config(settings: Settings) -> AsyncIterator[_Said]:
     """Yield which files there are, and what is left out of them."""
     own = settings.home / CONFIG_FILE
-    yield "ok", f"{own} can be read." if own.exists() else f"There is no {own}; all is as by default."
+    yield (
+        "ok",
+        f"{own} can be read."
+        if own.exists()
+        else f"There is no {own}; all is as by default.",
+    )
     if settings.project is not None and (settings.project / CONFIG_FILE).exists():
         yield "ok", f"{settings.project / CONFIG_FILE} can be read."
-    for text in (*(f"A hook is left out: {fault}" for fault in settings.hook_faults), *settings.notices):
+    for text in (
+        *(f"A hook is left out: {fault}" for fault in settings.hook_faults),
+        *settings.notices,
+    ):
         yield "warn", text, "Correct the file."
 
 
 async def _check_keys(settings: Settings, registry: Registry) -> AsyncIterator[_Said]:
-    """Yield the keys of all providers; one that is missing matters where a model of that provider is named.
+    """Yield the keys of all providers; one that is missing matters where a model of
+    that provider is named.
 
     :raises ConfigError: stored keys cannot be read.
     """
     places = registry.places
-    of_summaries = (settings.compaction_for(model).model for model in ("", *settings.models))
-    models = [model for model in (settings.model, settings.small_model, *of_summaries) if model is not None]
+    of_summaries = (
+        settings.compaction_for(model).model for model in ("", *settings.models)
+    )
+    models = [
+        model
+        for model in (settings.model, settings.small_model, *of_summaries)
+        if model is not None
+    ]
     wanted = {*settings.providers, *(model.partition("/")[0] for model in models)}
     for place in places.all():
-        provider, variables, found = place.name, place.variables, place.variable
+        provider = place.name
+        variables = place.variables
+        found = place.variable
         if found is not None:
             try:
                 check_key(provider, os.environ[found].strip(), found)
@@ -215,12 +261,18 @@ async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_S
     elif offline:
         yield "ok", f"{name} was not asked (--offline)."
     else:
-        began, refused = time.monotonic(), ""
+        began = time.monotonic()
+        refused = ""
         try:
             await registry.unlock(name)
             resolved = registry.resolve(name)
             message = UserMessage(new_id("msg"), (Text("Say OK."),))
-            request = ModelRequest(resolved.id, "Answer in one word.", (message,), max_output_tokens=_MOST_TOKENS)
+            request = ModelRequest(
+                resolved.id,
+                "Answer in one word.",
+                (message,),
+                max_output_tokens=_MOST_TOKENS,
+            )
             with anyio.fail_after(SECONDS):
                 async with aclosing(resolved.provider.stream(request)) as events:
                     async for event in events:
@@ -231,7 +283,11 @@ async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_S
             yield "ok", f"{name} answered within {time.monotonic() - began:.1f} s."
         except TimeoutError:
             advice = "Look at the network, a proxy (HTTPS_PROXY), your account's limits, and the provider's state."
-            yield "fail", f"{name} did not answer within {SECONDS:g} seconds.{refused}", advice
+            yield (
+                "fail",
+                f"{name} did not answer within {SECONDS:g} seconds.{refused}",
+                advice,
+            )
         except AgentError as error:
             yield "fail", f"{name}: {error}", advice
 
@@ -242,12 +298,20 @@ async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
     codes = code_of(settings, cwd)
     for each in codes:
         if each.problem:
-            yield "warn", f"{each.place}: {each.problem}.", "Nothing of it runs until that is right."
+            yield (
+                "warn",
+                f"{each.place}: {each.problem}.",
+                "Nothing of it runs until that is right.",
+            )
         elif store.trusts(each):
             yield "ok", f"What {each.place} brings is allowed to run."
         else:
             advice = f"If you know what it does: acp-agent trust {shlex.quote(str(each.place.parent))}"
-            yield "warn", f"What {each.place} brings is not allowed, and does not run.", advice
+            yield (
+                "warn",
+                f"What {each.place} brings is not allowed, and does not run.",
+                advice,
+            )
     if not codes:
         yield "ok", "This directory brings no hooks and no recipes."
 
@@ -262,16 +326,27 @@ async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
             yield "fail", f"{server.name}: {error}.", "Set it, or take it out."
             continue
         try:
-            if server.transport == "stdio" and not os.access(launch(entry, env).argv[0], os.X_OK):
+            if server.transport == "stdio" and not os.access(
+                launch(entry, env).argv[0], os.X_OK
+            ):
                 raise ToolError(f"{entry.command} is not there, or no program")
         except ToolError as error:
-            yield "fail", f"{server.name}: {error}.", "Install it, or write its full path."
+            yield (
+                "fail",
+                f"{server.name}: {error}.",
+                "Install it, or write its full path.",
+            )
         else:
-            yield "ok", f"{server.name}: {server.command or server.transport}, not started here."
+            yield (
+                "ok",
+                f"{server.name}: {server.command or server.transport}, not started here.",
+            )
 
 
 async def _check_editors() -> AsyncIterator[_Said]:
-    """Yield whether the entry in the settings of each editor that has some names a program; it is not started."""
+    """Yield whether the entry in the settings of each editor that has some names a
+    program; it is not started.
+    """
     home = user_home(os.environ) or Path("/")
     for key, editor in EDITORS.items():
         file = editor.file(home)
@@ -280,7 +355,11 @@ async def _check_editors() -> AsyncIterator[_Said]:
         try:
             settings = parse_jsonc(read_regular(file, _MOST_SETTINGS).decode())
         except (OSError, ValueError, RecursionError) as error:
-            yield "warn", f"{editor.title}: {file} cannot be read ({error}).", "Correct it."
+            yield (
+                "warn",
+                f"{editor.title}: {file} cannot be read ({error}).",
+                "Correct it.",
+            )
             continue
         agents = settings.get(editor.at) if isinstance(settings, dict) else None
         entry = agents.get(NAME) if isinstance(agents, dict) else None
@@ -289,7 +368,13 @@ async def _check_editors() -> AsyncIterator[_Said]:
             yield "warn", f"{editor.title} does not know the agent.", advice
         elif entry.get("type") == "registry":
             yield "ok", f"{editor.title} starts what the registry of agents names."
-        elif Path(command := get_text(entry, "command")).is_absolute() and os.access(command, os.X_OK):
+        elif Path(command := get_text(entry, "command")).is_absolute() and os.access(
+            command, os.X_OK
+        ):
             yield "ok", f"{editor.title} starts {command}."
         else:
-            yield "fail", f"{editor.title} starts {command}, which is not the absolute path of a program.", advice
+            yield (
+                "fail",
+                f"{editor.title} starts {command}, which is not the absolute path of a program.",
+                advice,
+            )

@@ -1,4 +1,6 @@
-"""`acp-agent doctor --report`: what the report of a fault needs, as Markdown and without secrets."""
+"""`acp-agent doctor --report`: what the report of a fault needs, as Markdown and
+without secrets.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,35 @@ from acp_agent.secrets.text import mask
 
 _DISTRIBUTION = "acp-agent-server"
 _LOG_LINES = 40
-_VARIABLES = ("ACP_AGENT_", "COLORTERM", "LANG", "LC_", "NO_COLOR", "SSL_CERT_", "TERM", "XDG_")
-"""Beginnings of the names of environment variables whose values matter, as those of `…_proxy` do."""
+_VARIABLES = (
+    "ACP_AGENT_",
+    "COLORTERM",
+    "LANG",
+    "LC_",
+    "NO_COLOR",
+    "SSL_CERT_",
+    "TERM",
+    "XDG_",
+)
+"""Beginnings of the names of environment variables whose values matter, as those of
+`…_proxy` do.
+"""
 
 
 def fault_report(checks: str) -> str:
-    """Return the report. Secrets that the configuration and the file of keys have are masked wherever they stand.
+    """Return the report. Secrets that the configuration and the file of keys have are
+    masked wherever they stand.
 
     :param checks: what doctor has found, as it prints it.
     """
-    env, home = os.environ, home_dir(os.environ)
+    env = os.environ
+    home = home_dir(os.environ)
     project = project_dir(Path.cwd(), home=home)
     configurations = [_configuration(home / CONFIG_FILE)]
     if project is not None:  # a link in it could lead to anything of the user's
-        configurations.append(_configuration(project / CONFIG_FILE, within=project.parent))
+        configurations.append(
+            _configuration(project / CONFIG_FILE, within=project.parent)
+        )
     _remember_stored_keys(home)
     for value in env.values():
         _remember_hidden(value, without_access(mask(value, ())))
@@ -56,8 +73,15 @@ def fault_report(checks: str) -> str:
         "Checks": checks,
         f"The last lines of {home / LOGS / NAME}": _end_of_log(home / LOGS / NAME),
     }
-    blocks = (f"## {title}\n\n````text\n{text}\n````\n" for title, text in sections.items())
-    text = "\n".join(("Read this before you send it: it names files, folders and servers.\n", *blocks))
+    blocks = (
+        f"## {title}\n\n````text\n{text}\n````\n" for title, text in sections.items()
+    )
+    text = "\n".join(
+        (
+            "Read this before you send it: it names files, folders and servers.\n",
+            *blocks,
+        )
+    )
     text = without_access(safe_for(env)(text))
     user = user_home(env)
     return text if user is None or user == Path("/") else text.replace(str(user), "~")
@@ -69,7 +93,10 @@ def _versions() -> Iterator[str]:
     settle_platform()
     yield platform.platform()
     try:
-        names = [each.partition("<")[0].partition(">")[0] for each in requires(_DISTRIBUTION) or ()]
+        names = [
+            each.partition("<")[0].partition(">")[0]
+            for each in requires(_DISTRIBUTION) or ()
+        ]
     except PackageNotFoundError:
         yield f"{_DISTRIBUTION} is not installed as a package"
         return
@@ -82,18 +109,24 @@ def _versions() -> Iterator[str]:
 
 def _environment(env: Mapping[str, str]) -> Iterator[str]:
     size = shutil.get_terminal_size()
-    streams = ", ".join(name for name in ("stdin", "stdout", "stderr") if getattr(sys, name).isatty())
+    streams = ", ".join(
+        name for name in ("stdin", "stdout", "stderr") if getattr(sys, name).isatty()
+    )
     yield f"{size.columns} x {size.lines}; a terminal: {streams or 'none'}"
     for name in sorted(env):
         if name.startswith(_VARIABLES) or name.lower().endswith("_proxy"):
             value = env[name]
-            if "@" in value and "://" not in value:  # the address of a proxy may have no scheme
+            if (
+                "@" in value and "://" not in value
+            ):  # the address of a proxy may have no scheme
                 value = without_access(f"http://{value}").removeprefix("http://")
             yield f"{name}={MASK if is_secret_variable(name) else value}"
 
 
 def _configuration(path: Path, within: Path | None = None) -> str:
-    """Return a file of the configuration without its comments and secrets, which are remembered."""
+    """Return a file of the configuration without its comments and secrets, which are
+    remembered.
+    """
     try:
         text = read_text(path, within=within)
         data = cast("JsonValue", dict(parse_mapping(text).data)) if text else None
@@ -114,14 +147,18 @@ def _without_access(value: JsonValue) -> JsonValue:
         case list():
             return [_without_access(item) for item in value]
         case dict():
-            return {without_access(key): _without_access(item) for key, item in value.items()}
+            return {
+                without_access(key): _without_access(item)
+                for key, item in value.items()
+            }
         case _:
             return value
 
 
 def _without_arguments(value: JsonValue, name: str = "") -> JsonValue:
-    """Return a value without the arguments of its commands, where a secret may stand in any form, and remember those
-    that may be one."""
+    """Return a value without the arguments of its commands, where a secret may stand in
+    any form, and remember those that may be one.
+    """
     match name, value:
         case "args", list() | str():
             _remember_words(str(value))
@@ -147,10 +184,14 @@ def _remember_words(text: str) -> None:
 
 
 def _remember_hidden(value: JsonValue, shown: JsonValue, name: str = "") -> None:
-    """Remember what is masked in a value, and what a variable holds that it names as one with a key."""
+    """Remember what is masked in a value, and what a variable holds that it names as
+    one with a key.
+    """
     match value, shown:
         case dict(), dict():
-            for (key, item), its_shown in zip(value.items(), shown.values(), strict=False):
+            for (key, item), its_shown in zip(
+                value.items(), shown.values(), strict=False
+            ):
                 _remember_hidden(item, its_shown, key)
         case list(), list():
             for item, its_shown in zip(value, shown, strict=True):

@@ -1,1 +1,3 @@
-"""`acp-agent inspect`: a session as one HTML page, written to a file or shown while it goes on."""
+"""`acp-agent inspect`: a session as one HTML page, written to a file or shown while it
+goes on.
+"""

@@ -1,4 +1,6 @@
-"""`acp-agent inspect`: a session as one HTML page, written to a file, or served on loopback and followed."""
+"""`acp-agent inspect`: a session as one HTML page, written to a file, or served on
+loopback and followed.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "-o", "--output", metavar="FILE", help="the file to write (`SESSION.html` in this directory), `-` for stdout"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (`SESSION.html` in this directory), `-` for stdout",
     )
     where.add_argument(
         "--serve",
@@ -70,14 +75,18 @@ async def run(arguments: argparse.Namespace) -> int:
     """Write the page, or show it until ctrl-c.
 
     :returns: 0.
-    :raises AgentError: there is no such session, the file is something else, or the port is taken.
+    :raises AgentError: there is no such session, the file is something else, or the
+        port is taken.
     """
     store = await open_database(os.environ)
     try:
         record = await chosen_session(store, arguments.session)
         session = _FollowedSession(store, record)
         if arguments.serve is None:
-            _write(arguments.output or f"{record.session_id}.html", html_page(await session.data()))
+            _write(
+                arguments.output or f"{record.session_id}.html",
+                html_page(await session.data()),
+            )
         else:
             await session.serve(arguments.serve)
         return 0
@@ -86,10 +95,11 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 class _FollowedSession:
-    """A session as far as its log has been read, served as a page for this machine's user alone.
+    """A session as far as its log has been read, served as a page for this machine's
+    user alone.
 
-    It accepts only host names of loopback (against DNS rebinding), and its address contains a token that other users of
-    this machine do not know.
+    It accepts only host names of loopback (against DNS rebinding), and its address
+    contains a token that other users of this machine do not know.
     """
 
     def __init__(self, store: SessionStore, record: SessionRecord) -> None:
@@ -110,7 +120,8 @@ class _FollowedSession:
         async with self._reading:
             async for logged in self._store.events(self._session_id, self._story.head):
                 self._story.feed(logged)
-            levels, sent = self._levels(self._story.model), await self._reasoning_sent()
+            levels = self._levels(self._story.model)
+            sent = await self._reasoning_sent()
             return page_data(self._story, self._session_id, levels, self._safe, sent)
 
     async def serve(self, port: int) -> None:
@@ -119,12 +130,22 @@ class _FollowedSession:
         port = listening.getsockname()[1]
         hosts = [[f"{name}:{port}".encode()] for name in (_HOST, "localhost")]
 
-        async def app(scope: Mapping[str, Any], _: object, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
-            given = [value for name, value in scope.get("headers", ()) if name == b"host"]
+        async def app(
+            scope: Mapping[str, Any],
+            _: object,
+            send: Callable[[dict[str, Any]], Awaitable[None]],
+        ) -> None:
+            given = [
+                value for name, value in scope.get("headers", ()) if name == b"host"
+            ]
             misnamed = 421, "text/plain", "This is no name of this page.\n"
-            status, kind, text = await self._answer(scope) if given in hosts else misnamed
+            status, kind, text = (
+                await self._answer(scope) if given in hosts else misnamed
+            )
             headers = [(b"content-type", f"{kind}; charset=utf-8".encode()), *_HEADERS]
-            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send(
+                {"type": "http.response.start", "status": status, "headers": headers}
+            )
             await send({"type": "http.response.body", "body": text.encode()})
 
         print(f"http://{_HOST}:{port}{self._root}", flush=True)
@@ -151,26 +172,35 @@ class _FollowedSession:
             return 410, "text/plain", f"{error}\n"
 
     async def _reasoning_sent(self) -> frozenset[str] | None:
-        """Return the ids of the answers whose reasoning the next request is sent with; None if that is not known."""
-        context, model = self._story.context, self._story.model
+        """Return the ids of the answers whose reasoning the next request is sent with;
+        None if that is not known.
+        """
+        context = self._story.context
+        model = self._story.model
         try:
             resolved = self._registry.resolve(model)
         except AgentError:  # such as a provider that is not configured any more
             return None
         attachments = Attachments(self._read_blob)
-        request = await attachments.resolved(request_of(context, context.messages, model), resolved.profile)
+        request = await attachments.resolved(
+            request_of(context, context.messages, model), resolved.profile
+        )
         return resolved.provider.reasoning_sent(request)
 
     async def _read_blob(self, sha256: str) -> bytes | None:
         return (await self._store.blobs(self._session_id, (sha256,))).get(sha256)
 
     def _levels(self, model: str) -> dict[Level, int]:
-        """Return where compactions of a model are due, as the configuration has it now, without asking a provider."""
+        """Return where compactions of a model are due, as the configuration has it now,
+        without asking a provider.
+        """
         levels: dict[Level, int] = {}
         with suppress(ConfigError):  # the provider is there no more
             resolved = self._registry.resolve(model)
             window = resolved.window
-            usable = TokenBudget(window, min(resolved.profile.max_output_tokens, window // 2)).usable
+            usable = TokenBudget(
+                window, min(resolved.profile.max_output_tokens, window // 2)
+            ).usable
             wanted = self._settings.compaction_for(model)
             levels["window"] = window
             if wanted.auto:
@@ -181,7 +211,8 @@ class _FollowedSession:
 
 
 def _write(name: str, page: str) -> None:
-    """Write the page and print where: for the user alone, and only in the place of another such page.
+    """Write the page and print where: for the user alone, and only in the place of
+    another such page.
 
     :raises AgentError: there is something else, or it cannot be written.
     """
@@ -193,7 +224,9 @@ def _write(name: str, page: str) -> None:
         if os.path.lexists(path):
             with open_regular(path) as file:
                 if file.read(len(MARK)) != MARK.encode():
-                    raise AgentError(f"{path} is there already, and is no page of this command. Name another with -o.")
+                    raise AgentError(
+                        f"{path} is there already, and is no page of this command. Name another with -o."
+                    )
         with atomic_write(path) as file:
             file.write(page.encode())
     except OSError as error:

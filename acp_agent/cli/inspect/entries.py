@@ -1,4 +1,6 @@
-"""Entries of the log as lines and texts that a person reads. Data of images and files is named, not shown."""
+"""Entries of the log as lines and texts that a person reads. Data of images and files
+is named, not shown.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,24 @@ from acp_agent.conversation.messages import (
 from acp_agent.tools.text import one_line
 
 ItemKind: TypeAlias = Literal[
-    "prompt", "answer", "thought", "call", "note", "hook", "compaction", "undo", "pin", "plan", "setting", "refused"
+    "prompt",
+    "answer",
+    "thought",
+    "call",
+    "note",
+    "hook",
+    "compaction",
+    "undo",
+    "pin",
+    "plan",
+    "setting",
+    "refused",
 ]
 Layer: TypeAlias = Literal["pinned", "excerpts", "summary", "tail", "replaced"]
-"""What a part of a context is to a compaction. `pinned`: carried over word for word. `excerpts`: lines that code chose.
-`tail`: messages that stay. `replaced`: messages that leave."""
+"""What a part of a context is to a compaction. `pinned`: carried over word for word.
+`excerpts`: lines that code chose. `tail`: messages that stay. `replaced`: messages that
+leave.
+"""
 _KINDS: Mapping[str, ItemKind] = {
     "note_added": "note",
     "context_added": "hook",
@@ -50,7 +65,9 @@ _KINDS: Mapping[str, ItemKind] = {
     "pin_removed": "pin",
     "plan_changed": "plan",
 }
-"""The kinds of events that are a line in the timeline and no more; all others are settings."""
+"""The kinds of events that are a line in the timeline and no more; all others are
+settings.
+"""
 _TITLE_LENGTH = 160
 
 
@@ -59,7 +76,9 @@ Part: TypeAlias = tuple[str, str]
 
 
 class Block(NamedTuple):
-    """A message, or a layer of one, that the model sees; `tokens` is an estimate, `seq` its entry in the log."""
+    """A message, or a layer of one, that the model sees; `tokens` is an estimate, `seq`
+    its entry in the log.
+    """
 
     layer: Layer
     role: str
@@ -70,23 +89,35 @@ class Block(NamedTuple):
 
 
 def line_of(event: Event) -> tuple[ItemKind, str, list[Part]]:
-    """Return the kind, the title and the texts of an event that is a line in the timeline and no more."""
+    """Return the kind, the title and the texts of an event that is a line in the
+    timeline and no more.
+    """
     parts: list[Part] = []
     for each in fields(event):
         value = cast("object", getattr(event, each.name))
         if isinstance(event, MessageSupplied):
             value = message_text(event.message)
         elif isinstance(event, ToolsDeclared):
-            value = "\n".join(tool.name for tool in event.tools) if each.name == "tools" else value
+            value = (
+                "\n".join(tool.name for tool in event.tools)
+                if each.name == "tools"
+                else value
+            )
         elif isinstance(event, SurroundingsChanged) and each.name == "amendment":
             value = _amendment_text(event.amendment)
         elif isinstance(event, PlanChanged):
-            value = "\n".join(f"[{entry.status}] {entry.content}" for entry in event.entries)
+            value = "\n".join(
+                f"[{entry.status}] {entry.content}" for entry in event.entries
+            )
         elif isinstance(value, tuple):
             value = "\n".join(map(str, cast("tuple[object, ...]", value)))
         if each.name not in ("kind", "usage") and value not in ("", None):
             parts.append((each.name.replace("_", " "), str(value)))
-    return _KINDS.get(event.kind, "setting"), event.kind.replace("_", " ").capitalize(), parts
+    return (
+        _KINDS.get(event.kind, "setting"),
+        event.kind.replace("_", " ").capitalize(),
+        parts,
+    )
 
 
 def _amendment_text(amendment: Amendment) -> str:
@@ -111,12 +142,18 @@ def message_text(message: Message) -> str:
 def _part_text(part: UserPart | AssistantPart) -> str:
     match part:
         case Thinking():
-            return f"[thought]\n{part.text}" if part.text else "[thought, not shown by the provider]"
+            return (
+                f"[thought]\n{part.text}"
+                if part.text
+                else "[thought, not shown by the provider]"
+            )
         case ToolCall():
             return f"[call of {part.name}]\n{arguments_text(part)}"
         case Audio() | Image():
             kind = "sound" if isinstance(part, Audio) else "image"
-            return f"[{kind} {part.mime_type}, {data_length(part.data) * 3 // 4:,} bytes]"
+            return (
+                f"[{kind} {part.mime_type}, {data_length(part.data) * 3 // 4:,} bytes]"
+            )
         case ResourceLink():
             return f"[link {part.uri}]"
         case Resource():
@@ -127,7 +164,11 @@ def _part_text(part: UserPart | AssistantPart) -> str:
 
 def arguments_text(call: ToolCall) -> str:
     """Return the arguments as JSON, or as they came where they were none."""
-    return json.dumps(call.arguments, ensure_ascii=False, indent=2) if call.invalid is None else call.invalid
+    return (
+        json.dumps(call.arguments, ensure_ascii=False, indent=2)
+        if call.invalid is None
+        else call.invalid
+    )
 
 
 def first_line(text: str) -> str:
@@ -135,17 +176,25 @@ def first_line(text: str) -> str:
     return one_line(" ".join(text.split()), _TITLE_LENGTH)
 
 
-def blocks_before(context: Context, swap: ContextSwapped, pins: Mapping[int, str]) -> list[Block]:
+def blocks_before(
+    context: Context, swap: ContextSwapped, pins: Mapping[int, str]
+) -> list[Block]:
     """Return the context that a swap replaces: what leaves, what stays."""
     pinned = {pin.seq for pin in swap.pinned}
-    carried = "\n".join(parts_text([part]) for part in swap.sent if layer_of(part) == "pinned")
+    carried = "\n".join(
+        parts_text([part]) for part in swap.sent if layer_of(part) == "pinned"
+    )
 
     def layer(entry: Entry) -> Layer:
         if entry.seq in pinned:
             return "pinned"
         if not swap.sent or entry.seq >= swap.keep_from:
             return "tail"
-        typed = message_text(entry.message) if entry.message.role == "user" and not entry.note else ""
+        typed = (
+            message_text(entry.message)
+            if entry.message.role == "user" and not entry.note
+            else ""
+        )
         text = pins.get(entry.seq) or typed
         return "pinned" if text and text in carried else "replaced"
 
@@ -159,10 +208,19 @@ def blocks(entries: Iterable[tuple[Entry, Layer]]) -> list[Block]:
         message = entry.message
         if entry.summary:
             found += (
-                Block(layer_of(part), message.role, entry.seq, estimate_part(part), parts_text([part]))
+                Block(
+                    layer_of(part),
+                    message.role,
+                    entry.seq,
+                    estimate_part(part),
+                    parts_text([part]),
+                )
                 for part in message.parts
             )
         else:
-            tokens, text = estimate_message(message), message_text(message)
-            found.append(Block(layer, message.role, entry.seq, tokens, text, entry.shortened))
+            tokens = estimate_message(message)
+            text = message_text(message)
+            found.append(
+                Block(layer, message.role, entry.seq, tokens, text, entry.shortened)
+            )
     return found

@@ -1,6 +1,8 @@
-"""The page: a template, its style sheet, its script, and the data and picture of a session, in one text.
+"""The page: a template, its style sheet, its script, and the data and picture of a
+session, in one text.
 
-A policy in it lets the browser run this script and no other, whatever a session's texts hold.
+A policy in it lets the browser run this script and no other, whatever a session's texts
+hold.
 """
 
 from __future__ import annotations
@@ -30,26 +32,43 @@ _SENT = "Sent with the next request to the model."
 _NOT_SENT = "No longer sent."
 _SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """In a script element: nothing in JSON may end the element or begin a comment."""
-WIDTH, HEIGHT = 960, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 40
-_LABELS: Mapping[Level, str] = {"window": "window", "threshold": "compaction", "prepare": "prepared from here"}
+WIDTH = 960
+HEIGHT = 320
+_LEFT = 76
+_RIGHT = 16
+_TOP = 14
+_BOTTOM = 40
+_LABELS: Mapping[Level, str] = {
+    "window": "window",
+    "threshold": "compaction",
+    "prepare": "prepared from here",
+}
 
 
 def page_data(
-    story: Story, session_id: str, levels: Mapping[Level, int], safe: Safe, reasoning_sent: Container[str] | None = None
+    story: Story,
+    session_id: str,
+    levels: Mapping[Level, int],
+    safe: Safe,
+    reasoning_sent: Container[str] | None = None,
 ) -> JsonObject:
     """Return what the page's script gets.
 
-    A block's text stands there by its number in `texts`, since a message may stay through many compactions.
+    A block's text stands there by its number in `texts`, since a message may stay
+    through many compactions.
 
     :param levels: see `_plot`.
     :param safe: makes a text safe to be shown.
-    :param reasoning_sent: ids of the answers whose reasoning the next request is sent with; None if that is not known.
+    :param reasoning_sent: ids of the answers whose reasoning the next request is sent
+        with; None if that is not known.
     """
     numbers: dict[str, int] = {}
 
     def numbered(blocks: Sequence[Block]) -> list[tuple[object, ...]]:
-        return [(*block[:4], numbers.setdefault(block.text, len(numbers)), block.shortened) for block in blocks]
+        return [
+            (*block[:4], numbers.setdefault(block.text, len(numbers)), block.shortened)
+            for block in blocks
+        ]
 
     def shown(value: object) -> JsonValue:
         match value:
@@ -58,7 +77,10 @@ def page_data(
             case None | int() | float():
                 return value
             case dict():
-                return {name: shown(each) for name, each in cast("dict[str, object]", value).items()}
+                return {
+                    name: shown(each)
+                    for name, each in cast("dict[str, object]", value).items()
+                }
             case _:
                 return [shown(each) for each in cast("Sequence[object]", value)]
 
@@ -68,9 +90,12 @@ def page_data(
         for item in turn["items"]:
             message_id = item.pop("reasons")
             if message_id and reasoning_sent is not None:
-                item["parts"].append(("Reasoning", _SENT if message_id in reasoning_sent else _NOT_SENT))
+                item["parts"].append(
+                    ("Reasoning", _SENT if message_id in reasoning_sent else _NOT_SENT)
+                )
     compactions = [
-        {**asdict(each), "before": numbered(each.before), "after": numbered(each.after)} for each in story.compactions
+        {**asdict(each), "before": numbered(each.before), "after": numbered(each.after)}
+        for each in story.compactions
     ]
     about = {
         "session": session_id,
@@ -86,23 +111,35 @@ def page_data(
         "compactions": compactions,
         "steps": [asdict(step) for step in story.steps],
     }
-    return {**cast("JsonObject", shown(about)), "texts": [*map(safe, numbers)], "plot": _plot(story, levels)}
+    return {
+        **cast("JsonObject", shown(about)),
+        "texts": [*map(safe, numbers)],
+        "plot": _plot(story, levels),
+    }
 
 
 def totals(story: Story) -> Mapping[str, float | None]:
-    """Return sums over the session; of a fork, steps, tokens and costs are those since it was made."""
+    """Return sums over the session; of a fork, steps, tokens and costs are those since
+    it was made.
+    """
     steps = [step for step in story.steps if not step.elsewhere]
     items = [item for turn in story.turns for item in turn.items]
     sent = sum(step.sent for step in steps)
     return {
         "steps": len(steps),
         "calls": sum(item.kind == "call" for item in items),
-        "failed": sum(item.kind == "call" and item.status == "failed" for item in items),
+        "failed": sum(
+            item.kind == "call" and item.status == "failed" for item in items
+        ),
         "sent": sent,
         "output": sum(step.output for step in steps),
         "cost": sum(item.cost for item in items),
         "compaction_cost": sum(each.cost for each in story.compactions),
-        "other_cost": sum(item.cost for item in items if item.kind not in ("answer", "thought", "call", "compaction")),
+        "other_cost": sum(
+            item.cost
+            for item in items
+            if item.kind not in ("answer", "thought", "call", "compaction")
+        ),
         "cached": sum(step.read for step in steps) / sent if sent else None,
     }
 
@@ -113,7 +150,8 @@ def html_page(data: JsonObject, *, live: bool = False) -> str:
     :param data: see `page_data`.
     :param live: whether the page asks where it came from for what is new.
     """
-    style, script = _asset("inspect.css"), _asset("inspect.js")
+    style = _asset("inspect.css")
+    script = _asset("inspect.js")
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
         f"connect-src {chr(39)}{'self' if live else 'none'}{chr(39)}; base-uri 'none'; form-action 'none'"
@@ -140,9 +178,11 @@ def _source(text: str) -> str:
 
 
 def _plot(story: Story, levels: Mapping[Level, int]) -> str:
-    """Return tokens of the context over the model calls, as SVG; "" for a session whose context was never measured.
+    """Return tokens of the context over the model calls, as SVG; "" for a session whose
+    context was never measured.
 
-    :param levels: tokens at which the model's window ends, a compaction is due, and a summary is prepared.
+    :param levels: tokens at which the model's window ends, a compaction is due, and a
+        summary is prepared.
     """
     if not story.points:
         return ""
@@ -163,20 +203,48 @@ def _plot(story: Story, levels: Mapping[Level, int]) -> str:
 
     shown: list[str] = []
     for tokens in _ticks(highest):
-        shown += line("grid", tokens), text("tick", x(0) - 8, y(tokens) + 4, "end", f"{tokens:,}")
-    shown += (text("tick", x(step), y(0) + 16, "middle", f"{step:,}") for step in _ticks(steps))
-    shown.append(text("tick", (x(0) + x(steps)) / 2, HEIGHT - 6, "middle", "model calls; up: tokens"))
+        shown += (
+            line("grid", tokens),
+            text("tick", x(0) - 8, y(tokens) + 4, "end", f"{tokens:,}"),
+        )
+    shown += (
+        text("tick", x(step), y(0) + 16, "middle", f"{step:,}")
+        for step in _ticks(steps)
+    )
+    shown.append(
+        text(
+            "tick",
+            (x(0) + x(steps)) / 2,
+            HEIGHT - 6,
+            "middle",
+            "model calls; up: tokens",
+        )
+    )
     for name, tokens in levels.items():
         shown.append(line(f"level {name}", tokens))
-        shown.append(text(f"label {name}", x(steps), y(tokens) - 4, "end", f"{_LABELS[name]} {tokens:,}"))
+        shown.append(
+            text(
+                f"label {name}",
+                x(steps),
+                y(tokens) - 4,
+                "end",
+                f"{_LABELS[name]} {tokens:,}",
+            )
+        )
     path = "L".join(f"{x(point.step)} {y(point.tokens)}" for point in story.points)
     shown.append(f'<path class="used" d="M{path}"/>')
-    places = {point.compaction: x(point.step) for point in story.points if point.compaction is not None}
+    places = {
+        point.compaction: x(point.step)
+        for point in story.points
+        if point.compaction is not None
+    }
     for index, at in places.items():  # each drop is a link to its compaction
         each = story.compactions[index]
         high, low = each.tokens
         undone = ", undone later" if each.undone else ""
-        label = escape(f"Compaction {each.number}: {high:,} to {low:,} tokens, {each.trigger}{undone}")
+        label = escape(
+            f"Compaction {each.number}: {high:,} to {low:,} tokens, {each.trigger}{undone}"
+        )
         shown.append(
             f'<a class="drop{" undone" if each.undone else ""}" href="#compaction-{each.number}" aria-label="{label}">'
             f'<title>{label}</title><line x1="{at}" x2="{at}" y1="{y(high)}" y2="{y(low)}"/>'

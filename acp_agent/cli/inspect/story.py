@@ -1,7 +1,8 @@
 """Builds the view of a session from its log.
 
-A `Story` is fed one event after another, so that a page can follow a growing log. What the model saw is what `Context`
-makes of the events. The names of the fields are those that the page's script reads.
+A `Story` is fed one event after another, so that a page can follow a growing log. What
+the model saw is what `Context` makes of the events. The names of the fields are those
+that the page's script reads.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ Status: TypeAlias = Literal["", "completed", "failed", "cancelled", "open"]
 
 
 class _Point(NamedTuple):
-    """The size of the context after so many model calls; of a drop, with the index of its compaction."""
+    """The size of the context after so many model calls; of a drop, with the index of
+    its compaction.
+    """
 
     step: int
     tokens: int
@@ -97,9 +100,11 @@ class Turn:
 class _Step:
     """One model call, as its provider counted it, in tokens.
 
-    :ivar sent: all that was sent; `read` of that came from the cache, `write` went into it.
+    :ivar sent: all that was sent; `read` of that came from the cache, `write` went into
+        it.
     :ivar cost: US dollars; None where the price is not known.
-    :ivar elsewhere: it was made, and paid for, in the session that this one was forked from.
+    :ivar elsewhere: it was made, and paid for, in the session that this one was forked
+        from.
     """
 
     number: int
@@ -157,7 +162,9 @@ class Story:
     @property
     def title(self) -> str:
         """Return the session's title, or its first prompt."""
-        return self.context.title or next((turn.title for turn in self.turns if turn.number), "")
+        return self.context.title or next(
+            (turn.title for turn in self.turns if turn.number), ""
+        )
 
     @property
     def model(self) -> str:
@@ -166,9 +173,12 @@ class Story:
 
     def feed(self, logged: LoggedEvent) -> None:
         """Process the next entry of the log."""
-        before, event = self.context, logged.event
+        before = self.context
+        event = logged.event
         self.context = before.apply(logged)
-        self.head, self.ended, self.began = logged.seq, logged.at, self.began or logged.at
+        self.head = logged.seq
+        self.ended = logged.at
+        self.began = self.began or logged.at
         if isinstance(event, UserPrompted) and not event.steers:
             number = self.turns[-1].number + 1 if self.turns else 1
             title = first_line(parts_text(event.shown)) or "(empty prompt)"
@@ -190,17 +200,36 @@ class Story:
                 self._returned(logged, event)
             case TurnEnded():
                 turn = self.turns[-1]
-                turn.ended, turn.stop, turn.error = logged.at, event.stop_reason, event.error or ""
+                turn.ended = logged.at
+                turn.stop = event.stop_reason
+                turn.error = event.error or ""
             case TurnRefused():
-                end = f" and ended before entry {event.before_seq}" if event.before_seq else ""
-                self._add(logged, "refused", f"Refused: what began at entry {event.from_seq}{end} left the context")
+                end = (
+                    f" and ended before entry {event.before_seq}"
+                    if event.before_seq
+                    else ""
+                )
+                self._add(
+                    logged,
+                    "refused",
+                    f"Refused: what began at entry {event.from_seq}{end} left the context",
+                )
                 self._point(self.context.baseline)
             case ContextSwapped():
                 self._swapped(logged, event, before)
             case CompactionFailed():
                 number = len(self.compactions) + 1
-                title, cost = f"Compaction {number} {event.status}", _cost(event.usage)
-                each = Compaction(number, logged.seq, logged.at, event.trigger, event.status, cost, event.error or "")
+                title = f"Compaction {number} {event.status}"
+                cost = _cost(event.usage)
+                each = Compaction(
+                    number,
+                    logged.seq,
+                    logged.at,
+                    event.trigger,
+                    event.status,
+                    cost,
+                    event.error or "",
+                )
                 self._compacted(logged, each, title, "")
             case ContextRestored():
                 for each in self.compactions:
@@ -209,10 +238,20 @@ class Story:
                 self._add(logged, "undo", "Compaction undone")
                 self._point(event.tokens)
             case SummaryDropped():
-                self._add(logged, "note", "A summary that was prepared was not used", cost=_cost(event.usage))
+                self._add(
+                    logged,
+                    "note",
+                    "A summary that was prepared was not used",
+                    cost=_cost(event.usage),
+                )
             case _:
-                if isinstance(event, SessionForked):  # all that came before was paid for in another session
-                    for each in (*self.compactions, *(item for turn in self.turns for item in turn.items)):
+                if isinstance(
+                    event, SessionForked
+                ):  # all that came before was paid for in another session
+                    for each in (
+                        *self.compactions,
+                        *(item for turn in self.turns for item in turn.items),
+                    ):
                         each.cost = 0.0
                     for step in self.steps:
                         step.elsewhere = True
@@ -223,46 +262,86 @@ class Story:
                 self._add(logged, kind, title, texts, cost=cost)
 
     def _answered(self, logged: LoggedEvent, message: AssistantMessage) -> None:
-        usage, cost = message.usage, _cost(message.usage)
+        usage = message.usage
+        cost = _cost(message.usage)
         if usage is None:
             self._point(used_tokens(self.context, 0))
         else:
-            read, write = usage.cache_read_tokens, usage.cache_write_tokens
-            sent, number = usage.input_tokens + read + write, len(self.steps) + 1
+            read = usage.cache_read_tokens
+            write = usage.cache_write_tokens
+            sent = usage.input_tokens + read + write
+            number = len(self.steps) + 1
             turn = self.turns[-1].number
-            self.steps.append(_Step(number, turn, message.model, sent, read, write, usage.output_tokens, usage.cost))
+            self.steps.append(
+                _Step(
+                    number,
+                    turn,
+                    message.model,
+                    sent,
+                    read,
+                    write,
+                    usage.output_tokens,
+                    usage.cost,
+                )
+            )
             self._point(usage.total_tokens)
-        ending = "" if message.stop_reason in ("end_turn", "tool_use") else f" ({message.stop_reason})"
-        shown = [part for part in message.parts if not isinstance(part, Thinking) or part.text]
-        reasons = message.id if any(isinstance(part, Thinking) for part in message.parts) else ""
+        ending = (
+            ""
+            if message.stop_reason in ("end_turn", "tool_use")
+            else f" ({message.stop_reason})"
+        )
+        shown = [
+            part
+            for part in message.parts
+            if not isinstance(part, Thinking) or part.text
+        ]
+        reasons = (
+            message.id
+            if any(isinstance(part, Thinking) for part in message.parts)
+            else ""
+        )
         begun = len(self.turns[-1].items)
         for part in shown:
             if isinstance(part, Thinking):
                 self._add(logged, "thought", "Thought", [("Text", part.text)])
                 continue
             if isinstance(part, Text):
-                self._add(logged, "answer", f"Answer{ending}", [("Text", part.text)], cost=cost)
+                self._add(
+                    logged,
+                    "answer",
+                    f"Answer{ending}",
+                    [("Text", part.text)],
+                    cost=cost,
+                )
             else:
                 arguments = [("Arguments", arguments_text(part))]
-                self._calls[part.id] = self._add(logged, "call", part.name, arguments, "open", cost)
+                self._calls[part.id] = self._add(
+                    logged, "call", part.name, arguments, "open", cost
+                )
             cost = 0.0
         if all(isinstance(part, Thinking) for part in shown):
             self._add(logged, "answer", f"Answer without a text{ending}", cost=cost)
         self.turns[-1].items[begun].reasons = reasons
 
     def _returned(self, logged: LoggedEvent, event: ToolReturned) -> None:
-        result, view = event.result, event.view
+        result = event.result
+        view = event.view
         item = self._calls.pop(result.call_id, None)
         if item is None:
             item = self._add(logged, "call", "")
         item.title = ": ".join(filter(None, (item.title, first_line(view.title))))
         item.parts.append(("Result", message_text(result)))
         if view.diffs:
-            item.parts.append(("Changed files", "\n".join(diff.path for diff in view.diffs)))
+            item.parts.append(
+                ("Changed files", "\n".join(diff.path for diff in view.diffs))
+            )
         item.status = "failed" if result.is_error else "completed"
 
-    def _swapped(self, logged: LoggedEvent, swap: ContextSwapped, before: Context) -> None:
-        number, pinned = len(self.compactions) + 1, {pin.seq for pin in swap.pinned}
+    def _swapped(
+        self, logged: LoggedEvent, swap: ContextSwapped, before: Context
+    ) -> None:
+        number = len(self.compactions) + 1
+        pinned = {pin.seq for pin in swap.pinned}
         tokens = swap.tokens_before, swap.tokens_after
         compaction = Compaction(
             number,
@@ -274,14 +353,30 @@ class Story:
             receipt_text(swap),
             tokens,
             before=blocks_before(before, swap, self._pins),
-            after=blocks((entry, "pinned" if entry.seq in pinned else "tail") for entry in self.context.entries),
+            after=blocks(
+                (entry, "pinned" if entry.seq in pinned else "tail")
+                for entry in self.context.entries
+            ),
         )
         self.points += (_Point(len(self.steps), each, number - 1) for each in tokens)
-        self._compacted(logged, compaction, f"Compaction {number}: {tokens[0]:,} → {tokens[1]:,} tokens", swap.summary)
+        self._compacted(
+            logged,
+            compaction,
+            f"Compaction {number}: {tokens[0]:,} → {tokens[1]:,} tokens",
+            swap.summary,
+        )
 
-    def _compacted(self, logged: LoggedEvent, compaction: Compaction, title: str, summary: str) -> None:
-        parts = [(label, text) for label, text in (("Receipt", compaction.text), ("Summary", summary)) if text]
-        item = self._add(logged, "compaction", title, parts, compaction.status, compaction.cost)
+    def _compacted(
+        self, logged: LoggedEvent, compaction: Compaction, title: str, summary: str
+    ) -> None:
+        parts = [
+            (label, text)
+            for label, text in (("Receipt", compaction.text), ("Summary", summary))
+            if text
+        ]
+        item = self._add(
+            logged, "compaction", title, parts, compaction.status, compaction.cost
+        )
         item.compaction = len(self.compactions)
         self.compactions.append(compaction)
 

@@ -1,4 +1,6 @@
-"""`TerminalClient`, a session's client at a terminal, and `TerminalView`, which prints one turn of it."""
+"""`TerminalClient`, a session's client at a terminal, and `TerminalView`, which prints
+one turn of it.
+"""
 
 from __future__ import annotations
 
@@ -66,13 +68,15 @@ _PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
 class TerminalView:
     """Prints one turn: answers on stdout, everything around them on stderr.
 
-    A terminal obeys nothing of an answer; a file or another program gets the model's own text.
+    A terminal obeys nothing of an answer; a file or another program gets the model's
+    own text.
 
     :ivar cwd: paths below it are shown relative to it.
     """
 
     def __init__(self) -> None:
-        self.safe, self._safe_stream = safe_for(), SafeStream()
+        self.safe = safe_for()
+        self._safe_stream = SafeStream()
         self.cwd = Path.cwd()
         self._activity = Activity()
         self._message = ""
@@ -130,7 +134,9 @@ class TerminalView:
             self.lines(patch_lines(update.view, self.cwd, self.safe))
 
     def reason_of(self, update: CallFinished) -> str:
-        """Return the first line of what a failed call answered, safe to be shown; "" if it answered nothing."""
+        """Return the first line of what a failed call answered, safe to be shown; "" if
+        it answered nothing.
+        """
         text = next((part.text for part in update.parts if isinstance(part, Text)), "")
         return one_line(self.safe(text).strip().partition("\n")[0], _MAX_REASON)
 
@@ -153,7 +159,9 @@ class TerminalView:
         """Print how a turn ended; here the command does."""
 
     def busy(self, what: str) -> None:
-        """Show what the session is waiting for, unless a line of the answer is unfinished; "" for nothing."""
+        """Show what the session is waiting for, unless a line of the answer is
+        unfinished; "" for nothing.
+        """
         if not what:
             self._activity.idle()
         elif not self._message:
@@ -163,44 +171,66 @@ class TerminalView:
         """Take the slash commands that can be completed."""
 
     async def ask(self, question: str) -> str | None:
-        """Return what the person types behind a question; None for ctrl-d, or without a terminal."""
+        """Return what the person types behind a question; None for ctrl-d, or without a
+        terminal.
+        """
         return await typed(question)
 
 
-def patch_lines(view: CallView, cwd: Path, safe: Safe, most: int | None = MAX_PATCH_LINES) -> list[Line]:
-    """Return what a call changes as an indented patch: the name of each file, and the lines around its changes. Every
-    character of them shows.
+def patch_lines(
+    view: CallView, cwd: Path, safe: Safe, most: int | None = MAX_PATCH_LINES
+) -> list[Line]:
+    """Return what a call changes as an indented patch: the name of each file, and the
+    lines around its changes. Every character of them shows.
 
     :param cwd: paths below it are shown relative to it.
     :param most: lines of each file at most; None for all of them, as in a question.
     """
-    first_lines = {place.path: place.line for place in view.locations if place.line is not None}
-    too_large = "the change is too large to be shown" if most is not None else "a large change: its lines are below"
+    first_lines = {
+        place.path: place.line for place in view.locations if place.line is not None
+    }
+    too_large = (
+        "the change is too large to be shown"
+        if most is not None
+        else "a large change: its lines are below"
+    )
     lines: list[Line] = []
     for diff in view.diffs:
-        lines.append([("file", f"  {safe(visible(diff.path.removeprefix(f'{cwd}/')))}")])
+        lines.append(
+            [("file", f"  {safe(visible(diff.path.removeprefix(f'{cwd}/')))}")]
+        )
         # By another name, so that nothing in the file's own name can look like a hunk.
         change = patch(replace(diff, path="file"), first_lines.get(diff.path)) or ""
         if diff.cut:
             lines.append([("dim", f"  ({too_large})")])
         # The patch is masked as a whole: a secret may have several lines.
         text = safe(visible(change))
-        hunks = text[text.find("@@ -") :].removesuffix("\n").split("\n") if "@@ -" in text else []
-        lines += ([(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:most])
+        hunks = (
+            text[text.find("@@ -") :].removesuffix("\n").split("\n")
+            if "@@ -" in text
+            else []
+        )
+        lines += (
+            [(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:most]
+        )
         if most is not None and len(hunks) > most:
-            lines.append([("dim", f"  (and {counted(len(hunks) - most, 'line')} more)")])
+            lines.append(
+                [("dim", f"  (and {counted(len(hunks) - most, 'line')} more)")]
+            )
     return lines
 
 
 class TerminalClient:
-    """`SessionClient` at a terminal: uses the local disk and processes, and asks the user there.
+    """`SessionClient` at a terminal: uses the local disk and processes, and asks the
+    user there.
 
     :ivar done: the last turn neither failed nor was cancelled.
     :ivar compaction_failed: a compaction that was asked for did not happen.
     :ivar working: a turn runs.
     :ivar cancelled: that turn was cancelled, and is not over yet.
     :ivar usage: how full the window is; None before the first answer.
-    :ivar changed: set when the usage, the model or the mode has changed; put a new event here before waiting for it.
+    :ivar changed: set when the usage, the model or the mode has changed; put a new
+        event here before waiting for it.
     :ivar replayed: takes updates in place of the view, as long as it is set.
     """
 
@@ -209,7 +239,8 @@ class TerminalClient:
 
     def __init__(self, view: TerminalView | None = None) -> None:
         self.view = view = view or TerminalView()
-        self.files, self.commands = LocalFiles(), LocalCommands()
+        self.files = LocalFiles()
+        self.commands = LocalCommands()
         self.questions = TerminalQuestions(partial(view.line, "question"), view.ask)
         self._running: dict[str, str] = {}
         self._changes_shown: set[str] = set()
@@ -240,7 +271,9 @@ class TerminalClient:
                 view.stream(update.compaction_id, "summary", update.text)
             case UserSaid():
                 words = words_in(update.part) or f"[{update.part.type}]"
-                view.prompt(unquote(words) if isinstance(update.part, Resource) else words)
+                view.prompt(
+                    unquote(words) if isinstance(update.part, Resource) else words
+                )
             case CallStarted():
                 view.call_started(update.view)
                 self._running[update.call_id] = update.view.title
@@ -248,12 +281,18 @@ class TerminalClient:
             case CallOutput():
                 view.call_output(update)
             case CallFinished():
-                view.call_finished(update, changes=update.call_id not in self._changes_shown)
+                view.call_finished(
+                    update, changes=update.call_id not in self._changes_shown
+                )
                 self._running.pop(update.call_id, None)
-                view.busy(next(reversed(self._running.values()), "Waiting for the model"))
+                view.busy(
+                    next(reversed(self._running.values()), "Waiting for the model")
+                )
             case PlanUpdated():
                 for entry in update.entries:
-                    view.line("dim", f"{_PLAN_MARKS.get(entry.status, '·')} {entry.content}")
+                    view.line(
+                        "dim", f"{_PLAN_MARKS.get(entry.status, '·')} {entry.content}"
+                    )
             case CompactionStarted():
                 self._by_hand = update.trigger == "manual"
                 view.line("dim", "Compacting …")
@@ -262,14 +301,18 @@ class TerminalClient:
                 self._compaction_finished(update)
                 view.busy("Waiting for the model")
             case Notice():
-                view.line("dim" if update.severity == "info" else update.severity, update.text)
+                view.line(
+                    "dim" if update.severity == "info" else update.severity, update.text
+                )
             case TurnBegan():
-                self.working, self.cancelled = True, False
+                self.working = True
+                self.cancelled = False
                 view.busy("Waiting for the model")
             case TurnOver():
                 view.end_stream()
                 view.turn_over(update)
-                self.working, self.done = False, update.error is None and update.stop != "cancelled"
+                self.working = False
+                self.done = update.error is None and update.stop != "cancelled"
                 self._running.clear()
                 self._changes_shown.clear()
                 view.busy("")
@@ -313,17 +356,34 @@ class TerminalClient:
         self.view.question(view, "\n".join(question.lines))
         for line in reason.splitlines():
             self.view.line("", f"  {line}")
-        answer = await self._choose("Allow?", "yan" if grant else "yn", permission_options(grant))
+        answer = await self._choose(
+            "Allow?", "yan" if grant else "yn", permission_options(grant)
+        )
         if answer is None:
             # Where a hook has the user asked, no mode spares them the question.
-            hint = "" if reason else " Allow it with --mode full-access, an edit in the project with accept-edits."
+            hint = (
+                ""
+                if reason
+                else " Allow it with --mode full-access, an edit in the project with accept-edits."
+            )
             self.view.line("warning", f"  Not allowed: nobody is here to ask.{hint}")
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
             )
-        return grant if answer == "allow_always" and grant is not None else cast("Answer", answer)
+        return (
+            grant
+            if answer == "allow_always" and grant is not None
+            else cast("Answer", answer)
+        )
 
-    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
+    async def ask_trust(
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        projects: Sequence[str],
+        text: str,
+    ) -> Answer:
         """Show what a project brings, and ask; without an answer say how to allow it."""
         self.view.line("question", f"? {view.title}")
         for project in projects:
@@ -331,16 +391,27 @@ class TerminalClient:
         self.view.line("dim", text)
         answer = await self._choose("Trust it?", "asn", trust_options())
         if answer is None:
-            self.view.line("warning", f"  Not allowed: nobody is here to ask. {advice(projects)}")
+            self.view.line(
+                "warning", f"  Not allowed: nobody is here to ask. {advice(projects)}"
+            )
         return cast("Answer", answer or "reject_once")
 
-    async def _choose(self, question: str, letters: str, options: Sequence[JsonObject]) -> str | None:
-        """Ask until the answer is one of the letters, so that a half-typed prompt allows nothing by accident.
+    async def _choose(
+        self, question: str, letters: str, options: Sequence[JsonObject]
+    ) -> str | None:
+        """Ask until the answer is one of the letters, so that a half-typed prompt
+        allows nothing by accident.
 
         :returns: the option's id; None without an answer.
         """
         choices = dict(zip(letters, options, strict=True))
-        self.view.line("dim", "  " + "  ".join(f"[{letter}] {option['name']}" for letter, option in choices.items()))
+        self.view.line(
+            "dim",
+            "  "
+            + "  ".join(
+                f"[{letter}] {option['name']}" for letter, option in choices.items()
+            ),
+        )
         while (line := await self.view.ask(f"  {question} ")) is not None:
             if option := choices.get(line.lower()):
                 return str(option["optionId"])

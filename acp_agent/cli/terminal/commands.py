@@ -1,4 +1,6 @@
-"""`check_command`: refuses a prompt that is a mistyped slash command, or a command of another agent."""
+"""`check_command`: refuses a prompt that is a mistyped slash command, or a command of
+another agent.
+"""
 
 from __future__ import annotations
 
@@ -31,56 +33,81 @@ _WORDS = {
     "exit()": "quit",
     "quit()": "quit",
 }
-"""What people type to leave a shell, an editor or another agent, or to ask it for help; and the slash command meant."""
+"""What people type to leave a shell, an editor or another agent, or to ask it for help;
+and the slash command meant.
+"""
 
 
 def command_name(text: str) -> str:
-    """Return what stands behind the slash that a text begins with; "" where that is none, or more than one as in a
-    path."""
+    """Return what stands behind the slash that a text begins with; "" where that is
+    none, or more than one as in a path.
+    """
     word = next(iter(text.split(maxsplit=1)), "")
     return word[1:] if word.startswith("/") and "/" not in word[1:] else ""
 
 
 def bare_command(text: str) -> str:
-    """Return the name of the slash command meant by a text that is a single word, as `exit`; "" for anything else."""
+    """Return the name of the slash command meant by a text that is a single word, as
+    `exit`; "" for anything else.
+    """
     return _WORDS.get(text.strip().lower(), "")
 
 
-async def check_command(session: Session, text: str, others: Iterable[str] = ()) -> None:
+async def check_command(
+    session: Session, text: str, others: Iterable[str] = ()
+) -> None:
     """Refuse a text that is meant as a command but is none.
 
     :param others: names of commands besides those of the session.
     :raises InvalidParamsError: names the command that may be meant.
     """
     if word := bare_command(text):
-        command = "`acp-agent help`" if word == "help" else f"`/{word}` in `acp-agent chat`"
-        raise InvalidParamsError(f"`{text.strip()}` alone is no prompt: {command} may be meant. {_AS_PROMPT}")
+        command = (
+            "`acp-agent help`" if word == "help" else f"`/{word}` in `acp-agent chat`"
+        )
+        raise InvalidParamsError(
+            f"`{text.strip()}` alone is no prompt: {command} may be meant. {_AS_PROMPT}"
+        )
     if not (name := command_name(text)):
         return
     known = [*others, *(command.name for command in await session.offer.commands())]
     if name in known:
         return
     if name in {command.name for command in COMMANDS}:
-        raise InvalidParamsError(f"`/{name}` is a command of `acp-agent chat`. Nothing was sent.")
+        raise InvalidParamsError(
+            f"`/{name}` is a command of `acp-agent chat`. Nothing was sent."
+        )
     if (ours := ALIASES.get(name.lower())) is not None:
         place = "" if ours in known else " in `acp-agent chat`"
-        raise InvalidParamsError(f"There is no command `/{name}`: here it is `/{ours}`{place}. {_AS_PROMPT}")
+        raise InvalidParamsError(
+            f"There is no command `/{name}`: here it is `/{ours}`{place}. {_AS_PROMPT}"
+        )
     if (advice := ELSEWHERE.get(name.lower())) is not None:
-        raise InvalidParamsError(f"There is no command `/{name}`. {advice} {_AS_PROMPT}")
-    begun = [each for each in known if len(name) >= _SHORTEST_BEGINNING and each.startswith(name.lower())]
-    meant = dict.fromkeys([*begun, *get_close_matches(name.lower(), known, cutoff=_ALIKE)])
+        raise InvalidParamsError(
+            f"There is no command `/{name}`. {advice} {_AS_PROMPT}"
+        )
+    begun = [
+        each
+        for each in known
+        if len(name) >= _SHORTEST_BEGINNING and each.startswith(name.lower())
+    ]
+    meant = dict.fromkeys(
+        [*begun, *get_close_matches(name.lower(), known, cutoff=_ALIKE)]
+    )
     if meant:
         raise InvalidParamsError(
             f"There is no command `/{name}`. Did you mean {' or '.join(f'`/{each}`' for each in meant)}? {_AS_PROMPT}"
         )
     if _is_lone_command(text, name):
-        raise InvalidParamsError(f"There is no command `/{name}`. `/help` lists the commands. {_AS_PROMPT}")
+        raise InvalidParamsError(
+            f"There is no command `/{name}`. `/help` lists the commands. {_AS_PROMPT}"
+        )
 
 
 def _is_lone_command(text: str, name: str) -> bool:
     """Return whether a text is nothing but a slash and a word.
 
-    A folder such as `/bin` may be meant as a prompt, and a name with a colon belongs to an MCP server, which may not
-    have started yet.
+    A folder such as `/bin` may be meant as a prompt, and a name with a colon belongs to
+    an MCP server, which may not have started yet.
     """
     return len(text.split()) == 1 and ":" not in name and not Path("/", name).exists()

@@ -1,4 +1,5 @@
-"""JSON with comments and trailing commas, as editors keep their settings: read it, and put a member into it.
+"""JSON with comments and trailing commas, as editors keep their settings: read it, and
+put a member into it.
 
 What a person wrote stays as it is: text is only inserted, or a single value replaced.
 """
@@ -36,7 +37,8 @@ class _Member:
 
 
 def parse_jsonc(text: str) -> JsonValue:
-    """Return what a text with comments and trailing commas says; an empty object for a blank one.
+    """Return what a text with comments and trailing commas says; an empty object for a
+    blank one.
 
     :raises ValueError: it is not JSON.
     :raises RecursionError: it is nested too deeply.
@@ -46,11 +48,14 @@ def parse_jsonc(text: str) -> JsonValue:
 
 
 def with_member(text: str, path: Sequence[str], value: JsonValue) -> str:
-    """Return a text with this value at a path of keys; objects on the way that are missing are made.
+    """Return a text with this value at a path of keys; objects on the way that are
+    missing are made.
 
-    A new member is put at the beginning of its object, so that no comma or comment behind the last one matters.
+    A new member is put at the beginning of its object, so that no comma or comment
+    behind the last one matters.
 
-    :raises ValueError: the text is not JSON with comments, or something on the way is no object.
+    :raises ValueError: the text is not JSON with comments, or something on the way is
+        no object.
     :raises RecursionError: it is nested too deeply.
     """
     before = parse_jsonc(text)
@@ -86,24 +91,38 @@ def _edited(text: str, path: Sequence[str], value: JsonValue) -> str:
     return text[:place] + _dumped(value, len(path), unit, newline) + text[end:]
 
 
-def _inserted(text: str, brace: int, depth: int, unit: str, newline: str, key: str, value: JsonValue) -> str:
+def _inserted(
+    text: str,
+    brace: int,
+    depth: int,
+    unit: str,
+    newline: str,
+    key: str,
+    value: JsonValue,
+) -> str:
     """Return a text with a member behind the brace of an object.
 
     :param depth: of the member; 1 in the outermost object.
     """
-    inner, outer = newline + unit * depth, newline + unit * (depth - 1)
-    head, rest = text[: brace + 1], text[brace + 1 :]
+    inner = newline + unit * depth
+    outer = newline + unit * (depth - 1)
+    head = text[: brace + 1]
+    rest = text[brace + 1 :]
     member = f"{inner}{json.dumps(key, ensure_ascii=False)}: {_dumped(value, depth, unit, newline)}"
     line = rest.partition("\n")[0].strip()  # what stands behind the brace in its line
     if next(iter(_members(text, brace)), None) is not None:
         between = inner if line and not line.startswith("/") else ""
         return f"{head}{member},{between}{rest.lstrip(' ') if between else rest}"
     closes = "}" in line
-    return f"{head}{member}{outer if closes else ''}{rest.lstrip(' ') if closes else rest}"
+    return (
+        f"{head}{member}{outer if closes else ''}{rest.lstrip(' ') if closes else rest}"
+    )
 
 
 def _dumped(value: JsonValue, depth: int, unit: str, newline: str) -> str:
-    return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline + unit * depth)
+    return json.dumps(value, indent=unit, ensure_ascii=False).replace(
+        "\n", newline + unit * depth
+    )
 
 
 def _layout(text: str) -> tuple[str, str]:
@@ -141,10 +160,13 @@ def _members(text: str, brace: int) -> Iterator[_Member]:
         if token[0] == ",":
             continue
         next(tokens)  # the colon
-        depth, first = 0, next(tokens)
+        depth = 0
+        first = next(tokens)
         last = first
         while True:
-            depth += (last[0] in "{[") - (last[0] in "}]") if last.lastgroup == "mark" else 0
+            depth += (
+                (last[0] in "{[") - (last[0] in "}]") if last.lastgroup == "mark" else 0
+            )
             if depth == 0:
                 break
             last = next(tokens)

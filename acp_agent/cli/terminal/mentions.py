@@ -1,6 +1,7 @@
 """Mentions in a prompt that is typed at a terminal.
 
-`@path` is sent as an editor sends it: an image as itself, anything else as a link for the model to read.
+`@path` is sent as an editor sends it: an image as itself, anything else as a link for
+the model to read.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _SENT = re.compile(r"""(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]*[^\s".,;:!?)\]}']))"
 
 
 def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
-    """Return a prompt with its mentions as parts of their own. Reads files; call it in a worker thread.
+    """Return a prompt with its mentions as parts of their own. Reads files; call it in
+    a worker thread.
 
     What names no file stays as it was typed: an MCP server's resource may be meant.
 
@@ -32,7 +34,9 @@ def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
         if path is None:
             continue
         image = _image(path)
-        before = found.end() if image else found.start()  # an image stands behind its name, a link in its place
+        before = (
+            found.end() if image else found.start()
+        )  # an image stands behind its name, a link in its place
         if before > done:
             parts.append(Text(text[done:before]))
         parts.append(image or ResourceLink(path.as_uri(), path.name or str(path)))
@@ -55,5 +59,9 @@ def _existing(name: str, cwd: Path) -> Path | None:
         path = Path(os.path.normpath(cwd / Path(name).expanduser()))
         path.as_uri().encode()
         return path if name and os.path.lexists(path) else None
-    except (OSError, RuntimeError, ValueError):  # no home, a name that is too long, or one that is no text
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ):  # no home, a name that is too long, or one that is no text
         return None

@@ -1,4 +1,6 @@
-"""What `acp-agent run` hands to a script: the final answer or JSON on stdout, and an exit status."""
+"""What `acp-agent run` hands to a script: the final answer or JSON on stdout, and an
+exit status.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,26 @@ from typing import TYPE_CHECKING
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.sessions import REFUSED
 from acp_agent.cli.terminal.streams import unfiltered
-from acp_agent.conversation.events import AssistantAnswered, ContextAdded, LoggedEvent, TitleChanged, UserPrompted
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    ContextAdded,
+    LoggedEvent,
+    TitleChanged,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import Usage
-from acp_agent.conversation.swaps import CompactionFailed, ContextSwapped, SummaryDropped
-from acp_agent.conversation.updates import AgentSaid, CallAnnounced, CompactionChunk, CompactionFinished, Update
+from acp_agent.conversation.swaps import (
+    CompactionFailed,
+    ContextSwapped,
+    SummaryDropped,
+)
+from acp_agent.conversation.updates import (
+    AgentSaid,
+    CallAnnounced,
+    CompactionChunk,
+    CompactionFinished,
+    Update,
+)
 from acp_agent.conversation.views import CallView
 from acp_agent.errors import sentence
 from acp_agent.hooks.handlers import EXPORTS
@@ -37,10 +55,18 @@ EXIT_STATUSES: Mapping[str, int] = {
     "limit": 5,
     "cancelled": 6,
 }
-"""The exit status for each way in which a turn ends; 2 is argparse's, for arguments that make no sense."""
+"""The exit status for each way in which a turn ends; 2 is argparse's, for arguments
+that make no sense.
+"""
 _STOPS: Mapping[str, tuple[str, str]] = {
-    "refusal": ("refused", f"{REFUSED} Ask in other words, or another model with `--model`."),
-    "max_tokens": ("limit", "The answer was cut off: it has reached the model's limit."),
+    "refusal": (
+        "refused",
+        f"{REFUSED} Ask in other words, or another model with `--model`.",
+    ),
+    "max_tokens": (
+        "limit",
+        "The answer was cut off: it has reached the model's limit.",
+    ),
     "max_turn_requests": (
         "limit",
         "The turn has reached its limit of requests or cost (`max_turn_requests`, `max_turn_cost`).",
@@ -60,7 +86,8 @@ class TurnResult:
     :ivar answer: the final answer; None if there is none.
     :ivar usage: the tokens of all model calls of the turn; None if no model was asked.
     :ivar cost: of the whole session, in US dollars.
-    :ivar change: what became of the session's context, for people; "" if there is no session left.
+    :ivar change: what became of the session's context, for people; "" if there is no
+        session left.
     """
 
     status: str = "failed"
@@ -84,7 +111,8 @@ class TurnResult:
             if self.session_id is not None and stop != "refusal":
                 self.error += f' `acp-agent run -c {self.session_id} "Go on."` goes on.'
         elif veto:
-            self.status, self.error = "vetoed", f"{sentence(veto)} `acp-agent hooks list` shows the hooks."
+            self.status = "vetoed"
+            self.error = f"{sentence(veto)} `acp-agent hooks list` shows the hooks."
         elif done:
             self.status = "completed"
         else:
@@ -93,25 +121,39 @@ class TurnResult:
     async def read(self, events: AsyncIterator[LoggedEvent], message_id: str) -> None:
         """Take the final answer and the usage from the events of the turn.
 
-        An answer that was cut off and the one that goes on from there are one; a call or a hook's message ends it.
+        An answer that was cut off and the one that goes on from there are one; a call
+        or a hook's message ends it.
 
-        :param message_id: the id of the turn's prompt. Earlier events belong to other turns: to a turn that a killed
-            process left open and that was closed only now, or to turns of other processes.
+        :param message_id: the id of the turn's prompt. Earlier events belong to other
+            turns: to a turn that a killed process left open and that was closed only
+            now, or to turns of other processes.
         """
         calls: list[Usage] = []
         is_over = False
         has_begun = False
         async for logged in events:
-            has_begun = has_begun or (isinstance(logged.event, UserPrompted) and logged.event.message_id == message_id)
+            has_begun = has_begun or (
+                isinstance(logged.event, UserPrompted)
+                and logged.event.message_id == message_id
+            )
             if not has_begun:
                 continue
             match logged.event:
                 case AssistantAnswered(message):
-                    self.answer = message.text if is_over else (self.answer or "") + message.text
-                    is_over, usage = bool(message.tool_calls), message.usage
+                    self.answer = (
+                        message.text if is_over else (self.answer or "") + message.text
+                    )
+                    is_over = bool(message.tool_calls)
+                    usage = message.usage
                 case ContextAdded():
-                    is_over, usage = True, None
-                case ContextSwapped() | CompactionFailed() | SummaryDropped() | TitleChanged() as event:
+                    is_over = True
+                    usage = None
+                case (
+                    ContextSwapped()
+                    | CompactionFailed()
+                    | SummaryDropped()
+                    | TitleChanged() as event
+                ):
                     usage = event.usage
                 case _:
                     usage = None
@@ -126,7 +168,9 @@ class TurnResult:
             }
 
     def as_json(self) -> JsonObject:
-        """Return the object that a script reads, under ACP's names where ACP has one. All keys are always there."""
+        """Return the object that a script reads, under ACP's names where ACP has one.
+        All keys are always there.
+        """
         return {
             "type": "result",
             "status": self.status,
@@ -134,13 +178,16 @@ class TurnResult:
             "stopReason": self.stop,
             "answer": self.answer,
             "usage": self.usage,
-            "cost": None if self.cost is None else {"amount": self.cost, "currency": "USD"},
+            "cost": None
+            if self.cost is None
+            else {"amount": self.cost, "currency": "USD"},
             "error": self.error or None,
         }
 
 
 class ScriptClient(TerminalClient):
-    """Holds each answer back until it is known whether it is the final one, and shows everything else on stderr.
+    """Holds each answer back until it is known whether it is the final one, and shows
+    everything else on stderr.
 
     As text at a terminal, answers stream to stdout as they come.
 
@@ -148,13 +195,15 @@ class ScriptClient(TerminalClient):
     :ivar veto: why a hook ended the turn; "" if none did.
     :ivar failed: whether a command was not carried out.
     :ivar is_finished: whether the result is written.
-    :ivar exports: whether the prompt is `/export`: who types that into a command line has asked for the file.
+    :ivar exports: whether the prompt is `/export`: who types that into a command line
+        has asked for the file.
     """
 
     def __init__(self, output: str) -> None:
         super().__init__()
         self.exports = self.is_finished = False
-        self.veto, self.failed = "", False
+        self.veto = ""
+        self.failed = False
         self._output = output
         self._streams = output == "text" and sys.stdout.isatty()
         # As a client sees it that supports nothing but the stable protocol.
@@ -196,16 +245,21 @@ class ScriptClient(TerminalClient):
         *,
         question: Question,
     ) -> Answer | Grant:
-        """Ask, unless it is the file of `/export` at its usual place, or in the session's directories.
+        """Ask, unless it is the file of `/export` at its usual place, or in the
+        session's directories.
 
         :raises ToolError: there was no answer.
         """
         path = arguments.get("path")
         if self.exports and not reason and grant is not None:
             is_inside = grant.subject == "edit"
-            if is_inside or (isinstance(path, str) and _is_usual(Path(path), self.view.cwd)):
+            if is_inside or (
+                isinstance(path, str) and _is_usual(Path(path), self.view.cwd)
+            ):
                 return "allow_once"
-        return await super().ask_permission(call_id, name, view, arguments, grant, reason, question=question)
+        return await super().ask_permission(
+            call_id, name, view, arguments, grant, reason, question=question
+        )
 
     async def _answer(self, update: Update, key: str, text: str) -> None:
         if self._streams:
@@ -213,7 +267,8 @@ class ScriptClient(TerminalClient):
             return
         if key != self._key:
             self._set_aside()
-        self._key, self._held = key, self._held + text
+        self._key = key
+        self._held = self._held + text
 
     def _take_summary(self, summary: str | None) -> None:
         """Hold the summary of a compaction that was asked for; of any other, show it."""
@@ -231,7 +286,9 @@ class ScriptClient(TerminalClient):
         self._held = ""
 
     def finish(self, result: TurnResult) -> None:
-        """Write the final answer, or the result as JSON, and complete that with what was shown; once."""
+        """Write the final answer, or the result as JSON, and complete that with what
+        was shown; once.
+        """
         if self.is_finished:
             return
         self.is_finished = True
@@ -249,11 +306,14 @@ class ScriptClient(TerminalClient):
 
 
 def _is_usual(path: Path, cwd: Path) -> bool:
-    """Return whether a file is in the folder of exports, and that folder in the session's directory: links count."""
+    """Return whether a file is in the folder of exports, and that folder in the
+    session's directory: links count.
+    """
     usual = Path(cwd, EXPORTS).resolve()
     return path.resolve().is_relative_to(usual) and usual.is_relative_to(cwd.resolve())
 
 
 def _print_json(value: JsonObject) -> None:
-    # In ASCII: it is the same in every locale, and holds nothing that a terminal would obey.
+    # In ASCII: it is the same in every locale, and holds nothing that a terminal would
+    # obey.
     print(json.dumps(value), flush=True)

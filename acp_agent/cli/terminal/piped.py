@@ -15,7 +15,9 @@ from acp_agent.errors import AgentError
 from acp_agent.session.mailbox import MAX_CHARACTERS
 
 _PATIENCE_SECONDS = 3.0
-"""How long to wait for the first byte, since many programs start others with a pipe that nobody writes into."""
+"""How long to wait for the first byte, since many programs start others with a pipe
+that nobody writes into.
+"""
 _MAX_BYTES = 4 * MAX_CHARACTERS + 1
 """What is longer is no prompt."""
 _PIECE = 1 << 20
@@ -25,7 +27,8 @@ async def piped_text(*, waits: bool, expected: bool) -> str:
     """Return the text on stdin; "" if there is none.
 
     :param waits: read until the end, whatever stdin is and however long it takes.
-    :param expected: read stdin also without `waits`, if it is a pipe, a socket or a file that nobody has begun to read.
+    :param expected: read stdin also without `waits`, if it is a pipe, a socket or a
+        file that nobody has begun to read.
     :raises AgentError: it is not UTF-8 text, or cannot be read.
     """
     if not (waits or (expected and _is_piped())):
@@ -34,7 +37,9 @@ async def piped_text(*, waits: bool, expected: bool) -> str:
     try:
         read = await anyio.to_thread.run_sync(_read, seconds, abandon_on_cancel=True)
         if read is None:
-            aside(f"Nothing came on stdin within {_PATIENCE_SECONDS:.0f} seconds, and the prompt goes without it.")
+            aside(
+                f"Nothing came on stdin within {_PATIENCE_SECONDS:.0f} seconds, and the prompt goes without it."
+            )
         return (read or b"").decode("utf-8-sig")
     except UnicodeError as error:
         raise AgentError(
@@ -47,7 +52,8 @@ async def piped_text(*, waits: bool, expected: bool) -> str:
 def _is_piped() -> bool:
     """Return whether stdin holds something for this command.
 
-    A file that has been read in part belongs to somebody else, such as a loop of the shell: `while read line`.
+    A file that has been read in part belongs to somebody else, such as a loop of the
+    shell: `while read line`.
     """
     try:
         kind = os.fstat(sys.stdin.fileno()).st_mode
@@ -59,7 +65,8 @@ def _is_piped() -> bool:
 
 
 def _read(seconds: float | None) -> bytes | None:
-    """Return the bytes on stdin; None if the first one does not arrive in time. Call it in a thread.
+    """Return the bytes on stdin; None if the first one does not arrive in time. Call it
+    in a thread.
 
     :param seconds: None to wait for ever.
     """

@@ -1,4 +1,6 @@
-"""Running a sub-command as a process: event loop, error messages, signals, exit status; what it shows on stderr."""
+"""Running a sub-command as a process: event loop, error messages, signals, exit status;
+what it shows on stderr.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,17 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 _PATIENCE_SECONDS = 2.0
-"""How long an interrupted command may take to close before a second signal ends the process."""
+"""How long an interrupted command may take to close before a second signal ends the
+process.
+"""
 
 _log = logging.getLogger(__name__)
 
 
 def run_command(command: Callable[[], Awaitable[int]]) -> NoReturn:
-    """Run a command, and end the process: with 0, 1 where it failed, or after ctrl-c, `kill` or a closed terminal with
-    128 and the signal's number."""
+    """Run a command, and end the process: with 0, 1 where it failed, or after ctrl-c,
+    `kill` or a closed terminal with 128 and the signal's number.
+    """
     anyio.run(_run, command)
     raise AssertionError("the process has ended")
 
@@ -43,7 +48,8 @@ def aside(text: str) -> None:
 
 
 class Activity:
-    """A line on stderr that says what is waited for, where that is a terminal that can move its cursor.
+    """A line on stderr that says what is waited for, where that is a terminal that can
+    move its cursor.
 
     rich is loaded when something is shown first.
     """
@@ -52,7 +58,9 @@ class Activity:
         self._shown: Status | None = None
 
     def busy(self, text: str) -> None:
-        """Show it in the place of an earlier one. The cursor has to be at the beginning of a line."""
+        """Show it in the place of an earlier one. The cursor has to be at the beginning
+        of a line.
+        """
         self.idle()
         if sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb"):
             from rich.console import Console
@@ -71,11 +79,14 @@ class Activity:
 
 
 async def _run(command: Callable[[], Awaitable[int]]) -> None:
-    """Run a command in a scope that a signal cancels, so that the processes of its session end with it.
+    """Run a command in a scope that a signal cancels, so that the processes of its
+    session end with it.
 
-    The process ends here: the end of the event loop would wait for what a library left running in it.
+    The process ends here: the end of the event loop would wait for what a library left
+    running in it.
     """
-    status, received = 1, list[int]()
+    status = 1
+    received = list[int]()
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
             await tasks.start(_cancel_on_signal, scope, received)
@@ -91,12 +102,19 @@ async def _run(command: Callable[[], Awaitable[int]]) -> None:
 
 
 async def _cancel_on_signal(
-    scope: anyio.CancelScope, received: list[int], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    scope: anyio.CancelScope,
+    received: list[int],
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Cancel a scope once ctrl-c, `kill` or a closed terminal comes. Further signals change nothing, so that all is
-    closed in order; where that takes long, the next one ends the process."""
+    """Cancel a scope once ctrl-c, `kill` or a closed terminal comes. Further signals
+    change nothing, so that all is closed in order; where that takes long, the next one
+    ends the process.
+    """
     patience_ends = math.inf
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+    with anyio.open_signal_receiver(
+        signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    ) as signals:
         task_status.started()
         async for number in signals:
             received.append(number)
@@ -114,7 +132,9 @@ def _end_interrupted(number: int) -> NoReturn:
 
 
 def _end(status: int) -> NoReturn:
-    """End the process without waiting for threads: one may load an SDK, another wait for an answer to be typed."""
+    """End the process without waiting for threads: one may load an SDK, another wait
+    for an answer to be typed.
+    """
     kill_groups()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
@@ -124,9 +144,11 @@ def _end(status: int) -> NoReturn:
 
 
 def failure_sentence(error: Exception) -> str:
-    """Return the message for a failure; "" for none. The traceback of an unexpected one goes to the log file.
+    """Return the message for a failure; "" for none. The traceback of an unexpected one
+    goes to the log file.
 
-    Task groups wrap what ends them; a person wants the sentence inside. A terminal obeys nothing of it.
+    Task groups wrap what ends them; a person wants the sentence inside. A terminal
+    obeys nothing of it.
     """
     return harmless(_sentence(error))
 

@@ -12,7 +12,16 @@ import anyio.to_thread
 
 from acp_agent.conversation.messages import JsonValue, ToolCall
 from acp_agent.errors import ToolError
-from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, filled
+from acp_agent.tools.forms import (
+    Asks,
+    FieldChoice,
+    Form,
+    FormAnswer,
+    FormField,
+    Link,
+    LinkAnswer,
+    filled,
+)
 
 _LONGEST_ANSWER = 4_096
 _YES = {"y": True, "yes": True, "n": False, "no": False}
@@ -31,7 +40,8 @@ def is_interactive() -> bool:
 
 
 async def typed_secret(question: str) -> str | None:
-    """Do as `typed` at a terminal, without showing what is typed, which it does again afterwards, however this ends.
+    """Do as `typed` at a terminal, without showing what is typed, which it does again
+    afterwards, however this ends.
 
     :param question: printed to stderr, without a line end.
     """
@@ -48,12 +58,14 @@ async def typed_secret(question: str) -> str | None:
 
 
 async def typed(question: str) -> str | None:
-    """Return the line that a person types, without blanks around it; None for ctrl-d, or where stdin is no terminal.
+    """Return the line that a person types, without blanks around it; None for ctrl-d,
+    or where stdin is no terminal.
 
-    What was typed before the question was shown is discarded: it answered something else, such as a question that a
-    model wrote into its answer.
+    What was typed before the question was shown is discarded: it answered something
+    else, such as a question that a model wrote into its answer.
 
-    A cancel leaves the thread that reads behind: see `process.run_command`, which does not wait for it.
+    A cancel leaves the thread that reads behind: see `process.run_command`, which does
+    not wait for it.
 
     :param question: printed to stderr, without a line end.
     """
@@ -63,7 +75,9 @@ async def typed(question: str) -> str | None:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     print(question, end="", file=sys.stderr, flush=True)
     try:
-        line = await anyio.to_thread.run_sync(os.read, sys.stdin.fileno(), _LONGEST_ANSWER, abandon_on_cancel=True)
+        line = await anyio.to_thread.run_sync(
+            os.read, sys.stdin.fileno(), _LONGEST_ANSWER, abandon_on_cancel=True
+        )
     except OSError:  # the terminal is gone, or belongs to another job
         line = b""
     if not line:  # ctrl-d
@@ -76,17 +90,24 @@ class TerminalQuestions:
     """`Questions` for a person at a terminal.
 
     :param say: prints a line.
-    :param typed: asks for a line behind this text; None where the person has left in its place.
+    :param typed: asks for a line behind this text; None where the person has left in
+        its place.
     """
 
-    def __init__(self, say: Callable[[str], None], typed: Callable[[str], Awaitable[str | None]] = typed) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        typed: Callable[[str], Awaitable[str | None]] = typed,
+    ) -> None:
         self._say = say
         self._typed = typed
         self.opens_urls = is_interactive()
         self.asks: Asks = "forms" if self.opens_urls else "nothing"
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
-        """Ask field by field; a line that does not fit is asked for again, and ctrl-d closes the form."""
+        """Ask field by field; a line that does not fit is asked for again, and ctrl-d
+        closes the form.
+        """
         self._say(f"? {form.message}")
         values: dict[str, JsonValue] = {}
         for each in form.fields:
@@ -96,7 +117,9 @@ class TerminalQuestions:
             values[each.name] = answer
         return filled(form, values)
 
-    async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
+    async def choose(
+        self, call: ToolCall, question: str, choices: Sequence[FieldChoice]
+    ) -> FieldChoice | None:
         """Ask for one of several; an empty line is none of them."""
         field = FormField("answer", "choice", choices=tuple(choices), required=False)
         answer = await self.fill(Form(question, (field,)))
@@ -116,7 +139,9 @@ class TerminalQuestions:
         """Do nothing: no question was left open."""
 
     async def _field(self, asked: FormField, *, alone: bool) -> JsonValue:
-        """Return what was typed, as a value of the field's kind; "" for nothing, None where the person has left."""
+        """Return what was typed, as a value of the field's kind; "" for nothing, None
+        where the person has left.
+        """
         title = "" if alone and asked.kind != "boolean" else asked.title or asked.name
         choices = [
             f"{number}. {each.title}{f': {each.description}' if each.description else ''}"
@@ -145,7 +170,13 @@ def _value(asked: FormField, line: str) -> JsonValue:
         case "choice":
             return _chosen(asked, line)
         case "choices":
-            return [*dict.fromkeys(_chosen(asked, word.strip()) for word in line.split(",") if word.strip())]
+            return [
+                *dict.fromkeys(
+                    _chosen(asked, word.strip())
+                    for word in line.split(",")
+                    if word.strip()
+                )
+            ]
         case "boolean":
             return _YES.get(line.lower(), line)
         case "number" | "integer":
@@ -158,7 +189,16 @@ def _value(asked: FormField, line: str) -> JsonValue:
 
 
 def _chosen(asked: FormField, typed: str) -> str:
-    """Return the value of the choice with this number or name; what was typed where there is none."""
+    """Return the value of the choice with this number or name; what was typed where
+    there is none.
+    """
     if typed.isdecimal() and 0 < int(typed) <= len(asked.choices):
         return asked.choices[int(typed) - 1].value
-    return next((choice.value for choice in asked.choices if choice.title.casefold() == typed.casefold()), typed)
+    return next(
+        (
+            choice.value
+            for choice in asked.choices
+            if choice.title.casefold() == typed.casefold()
+        ),
+        typed,
+    )

@@ -1,5 +1,5 @@
-"""Texts of a session on their way to a person: without what a terminal would obey, what would change the direction of
-reading, and what looks like a secret.
+"""Texts of a session on their way to a person: without what a terminal would obey, what
+would change the direction of reading, and what looks like a secret.
 
 What a page needs so that a text cannot become markup is not done here.
 """
@@ -31,7 +31,8 @@ _SHORTEST_BEGINNING = 4
 def safe_for(env: Mapping[str, str] = os.environ) -> Safe:
     """Return what makes texts safe to be shown.
 
-    :param env: environment variables; values of those that look like secrets are masked.
+    :param env: environment variables; values of those that look like secrets are
+        masked.
     """
     secrets = secrets_of(env)
 
@@ -45,8 +46,9 @@ def safe_for(env: Mapping[str, str] = os.environ) -> Safe:
 
 
 class SafeStream(StreamMask):
-    """The same for a text that comes in pieces, and is no title: what is shown of it, put together, is what is shown of
-    the whole. An escape sequence that comes in two pieces is shown, but for the character that begins it.
+    """The same for a text that comes in pieces, and is no title: what is shown of it,
+    put together, is what is shown of the whole. An escape sequence that comes in two
+    pieces is shown, but for the character that begins it.
 
     :param env: as `safe_for` takes it.
     """
@@ -65,7 +67,9 @@ def _plain(text: str) -> str:
 
 
 def _without_beginning(text: str, secrets: Sequence[str]) -> str:
-    """Return what stands before the mark of a cut, without the beginning of a secret at its end."""
+    """Return what stands before the mark of a cut, without the beginning of a secret at
+    its end.
+    """
     for secret in secrets:
         for length in range(min(len(secret), len(text)), _SHORTEST_BEGINNING - 1, -1):
             if text.endswith(secret[:length]):
@@ -74,7 +78,9 @@ def _without_beginning(text: str, secrets: Sequence[str]) -> str:
 
 
 def _without_end(text: str, secrets: Sequence[str]) -> str:
-    """Return what stands behind the mark of a cut, without the end of a secret at its beginning."""
+    """Return what stands behind the mark of a cut, without the end of a secret at its
+    beginning.
+    """
     for secret in secrets:
         for length in range(min(len(secret), len(text)), _SHORTEST_BEGINNING - 1, -1):
             if text.startswith(secret[-length:]):

@@ -1,4 +1,6 @@
-"""The session that a command is about: chosen by its id or as the newest of this directory, opened, or made."""
+"""The session that a command is about: chosen by its id or as the newest of this
+directory, opened, or made.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,11 @@ ALL = 1_000_000
 def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Add `--follow` and `--conversation-id`."""
     group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument("--follow", action="store_true", help="the newest session of this directory or project")
+    group.add_argument(
+        "--follow",
+        action="store_true",
+        help="the newest session of this directory or project",
+    )
     group.add_argument(
         "-c",
         "--conversation-id",
@@ -61,17 +67,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIRECTORY",
         help="another directory in which the session may work, from now on; may be repeated",
     )
-    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
     parser.add_argument(
-        "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"
+        "--model", metavar="PROVIDER/MODEL", help="the session's model from now on"
+    )
+    parser.add_argument(
+        "--mode",
+        metavar="MODE",
+        help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`",
     )
 
 
 async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord:
     """Return the session that was named.
 
-    :param name: an id or its beginning; None for the newest session of the current directory or, where it has none, of
-        the nearest one above it in the project.
+    :param name: an id or its beginning; None for the newest session of the current
+        directory or, where it has none, of the nearest one above it in the project.
     :raises AgentError: there is none, or more than one.
     """
     if name is None:
@@ -80,7 +90,11 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
             page = await store.list(cwd=str(folder), limit=1, not_begun=())
             if page.sessions:
                 return page.sessions[0]
-        gone = [each for each in (await store.list(limit=ALL, not_begun=())).sessions if not _has_directory(each)]
+        gone = [
+            each
+            for each in (await store.list(limit=ALL, not_begun=())).sessions
+            if not _has_directory(each)
+        ]
         advice = "`acp-agent sessions` lists all of them."
         if gone:
             advice += (
@@ -92,35 +106,52 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
 
 
 def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
-    """Yield a directory and those above it, up to the root of its git repository; without one, up to the user's home,
-    which counts only as the directory itself."""
+    """Yield a directory and those above it, up to the root of its git repository;
+    without one, up to the user's home, which counts only as the directory itself.
+    """
     parents = (cwd, *cwd.parents)
     home = home and home.resolve()  # since the current directory is resolved
     root = repository_root(cwd)
     for folder in parents:
-        if root is None and folder != cwd and (folder == home or folder == folder.parent):
+        if (
+            root is None
+            and folder != cwd
+            and (folder == home or folder == folder.parent)
+        ):
             return
         yield folder
         if folder == root:
             return
 
 
-async def session_ids(store: SessionStore, archived: ArchiveFilter = "exclude") -> list[str]:
+async def session_ids(
+    store: SessionStore, archived: ArchiveFilter = "exclude"
+) -> list[str]:
     """Return the ids of all sessions, newest first."""
-    return [record.session_id for record in (await store.list(limit=ALL, archived=archived)).sessions]
+    return [
+        record.session_id
+        for record in (await store.list(limit=ALL, archived=archived)).sessions
+    ]
 
 
 def matching(name: str, ids: Sequence[str]) -> str:
-    """Return the one id that is this name, or begins so, with or without the `sess_` that every id begins with.
+    """Return the one id that is this name, or begins so, with or without the `sess_`
+    that every id begins with.
 
     :raises AgentError: there is none, or more than one.
     """
     digits = name.removeprefix(_ID_BEGINS)
-    fitting = [name] if name in ids else [each for each in ids if each.startswith((name, f"{_ID_BEGINS}{digits}"))]
+    fitting = (
+        [name]
+        if name in ids
+        else [each for each in ids if each.startswith((name, f"{_ID_BEGINS}{digits}"))]
+    )
     if not fitting:
         raise AgentError(f"{name!r} is no session. `acp-agent sessions` lists them.")
     if len(fitting) > 1 or not digits:
-        raise AgentError(f"{name!r} is the beginning of {counted(len(fitting), 'session id')}: write more of it.")
+        raise AgentError(
+            f"{name!r} is the beginning of {counted(len(fitting), 'session id')}: write more of it."
+        )
     return fitting[0]
 
 
@@ -160,19 +191,26 @@ class OpenedSession:
         cwd = str(self.session.state.cwd)
         more = () if record else self.session.state.context.additional_directories
         opened = await _opened(self._manager, record, cwd, more, self._client)
-        left, was_new = self.session, self.is_new
-        self.session, self.is_new = opened, record is None
+        left = self.session
+        was_new = self.is_new
+        self.session = opened
+        self.is_new = record is None
         is_kept = await self._close(left, was_new)
-        self._client.done, self._client.usage = False, None
+        self._client.done = False
+        self._client.usage = None
         return left.session_id if is_kept else None
 
     async def close(self) -> None:
-        """Close it. A new one in which no model was asked, and nothing was done without one, is deleted."""
+        """Close it. A new one in which no model was asked, and nothing was done without
+        one, is deleted.
+        """
         self.is_kept = await self._close(self.session, self.is_new)
 
     async def _close(self, session: Session, is_new: bool) -> bool:
         with suppress(SessionClosedError):  # an interrupted one may have closed itself
-            await self._manager.close(session.session_id)  # shows what is left of an answer
+            await self._manager.close(
+                session.session_id
+            )  # shows what is left of an answer
         is_kept = not is_new or await _was_used(session, done=self._client.done)
         if not is_kept:
             await self._manager.delete(session.session_id)
@@ -180,20 +218,27 @@ class OpenedSession:
 
 
 @asynccontextmanager
-async def opened_session(arguments: argparse.Namespace, client: TerminalClient) -> AsyncGenerator[OpenedSession]:
-    """Open the session that was chosen, or make one in the current directory; set its options, and close it with the
-    block."""
+async def opened_session(
+    arguments: argparse.Namespace, client: TerminalClient
+) -> AsyncGenerator[OpenedSession]:
+    """Open the session that was chosen, or make one in the current directory; set its
+    options, and close it with the block.
+    """
     env = os.environ
     start_home_logging(env)
     store = await open_database(env)
     try:
         async with anyio.create_task_group() as tasks:
             named = arguments.follow or arguments.session_id
-            record = await chosen_session(store, arguments.session_id) if named else None
+            record = (
+                await chosen_session(store, arguments.session_id) if named else None
+            )
             if record is not None:
                 record = await _offered_to_move(store, record)
             manager = SessionManager(build_services(store, env), tasks)
-            session = await _opened(manager, record, str(Path.cwd()), _added(arguments.directories), client)
+            session = await _opened(
+                manager, record, str(Path.cwd()), _added(arguments.directories), client
+            )
             opened = OpenedSession(store, manager, client, session, record is None)
             try:
                 for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
@@ -215,12 +260,18 @@ def _added(names: Sequence[str]) -> list[str]:
     """
     for name in names:
         if not Path(name).expanduser().is_dir():
-            raise AgentError(f"--add-dir {name}: there is no such directory. Nothing was sent.")
+            raise AgentError(
+                f"--add-dir {name}: there is no such directory. Nothing was sent."
+            )
     return [os.path.abspath(Path(name).expanduser()) for name in names]  # noqa: PTH100 - keeps links
 
 
 async def _opened(
-    manager: SessionManager, record: SessionRecord | None, cwd: str, more: Sequence[str], client: TerminalClient
+    manager: SessionManager,
+    record: SessionRecord | None,
+    cwd: str,
+    more: Sequence[str],
+    client: TerminalClient,
 ) -> Session:
     """Open a session, or make one in this directory.
 
@@ -230,11 +281,14 @@ async def _opened(
         return await manager.new(cwd, more, client.for_session)
     _require_directory(record)
     directories = list(dict.fromkeys((*record.additional_directories, *more)))
-    return await manager.open(record.session_id, record.cwd, directories, client.for_session)
+    return await manager.open(
+        record.session_id, record.cwd, directories, client.for_session
+    )
 
 
 async def _offered_to_move(store: SessionStore, record: SessionRecord) -> SessionRecord:
-    """Return a session's record; if its directory is gone, offer to move the session to the current one.
+    """Return a session's record; if its directory is gone, offer to move the session to
+    the current one.
 
     Move nothing without an answer.
     """
@@ -245,7 +299,9 @@ async def _offered_to_move(store: SessionStore, record: SessionRecord) -> Sessio
     answer = await typed(f"{asked} [y]es, [n]o: ")
     if (answer or "").lower() not in ("y", "yes"):
         return record
-    notice = await move_session(store, record.session_id, here, load_settings(os.environ, here).mode)
+    notice = await move_session(
+        store, record.session_id, here, load_settings(os.environ, here).mode
+    )
     if notice:
         print(notice, file=sys.stderr)
     return await store.record(record.session_id)
@@ -256,9 +312,11 @@ def _has_directory(record: SessionRecord) -> bool:
 
 
 def _require_directory(record: SessionRecord) -> None:
-    """Refuse to open a session whose directory is gone, since its tools would work in a missing directory.
+    """Refuse to open a session whose directory is gone, since its tools would work in a
+    missing directory.
 
-    :raises AgentError: if the directory is gone; the message says how to move the session.
+    :raises AgentError: if the directory is gone; the message says how to move the
+        session.
     """
     if not _has_directory(record):
         raise AgentError(
@@ -268,6 +326,12 @@ def _require_directory(record: SessionRecord) -> None:
 
 
 async def _was_used(session: Session, *, done: bool) -> bool:
-    """Return whether a model was asked, by the log, since a refusal takes a prompt out of the context."""
-    prompts = [logged.event async for logged in session.state.log.events() if isinstance(logged.event, UserPrompted)]
+    """Return whether a model was asked, by the log, since a refusal takes a prompt out
+    of the context.
+    """
+    prompts = [
+        logged.event
+        async for logged in session.state.log.events()
+        if isinstance(logged.event, UserPrompted)
+    ]
     return any(prompt.sent != () for prompt in prompts) or bool(prompts and done)

@@ -1,7 +1,9 @@
-"""Standard output and error of a command, on which nothing is printed that a terminal obeys.
+"""Standard output and error of a command, on which nothing is printed that a terminal
+obeys.
 
-Names of files and hooks, texts of configuration, errors of programs and of servers end up in what a command prints.
-They are made harmless where all of it meets, and not in each place that prints.
+Names of files and hooks, texts of configuration, errors of programs and of servers end
+up in what a command prints. They are made harmless where all of it meets, and not in
+each place that prints.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from acp_agent.visible import harmless
 
 
 class HarmlessStream:
-    """A text stream that writes control characters, and marks that change the order of reading, as code points.
+    """A text stream that writes control characters, and marks that change the order of
+    reading, as code points.
 
-    :ivar unfiltered: the stream behind it: for what is meant to move the cursor, and for texts that other programs
-        read.
+    :ivar unfiltered: the stream behind it: for what is meant to move the cursor, and
+        for texts that other programs read.
     """
 
     def __init__(self, unfiltered: TextIO) -> None:
@@ -37,7 +40,9 @@ class HarmlessStream:
 def harmless_output() -> Generator[None]:
     """Print nothing that a terminal obeys in this context."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", HarmlessStream(unfiltered(stream))) for stream in before)
+    sys.stdout, sys.stderr = (
+        cast("TextIO", HarmlessStream(unfiltered(stream))) for stream in before
+    )
     try:
         yield
     finally:

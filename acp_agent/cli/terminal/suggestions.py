@@ -1,4 +1,6 @@
-"""What may be meant by a command line that makes no sense: a mistyped word, a prompt, or another agent's command."""
+"""What may be meant by a command line that makes no sense: a mistyped word, a prompt,
+or another agent's command.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ _ELSEWHERE: Mapping[str, str] = {
 
 
 def meant_command(argv: Sequence[str], commands: Collection[str]) -> str:
-    """Return what is wrong with a command line that begins with no command of ours; "" where it begins with one.
+    """Return what is wrong with a command line that begins with no command of ours; ""
+    where it begins with one.
 
     :param argv: the arguments behind the program's name.
     """
@@ -59,4 +62,6 @@ def meant_command(argv: Sequence[str], commands: Collection[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return "".join(f"\\{character}" if character in '\\"$`' else character for character in text)
+    return "".join(
+        f"\\{character}" if character in '\\"$`' else character for character in text
+    )

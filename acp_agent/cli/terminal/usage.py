@@ -17,7 +17,10 @@ _USAGE: Mapping[str, tuple[str, str]] = {
         "Compact a session and print the summary. The whole history stays, and `/compact undo` takes it back.",
         'acp-agent compact --follow "keep the API decisions"',
     ),
-    "compact-eval": ("", "acp-agent compact-eval --recipe compact --size 10% ~/.claude/projects/*/*.jsonl"),
+    "compact-eval": (
+        "",
+        "acp-agent compact-eval --recipe compact --size 10% ~/.claude/projects/*/*.jsonl",
+    ),
     "sessions": ("", "acp-agent sessions --archived"),
     "sessions list": ("", "acp-agent sessions list --json"),
     "sessions rename": ("", "acp-agent sessions rename sess_7f3a The cart"),
@@ -30,11 +33,23 @@ _USAGE: Mapping[str, tuple[str, str]] = {
         "Serve clients on other machines, or several at once. A client that connects can run commands as you.",
         "acp-agent serve --websocket 127.0.0.1:8123",
     ),
-    "inspect": ("Write a session as a page, or serve it and follow the session.", "acp-agent inspect -o session.html"),
-    "wire": ("Print what an editor and the agent said, which ACP_AGENT_WIRE=1 records.", "acp-agent wire --follow"),
-    "hooks": ("Show which hooks this directory has, or what they want of a sample.", "acp-agent hooks list"),
+    "inspect": (
+        "Write a session as a page, or serve it and follow the session.",
+        "acp-agent inspect -o session.html",
+    ),
+    "wire": (
+        "Print what an editor and the agent said, which ACP_AGENT_WIRE=1 records.",
+        "acp-agent wire --follow",
+    ),
+    "hooks": (
+        "Show which hooks this directory has, or what they want of a sample.",
+        "acp-agent hooks list",
+    ),
     "hooks list": ("", "acp-agent hooks list"),
-    "hooks test": ("", 'acp-agent hooks test before_tool_call --tool shell --input \'{"command": "git push"}\''),
+    "hooks test": (
+        "",
+        'acp-agent hooks test before_tool_call --tool shell --input \'{"command": "git push"}\'',
+    ),
     "models": ("", "acp-agent models"),
     "config": (
         "Show every setting with its value, and the file and line or variable that set it.",
@@ -44,19 +59,31 @@ _USAGE: Mapping[str, tuple[str, str]] = {
         "Store a provider's key in the system's keyring, or in a file that only you can read.",
         "pass show anthropic | acp-agent login anthropic",
     ),
-    "logout": ("Forget the stored key of a provider, or all of them.", "acp-agent logout anthropic"),
+    "logout": (
+        "Forget the stored key of a provider, or all of them.",
+        "acp-agent logout anthropic",
+    ),
     "trust": (
         "Show what a project's hooks and recipes would run, and allow it. A change of them is asked for anew.",
         "acp-agent trust ~/src/shop",
     ),
     "permissions": ("", "acp-agent permissions"),
     "permissions revoke": ("", 'acp-agent permissions revoke "shell: make test"'),
-    "recipe": ("Work with recipes: prompts in Markdown that are called as `/NAME`.", "acp-agent recipe list"),
+    "recipe": (
+        "Work with recipes: prompts in Markdown that are called as `/NAME`.",
+        "acp-agent recipe list",
+    ),
     "recipe list": ("", "acp-agent recipe list"),
-    "recipe show": ("", 'acp-agent recipe show --arg depth=overview explain "the session log"'),
+    "recipe show": (
+        "",
+        'acp-agent recipe show --arg depth=overview explain "the session log"',
+    ),
     "recipe new": ("", "acp-agent recipe new --project review"),
     "recipe check": ("", "acp-agent recipe check .acp-agent/recipes"),
-    "schema": ("Print a JSON Schema, with which editors check a file.", "acp-agent schema config > config.schema.json"),
+    "schema": (
+        "Print a JSON Schema, with which editors check a file.",
+        "acp-agent schema config > config.schema.json",
+    ),
     "setup": (
         "Print an editor's entry, and write it into the settings after a yes.",
         "acp-agent setup zed --dry-run",
@@ -67,9 +94,14 @@ _USAGE: Mapping[str, tuple[str, str]] = {
         "Print a script with which a shell completes this command. `acp-agent help cli` says where it belongs.",
         "acp-agent completion bash > ~/.local/share/bash-completion/completions/acp-agent",
     ),
-    "demo": ("Show the agent at work: no key and no network needed. All that it makes is deleted.", "acp-agent demo"),
+    "demo": (
+        "Show the agent at work: no key and no network needed. All that it makes is deleted.",
+        "acp-agent demo",
+    ),
 }
-"""A description, or "" for the help in the list of commands, and an example, by the words of the sub-command."""
+"""A description, or "" for the help in the list of commands, and an example, by the
+words of the sub-command.
+"""
 
 
 def explain(parser: argparse.ArgumentParser, name: str, text: str) -> None:
@@ -86,10 +118,16 @@ def explain(parser: argparse.ArgumentParser, name: str, text: str) -> None:
         explain(below, f"{name} {word}", its_text)
 
 
-def sub_commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    """Yield the sub-commands of a parser: the word, its parser, and its help in the list."""
+def sub_commands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    """Yield the sub-commands of a parser: the word, its parser, and its help in the
+    list.
+    """
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
-            parsers = cast(Mapping[str, argparse.ArgumentParser], vars(action)["choices"])
+            parsers = cast(
+                Mapping[str, argparse.ArgumentParser], vars(action)["choices"]
+            )
             for listed in action._choices_actions:  # pyright: ignore[reportPrivateUsage]
                 yield listed.dest, parsers[listed.dest], listed.help or ""

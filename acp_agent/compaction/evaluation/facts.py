@@ -1,4 +1,6 @@
-"""Finds facts in messages, as `docs/compact-eval.md` defines them, with patterns separate from those of compaction."""
+"""Finds facts in messages, as `docs/compact-eval.md` defines them, with patterns
+separate from those of compaction.
+"""
 
 import re
 import shlex
@@ -9,9 +11,18 @@ from acp_agent.compaction.facts import passages
 from acp_agent.conversation.messages import AssistantMessage, Entry, Message
 from acp_agent.frozen import frozen
 
-FactClass: TypeAlias = Literal["files", "commands", "errors", "rules", "decisions", "numbers", "words"]
+FactClass: TypeAlias = Literal[
+    "files", "commands", "errors", "rules", "decisions", "numbers", "words"
+]
 
-CLASSES: tuple[FactClass, ...] = ("files", "commands", "errors", "rules", "decisions", "numbers")
+CLASSES: tuple[FactClass, ...] = (
+    "files",
+    "commands",
+    "errors",
+    "rules",
+    "decisions",
+    "numbers",
+)
 
 _RUN = re.compile(r"[\w./@~+-]{4,}")
 _LAST_NAME = re.compile(r"(?:^|/)[\w@+-][\w.@+-]*\.([A-Za-z]\w{0,7})$")
@@ -30,19 +41,25 @@ _FAILED = re.compile(
     r"|\b(?:error|warning)(?:\[| )((?:E|TS|CS|C)\d{3,5})\b",
     re.MULTILINE,
 )
-_LONGEST_ERROR, _SHORTEST_ERROR = 160, 12
-_NUMBER = re.compile(r"(?<![\w.,#-])(?:v?\d+(?:\.\d+)+|\d[\d,_]*\d|[0-9a-f]{7,40})(?![\w]|[.,]\d)")
+_LONGEST_ERROR = 160
+_SHORTEST_ERROR = 12
+_NUMBER = re.compile(
+    r"(?<![\w.,#-])(?:v?\d+(?:\.\d+)+|\d[\d,_]*\d|[0-9a-f]{7,40})(?![\w]|[.,]\d)"
+)
 _LONG_NUMBER = 4
 _LEFT = re.compile(r"([A-Za-z_]{3,})[^\w\n]{1,2}$")
 _RIGHT = re.compile(r"[^\w\n]?([A-Za-z_]{3,})")
-_PLAIN_WORD = re.compile(r"(?<![\w./\\@$<=\"'`(\[-])[A-Za-z]?[a-z]{5,}(?![\w/=(\[<>\"'`-]|\.\w|:\w)")
+_PLAIN_WORD = re.compile(
+    r"(?<![\w./\\@$<=\"'`(\[-])[A-Za-z]?[a-z]{5,}(?![\w/=(\[<>\"'`-]|\.\w|:\w)"
+)
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?=\S)[^\n.!?]*)*")
 _DECIDES = re.compile(
     r"\b(?:decided|decision|because|instead|rather than|we will|we'll|chose|chosen|root cause|turns out|so that|"
     r"must not|should not)\b",
     re.IGNORECASE,
 )
-_SHORTEST_DECISION, _LONGEST_DECISION = 30, 400
+_SHORTEST_DECISION = 30
+_LONGEST_DECISION = 400
 _CONTENT = 4
 
 _COMMAND_ARGUMENTS = ("command", "cmd", "script")
@@ -50,14 +67,53 @@ _QUOTES = str.maketrans("", "", "'\"`\\")
 _WORD = re.compile(r"\w+")
 
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
-_WRAPPERS = {"sudo", "time", "nice", "nohup", "command", "exec", "env", "timeout", "then", "do", "else", "if", "while"}
-_RUNNERS = frozenset(("uv run", "poetry run", "hatch run", "pipenv run", "conda run", "bundle exec", "npm exec"))
+_WRAPPERS = {
+    "sudo",
+    "time",
+    "nice",
+    "nohup",
+    "command",
+    "exec",
+    "env",
+    "timeout",
+    "then",
+    "do",
+    "else",
+    "if",
+    "while",
+}
+_RUNNERS = frozenset(
+    (
+        "uv run",
+        "poetry run",
+        "hatch run",
+        "pipenv run",
+        "conda run",
+        "bundle exec",
+        "npm exec",
+    )
+)
 _LOOK_NAMES = """. : [ ag awk basename cat cd cmp cut date df diff dirname du echo egrep env exit export false fd fgrep
     file find grep head jq less ls more nl popd printf pushd pwd readlink realpath rg sed set sleep sort source stat
     tail test tr tree true type uname uniq wc which whoami"""
 _LOOKS = frozenset(_LOOK_NAMES.split())
-_GIT_LOOKS = {"blame", "branch", "describe", "diff", "grep", "log", "ls-files", "remote", "rev-parse", "show", "status"}
-_DOCUMENT = re.compile(r"(<<-?[ \t]*(['\"]?)([\w.-]+)\2[^\n]*\n)(?:.*?\n)??[ \t]*\3[ \t]*(?:\n|\Z)", re.DOTALL)
+_GIT_LOOKS = {
+    "blame",
+    "branch",
+    "describe",
+    "diff",
+    "grep",
+    "log",
+    "ls-files",
+    "remote",
+    "rev-parse",
+    "show",
+    "status",
+}
+_DOCUMENT = re.compile(
+    r"(<<-?[ \t]*(['\"]?)([\w.-]+)\2[^\n]*\n)(?:.*?\n)??[ \t]*\3[ \t]*(?:\n|\Z)",
+    re.DOTALL,
+)
 _LONGEST_COMMAND = 200
 _MOST_CHARACTERS = 4_000
 """Maximum number of characters of a command line to read."""
@@ -66,8 +122,10 @@ _SIGNS = ";&|()<>\n"
 
 
 @frozen
-class Found:
-    """A fact at a place in a text. `key` is the form in which it is compared and searched for."""
+class FoundFact:
+    """A fact at a place in a text. `key` is the form in which it is compared and
+    searched for.
+    """
 
     kind: FactClass
     key: str
@@ -75,66 +133,93 @@ class Found:
     end: int
 
 
-def files(text: str, cwd: str) -> Iterator[Found]:
-    """Yield paths of files, relative to `cwd`. They have a known extension, or a directory and any extension."""
+def files(text: str, cwd: str) -> Iterator[FoundFact]:
+    """Yield paths of files, relative to `cwd`. They have a known extension, or a
+    directory and any extension.
+    """
     for match in _RUN.finditer(text):
         path = match[0].rstrip(".-+@~")
-        if len(path) > _LONGEST_PATH or path.startswith("//") or (name := _LAST_NAME.search(path)) is None:
+        if (
+            len(path) > _LONGEST_PATH
+            or path.startswith("//")
+            or (name := _LAST_NAME.search(path)) is None
+        ):
             continue
         if name[1] not in _EXTENSIONS and ("/" not in path or not name[1].islower()):
             continue
         end = match.start() + len(path)
         line = text.rfind("\n", max(0, match.start() - 300), match.start()) + 1
-        if path.startswith(("a/", "b/")) and text.startswith(("diff --git ", "--- ", "+++ "), line):
+        if path.startswith(("a/", "b/")) and text.startswith(
+            ("diff --git ", "--- ", "+++ "), line
+        ):
             path = path[2:]
-        path = path.removeprefix(f"{cwd.rstrip('/')}/" if cwd else "").removeprefix("./")
+        path = path.removeprefix(f"{cwd.rstrip('/')}/" if cwd else "").removeprefix(
+            "./"
+        )
         if not path.startswith((".", "self.", "cls.", "this.")):
-            yield Found("files", path, match.start(), end)
+            yield FoundFact("files", path, match.start(), end)
 
 
-def errors(text: str) -> Iterator[Found]:
-    """Yield the errors in a result: exceptions and their messages, failed tests, compilers' error codes."""
+def errors(text: str) -> Iterator[FoundFact]:
+    """Yield the errors in a result: exceptions and their messages, failed tests,
+    compilers' error codes.
+    """
     for match in _RAISED.finditer(text):
-        yield Found("errors", match[1], match.start(1), match.end(1))
+        yield FoundFact("errors", match[1], match.start(1), match.end(1))
         if len(message := plain((match[2] or "")[:_LONGEST_ERROR])) >= _SHORTEST_ERROR:
-            yield Found("errors", message, match.start(2), match.end(2))
+            yield FoundFact("errors", message, match.start(2), match.end(2))
     for match in _FAILED.finditer(text):
         group = match.lastindex or 0
-        yield Found("errors", match[group], match.start(group), match.end(group))
+        yield FoundFact("errors", match[group], match.start(group), match.end(group))
 
 
-def numbers(text: str) -> Iterator[Found]:
-    """Yield numbers of two or more digits, versions and hashes. A short integer includes an adjacent word."""
+def numbers(text: str) -> Iterator[FoundFact]:
+    """Yield numbers of two or more digits, versions and hashes. A short integer
+    includes an adjacent word.
+    """
     for match in _NUMBER.finditer(text):
-        number, start, end = match[0], match.start(), match.end()
-        if not number.isdecimal() and number.isalnum() and (number.isalpha() or len(number) < 7):
+        number = match[0]
+        start = match.start()
+        end = match.end()
+        if (
+            not number.isdecimal()
+            and number.isalnum()
+            and (number.isalpha() or len(number) < 7)
+        ):
             continue
         keys = [number]
         if number.isdecimal() and len(number) < _LONG_NUMBER:
-            left, right = _LEFT.search(text[max(0, start - 30) : start]), _RIGHT.match(text[end : end + 30])
+            left = _LEFT.search(text[max(0, start - 30) : start])
+            right = _RIGHT.match(text[end : end + 30])
             keys = [f"{left[1]} {number}"] if left else []
             keys += [f"{number} {right[1]}"] if right else []
-        yield from (Found("numbers", key, start, end) for key in keys)
+        yield from (FoundFact("numbers", key, start, end) for key in keys)
 
 
-def decisions(text: str) -> Iterator[Found]:
+def decisions(text: str) -> Iterator[FoundFact]:
     """Yield sentences of prose that say what was decided, or why."""
     for match in _SENTENCE.finditer(text):
         sentence = match[0].strip()
-        if _SHORTEST_DECISION <= len(sentence) <= _LONGEST_DECISION and _DECIDES.search(sentence):
+        if _SHORTEST_DECISION <= len(sentence) <= _LONGEST_DECISION and _DECIDES.search(
+            sentence
+        ):
             start = match.start() + match[0].index(sentence)
-            yield Found("decisions", plain(sentence), start, start + len(sentence))
+            yield FoundFact("decisions", plain(sentence), start, start + len(sentence))
 
 
 def content_words(sentence: str) -> frozenset[str]:
     """Return the content words of a sentence."""
-    return frozenset(word for word in words(sentence) if len(word) >= _CONTENT and not word.isdecimal())
+    return frozenset(
+        word
+        for word in words(sentence)
+        if len(word) >= _CONTENT and not word.isdecimal()
+    )
 
 
-def plain_words(text: str) -> Iterator[Found]:
+def plain_words(text: str) -> Iterator[FoundFact]:
     """Yield words of prose, without names in code, paths and quoted words."""
     for match in _PLAIN_WORD.finditer(text):
-        yield Found("words", match[0].lower(), match.start(), match.end())
+        yield FoundFact("words", match[0].lower(), match.start(), match.end())
 
 
 def text_of(message: Message) -> str:
@@ -143,7 +228,8 @@ def text_of(message: Message) -> str:
 
 
 def plain(text: str) -> str:
-    """Return the text in the form in which it is compared: without quotes and backslashes, with single spaces.
+    """Return the text in the form in which it is compared: without quotes and
+    backslashes, with single spaces.
 
     A summary may change these characters.
     """
@@ -151,7 +237,9 @@ def plain(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words, numbers and names of a text, without the characters between them."""
+    """Return the words, numbers and names of a text, without the characters between
+    them.
+    """
     return _WORD.findall(text)
 
 
@@ -166,26 +254,44 @@ def command_lines(message: Message) -> Iterator[str]:
 
 
 def commands(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each command that does more than read: in full if it is not too long, and as program and first argument.
+    """Yield each command that does more than read: in full if it is not too long, and
+    as program and first argument.
 
-    A command passed to a shell (`bash -lc "pytest a.py"`) counts like a command without that shell.
+    A command passed to a shell (`bash -lc "pytest a.py"`) counts like a command without
+    that shell.
     """
-    lines = _DOCUMENT.sub(r"\1", line[:_MOST_CHARACTERS].replace("\\\n", " ")).split("\n")
-    for words in _simple_commands("\n".join(each for each in lines if not each.lstrip(" \t").startswith("#"))):
+    lines = _DOCUMENT.sub(r"\1", line[:_MOST_CHARACTERS].replace("\\\n", " ")).split(
+        "\n"
+    )
+    for words in _simple_commands(
+        "\n".join(each for each in lines if not each.lstrip(" \t").startswith("#"))
+    ):
         program, *rest = words
         name = program if program.endswith("/test") else program.rpartition("/")[2]
-        if name in _SHELLS and len(rest) > 1 and rest[0].startswith("-") and "c" in rest[0]:
+        if (
+            name in _SHELLS
+            and len(rest) > 1
+            and rest[0].startswith("-")
+            and "c" in rest[0]
+        ):
             yield from commands(rest[1])
-        elif name not in _LOOKS and not (name == "git" and rest and rest[0] in _GIT_LOOKS):
-            arguments = [word for word in rest if not word.startswith("-") or word == "-m"]
+        elif name not in _LOOKS and not (
+            name == "git" and rest and rest[0] in _GIT_LOOKS
+        ):
+            arguments = [
+                word for word in rest if not word.startswith("-") or word == "-m"
+            ]
             briefly = [program, *arguments[: 1 + (arguments[:1] == ["-m"])]]
-            whole, brief = plain(" ".join(words)), plain(" ".join(briefly))
+            whole = plain(" ".join(words))
+            brief = plain(" ".join(briefly))
             if arguments and len(brief) <= _LONGEST_COMMAND:
                 yield whole if len(whole) <= _LONGEST_COMMAND else brief, brief
 
 
 def _simple_commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command, without assignments, wrappers such as `timeout 60`, and redirections."""
+    """Yield the words of each command, without assignments, wrappers such as `timeout
+    60`, and redirections.
+    """
     words: list[str] = []
     redirected = False
     for token in (*_tokens(text), "\n"):
@@ -202,12 +308,15 @@ def _simple_commands(text: str) -> Iterator[list[str]]:
             words = words[2:] if " ".join(words[:2]) in _RUNNERS else words
             if words:
                 yield words
-            words, redirected = [], False
+            words = []
+            redirected = False
 
 
 def _tokens(text: str) -> Iterator[str]:
     lexer = shlex.shlex(text, posix=True, punctuation_chars=_SIGNS)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     try:
         yield from lexer
     except ValueError:  # an unclosed quote

@@ -1,4 +1,6 @@
-"""Measures ways to compact at points of recordings against the facts that the rest needs, and formats the results."""
+"""Measures ways to compact at points of recordings against the facts that the rest
+needs, and formats the results.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,18 @@ from acp_agent.compaction.cuts import plan_cut
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES
 from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
-from acp_agent.compaction.evaluation.recordings import SHARES, Recording, points, state_at
+from acp_agent.compaction.evaluation.recordings import (
+    SHARES,
+    Recording,
+    points,
+    state_at,
+)
 from acp_agent.compaction.service import ASKS_A_MODEL
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.conversation.messages import Message
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
@@ -22,7 +33,9 @@ from acp_agent.frozen import frozen
 KINDS = ("need", "ctx", "words", *CLASSES)
 NOTHING_TO_DO = "found nothing to compact"
 _NEWEST = 0.4
-WITHOUT_SUMMARY = "*"  # after the name of a method that used excerpts instead of a summary
+WITHOUT_SUMMARY = (
+    "*"  # after the name of a method that used excerpts instead of a summary
+)
 
 _LEGEND = """
 Percent kept of what the rest of each session needs. left: of the tokens · score: mean of the six classes ·
@@ -30,17 +43,30 @@ need: facts of them all but rules · ctx: facts with the words around them · wo
 per 1k: needed facts for each 1,000 tokens left"""
 _NO_SUMMARY = "* measured without its summary, since no --model was given: excerpts stand in its place"
 
-SizeOf: TypeAlias = Callable[[TokenBudget], int]  # returns the tokens of the new context
-Compact: TypeAlias = Callable[[ConversationState, CompactionPolicy], Awaitable[CompactedState | None]]
-Method: TypeAlias = tuple[str, Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]]
-"""The name of a way to compact, and a function that returns the compacted messages and their tokens, or None if there
-is nothing to do."""
+SizeOf: TypeAlias = Callable[
+    [TokenBudget], int
+]  # returns the tokens of the new context
+Compact: TypeAlias = Callable[
+    [ConversationState, CompactionPolicy], Awaitable[CompactedState | None]
+]
+Method: TypeAlias = tuple[
+    str, Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]
+]
+"""The name of a way to compact, and a function that returns the compacted messages and
+their tokens, or None if there is nothing to do.
+"""
 
 
 def policy_method(
-    name: str, policy: CompactionPolicy, service: Compact, size: SizeOf | None = None, *, has_model: bool = True
+    name: str,
+    policy: CompactionPolicy,
+    service: Compact,
+    size: SizeOf | None = None,
+    *,
+    has_model: bool = True,
 ) -> Method:
-    """Return the method that compacts with a policy. Without a model, excerpts replace the summary.
+    """Return the method that compacts with a policy. Without a model, excerpts replace
+    the summary.
 
     :param size: overrides the policy's size.
     """
@@ -48,14 +74,18 @@ def policy_method(
     policy = replace(policy, strategy="excerpts") if unable else policy
 
     async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
-        result = await service(state, replace(policy, size=size(state.budget)) if size else policy)
+        result = await service(
+            state, replace(policy, size=size(state.budget)) if size else policy
+        )
         return (result.messages, result.tokens_after) if result else None
 
     return name + WITHOUT_SUMMARY * unable, compact
 
 
 def newest() -> Method:
-    """Return the baseline, which keeps only the newest messages word for word, up to `_NEWEST` of the tokens."""
+    """Return the baseline, which keeps only the newest messages word for word, up to
+    `_NEWEST` of the tokens.
+    """
 
     async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
         cut = plan_cut(state.entries, None, int(state.budget.messages * _NEWEST))
@@ -85,7 +115,10 @@ class Measurement:
 
 
 async def measure(
-    recordings: Iterable[Recording], methods: Sequence[Method], shares: Sequence[float] = SHARES, model: str = ""
+    recordings: Iterable[Recording],
+    methods: Sequence[Method],
+    shares: Sequence[float] = SHARES,
+    model: str = "",
 ) -> AsyncIterator[Measurement]:
     """Measure all methods at each point of each recording; see `points` and `state_at`.
 
@@ -94,9 +127,11 @@ async def measure(
     for recording in recordings:
         messages = read_messages(recording)
         for cut in points(recording, shares):
-            needs, state = needs_at(messages, cut), state_at(recording, cut, model=model)
+            needs = needs_at(messages, cut)
+            state = state_at(recording, cut, model=model)
             for name, compact in methods:
-                result, failure = None, NOTHING_TO_DO
+                result = None
+                failure = NOTHING_TO_DO
                 try:
                     result = await compact(state)
                 except AgentError as error:
@@ -105,13 +140,24 @@ async def measure(
                     yield Measurement(name, (recording.name, cut), failure)
                 else:
                     sizes = state.budget.used, result[1]
-                    yield Measurement(name, (recording.name, cut), "", *sizes, *_counted(needs, result[0]))
+                    yield Measurement(
+                        name,
+                        (recording.name, cut),
+                        "",
+                        *sizes,
+                        *_counted(needs, result[0]),
+                    )
 
 
-def _counted(needs: Iterable[Need], messages: Iterable[Message]) -> tuple[Counter[str], Counter[str]]:
-    """Count the needed facts that these messages keep, and all needed facts, for each of `KINDS`."""
+def _counted(
+    needs: Iterable[Need], messages: Iterable[Message]
+) -> tuple[Counter[str], Counter[str]]:
+    """Count the needed facts that these messages keep, and all needed facts, for each
+    of `KINDS`.
+    """
     remains = Remains(messages)
-    kept, needed = Counter[str](), Counter[str]()
+    kept = Counter[str]()
+    needed = Counter[str]()
     for need in needs:
         found = {need.kind: need.kept(remains)}
         if need.kind not in ("rules", "words"):
@@ -124,10 +170,12 @@ def _counted(needs: Iterable[Need], messages: Iterable[Message]) -> tuple[Counte
 
 
 def _figures(measurements: Iterable[Measurement]) -> dict[str, float | None]:
-    """Return the columns of the table over all points. A value is None if nothing was needed or all measurements
-    failed."""
+    """Return the columns of the table over all points. A value is None if nothing was
+    needed or all measurements failed.
+    """
     done = [each for each in measurements if not each.failure]
-    before, after = sum(each.tokens_before for each in done), sum(each.tokens_after for each in done)
+    before = sum(each.tokens_before for each in done)
+    after = sum(each.tokens_after for each in done)
     kept = sum((each.kept for each in done), Counter[str]())
     needed = sum((each.needed for each in done), Counter[str]())
     shares = {kind: _quotient(100 * kept[kind], needed[kind]) for kind in KINDS}
@@ -145,18 +193,41 @@ def _quotient(part: float, whole: int) -> float | None:
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return the report, with a row for each method over all points. It is the same in every run."""
+    """Return the report, with a row for each method over all points. It is the same in
+    every run.
+    """
     methods = dict.fromkeys(each.method for each in measurements)
     points = {each.point: each for each in measurements if not each.failure}.values()
     needed = {kind: str(sum(each.needed[kind] for each in points)) for kind in KINDS}
     columns = list(_figures(()))
-    rows = [["method", *columns], ["(needed)", *(needed.get(name, "") for name in columns)]]
+    rows = [
+        ["method", *columns],
+        ["(needed)", *(needed.get(name, "") for name in columns)],
+    ]
     for method in methods:
-        figures = _figures(each for each in measurements if each.method == method).values()
-        rows.append([method, *("–" if figure is None else f"{figure:.1f}" for figure in figures)])
+        figures = _figures(
+            each for each in measurements if each.method == method
+        ).values()
+        rows.append(
+            [
+                method,
+                *("–" if figure is None else f"{figure:.1f}" for figure in figures),
+            ]
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-    lines += [_LEGEND, *[_NO_SUMMARY] * any(method.endswith(WITHOUT_SUMMARY) for method in methods)]
-    failures = Counter((each.method, each.failure) for each in measurements if each.failure)
-    lines += [f"{name}: no result at {number} of the points: {why}" for (name, why), number in failures.items()]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+        for row in rows
+    ]
+    lines += [
+        _LEGEND,
+        *[_NO_SUMMARY] * any(method.endswith(WITHOUT_SUMMARY) for method in methods),
+    ]
+    failures = Counter(
+        (each.method, each.failure) for each in measurements if each.failure
+    )
+    lines += [
+        f"{name}: no result at {number} of the points: {why}"
+        for (name, why), number in failures.items()
+    ]
     return "\n".join(lines) + "\n"

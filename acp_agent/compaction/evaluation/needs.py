@@ -1,4 +1,5 @@
-"""Finds the facts before a cut that the rest of a recording needs, and checks whether a compacted context has them.
+"""Finds the facts before a cut that the rest of a recording needs, and checks whether a
+compacted context has them.
 
 The definitions are in `docs/compact-eval.md`.
 """
@@ -12,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from acp_agent.compaction.evaluation import facts
-from acp_agent.compaction.evaluation.facts import FactClass, Found, plain, words
+from acp_agent.compaction.evaluation.facts import FactClass, FoundFact, plain, words
 from acp_agent.compaction.evaluation.recordings import Recording
 from acp_agent.compaction.excerpts.rules import stated_rules
 from acp_agent.compaction.facts import passages
@@ -24,10 +25,13 @@ Gram: TypeAlias = tuple[str, ...]
 AROUND = 3  # words on each side of a fact that must be kept with it
 WINDOW = 80  # words that are searched together; about the maximum length of a decision
 RARE = 3  # maximum number of messages before the cut that contain a rare word
-MAX_PLACES = 8  # newest places of a fact; the words around at least one of them must be kept
+MAX_PLACES = (
+    8  # newest places of a fact; the words around at least one of them must be kept
+)
 RECALLED = 0.4  # share of a decision's rare words, at least two, that one later message must contain
 SAME_WINDOW = 0.6  # share of a decision's words that must be kept in one window
-_JOINED_LEFT, _JOINED_RIGHT = re.compile(r"[\w.]\w"), re.compile(r"\w\.?\w")
+_JOINED_LEFT = re.compile(r"[\w.]\w")
+_JOINED_RIGHT = re.compile(r"\w\.?\w")
 _NEAR = 200  # characters on each side of a fact that are searched for those words
 
 
@@ -48,14 +52,23 @@ class Remains:
         found: set[Gram] = set()
         for each in map(words, self._texts):
             for size in (2, AROUND + 1):
-                found.update(zip(*(each[offset:] for offset in range(size)), strict=False))
+                found.update(
+                    zip(*(each[offset:] for offset in range(size)), strict=False)
+                )
         return frozenset(found)
 
     @cached_property
     def _windows(self) -> list[frozenset[str]]:
-        """Return the words of each line. A long line is split into windows that overlap by half."""
-        half, lines = WINDOW // 2, [words(line) for text in self._texts for line in text.split("\n")]
-        starts = ((line, at) for line in lines for at in range(0, max(1, len(line) - half), half))
+        """Return the words of each line. A long line is split into windows that overlap
+        by half.
+        """
+        half = WINDOW // 2
+        lines = [words(line) for text in self._texts for line in text.split("\n")]
+        starts = (
+            (line, at)
+            for line in lines
+            for at in range(0, max(1, len(line) - half), half)
+        )
         return [frozenset(line[at : at + WINDOW]) for line, at in starts]
 
     def has(self, key: str) -> bool:
@@ -63,20 +76,28 @@ class Remains:
         return any(occurrences(self._plain, key))
 
     def has_grams(self, grams: Iterable[Gram]) -> bool:
-        """Return whether the context contains each of these sequences of two or `AROUND + 1` words."""
+        """Return whether the context contains each of these sequences of two or `AROUND
+        + 1` words.
+        """
         return self._grams.issuperset(grams)
 
     def largest_share(self, sought: frozenset[str]) -> float:
         """Return the largest share of these words in one line, within `WINDOW` words."""
-        return max((len(sought & window) for window in self._windows), default=0) / max(1, len(sought))
+        return max((len(sought & window) for window in self._windows), default=0) / max(
+            1, len(sought)
+        )
 
 
 def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of a key in a text. It may end a path, but not be part of a longer word, name or number."""
+    """Yield start and end of a key in a text. It may end a path, but not be part of a
+    longer word, name or number.
+    """
     at = text.find(key)
     while at >= 0 and key:
         end = at + len(key)
-        if not _JOINED_LEFT.match(text[max(0, at - 1) : at + 1]) and not _JOINED_RIGHT.match(text[end - 1 : end + 2]):
+        if not _JOINED_LEFT.match(
+            text[max(0, at - 1) : at + 1]
+        ) and not _JOINED_RIGHT.match(text[end - 1 : end + 2]):
             yield at, end
         at = text.find(key, at + 1)
 
@@ -86,7 +107,8 @@ class Need:
     """A fact that is needed after a cut.
 
     :ivar seq: the last message before the cut that contains it.
-    :ivar around: for each place, the sequences of words to find if the words around it are kept.
+    :ivar around: for each place, the sequences of words to find if the words around it
+        are kept.
     """
 
     kind: FactClass
@@ -100,11 +122,16 @@ class Need:
             return self.key in remains.vocabulary
         if self.kind == "numbers" and " " in self.key:
             return remains.has_grams([tuple(self.key.split(" "))])
-        reworded = self.kind == "decisions" and remains.largest_share(facts.content_words(self.key)) >= SAME_WINDOW
+        reworded = (
+            self.kind == "decisions"
+            and remains.largest_share(facts.content_words(self.key)) >= SAME_WINDOW
+        )
         return reworded or remains.has(self.key)
 
     def kept_with_words(self, remains: Remains) -> bool:
-        """Return whether the fact is kept together with the words around it at one of its places."""
+        """Return whether the fact is kept together with the words around it at one of
+        its places.
+        """
         return self.kept(remains) and any(map(remains.has_grams, self.around))
 
 
@@ -119,8 +146,8 @@ class _Message:
 
     seq: int
     text: str
-    found: list[Found]
-    mentioned: list[Found]
+    found: list[FoundFact]
+    mentioned: list[FoundFact]
     commands: list[tuple[str, str]]
     spoken: str
     vocabulary: frozenset[str]
@@ -133,9 +160,17 @@ def read_messages(recording: Recording) -> list[_Message]:
 
 
 def needs_at(messages: Sequence[_Message], cut: int) -> tuple[Need, ...]:
-    """Return the facts of the first `cut` messages that the later ones need, in the order of their last mentions."""
-    before, after = messages[:cut], messages[cut:]
-    rules = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "rules"}
+    """Return the facts of the first `cut` messages that the later ones need, in the
+    order of their last mentions.
+    """
+    before = messages[:cut]
+    after = messages[cut:]
+    rules = {
+        fact.key: message.seq
+        for message in before
+        for fact in message.mentioned
+        if fact.kind == "rules"
+    }
     needed = [Need("rules", key, seq) for key, seq in rules.items()]
     for needs in (_facts, _commands, _decisions):
         needed += needs(before, after)
@@ -144,8 +179,8 @@ def needs_at(messages: Sequence[_Message], cut: int) -> tuple[Need, ...]:
 
 def _read(entry: Entry, cwd: str) -> _Message:
     texts = list(passages(entry))
-    found: list[Found] = []
-    mentioned: list[Found] = []
+    found: list[FoundFact] = []
+    mentioned: list[FoundFact] = []
     spoken: list[str] = []
     at = 0
     for speaker, text in texts:
@@ -158,52 +193,97 @@ def _read(entry: Entry, cwd: str) -> _Message:
             here += facts.errors(text) if speaker.label != "you" else ()
             spoken += [plain(text)] if is_dialogue else []
         if speaker.label == "user":
-            here += [Found("rules", plain(rule), 0, 0) for rule in stated_rules(text)]
-        moved = [Found(fact.kind, fact.key, fact.start + at, fact.end + at) for fact in here]
+            here += [
+                FoundFact("rules", plain(rule), 0, 0) for rule in stated_rules(text)
+            ]
+        moved = [
+            FoundFact(fact.kind, fact.key, fact.start + at, fact.end + at)
+            for fact in here
+        ]
         found += moved
         mentioned += moved if is_dialogue else []
         at += len(text) + 1
-    run = [command for line in facts.command_lines(entry.message) for command in facts.commands(line)]
-    shown = facts.content_words("\n".join(text for speaker, text in texts if not speaker.is_participant))
+    run = [
+        command
+        for line in facts.command_lines(entry.message)
+        for command in facts.commands(line)
+    ]
+    shown = facts.content_words(
+        "\n".join(text for speaker, text in texts if not speaker.is_participant)
+    )
     text = "\n".join(text for _, text in texts)
-    return _Message(entry.seq, text, found, mentioned, run, "\n".join(spoken), facts.content_words(text), shown)
+    return _Message(
+        entry.seq,
+        text,
+        found,
+        mentioned,
+        run,
+        "\n".join(spoken),
+        facts.content_words(text),
+        shown,
+    )
 
 
 def _facts(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
     """Yield files, numbers, errors and rare plain words."""
-    places: dict[tuple[FactClass, str], list[tuple[_Message, Found]]] = defaultdict(list)
+    places: dict[tuple[FactClass, str], list[tuple[_Message, FoundFact]]] = defaultdict(
+        list
+    )
     for message in before:
         for fact in message.found:
             if fact.kind not in ("rules", "decisions"):
                 places[fact.kind, fact.key].append((message, fact))
     for message in after:
-        named: list[tuple[FactClass, str]] = [(fact.kind, fact.key) for fact in message.mentioned]
-        named += [name for name in places if name[0] == "errors" and any(occurrences(message.spoken, name[1]))]
+        named: list[tuple[FactClass, str]] = [
+            (fact.kind, fact.key) for fact in message.mentioned
+        ]
+        named += [
+            name
+            for name in places
+            if name[0] == "errors" and any(occurrences(message.spoken, name[1]))
+        ]
         for kind, key in named:
             where = places.pop((kind, key), [])
-            if where and (kind != "words" or len({place.seq for place, _ in where}) <= RARE):
+            if where and (
+                kind != "words" or len({place.seq for place, _ in where}) <= RARE
+            ):
                 yield Need(kind, key, where[-1][0].seq, _around(where))
         for fact in message.found:
             places.pop((fact.kind, fact.key), None)
 
 
 def _commands(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
-    """Yield commands that are run again: the same command, or the same program with the same first argument."""
-    last = {key: message for message in before for pair in message.commands for key in reversed(pair)}
+    """Yield commands that are run again: the same command, or the same program with the
+    same first argument.
+    """
+    last = {
+        key: message
+        for message in before
+        for pair in message.commands
+        for key in reversed(pair)
+    }
     settled: set[str] = set()
     for message in after:
         for whole, brief in message.commands:
             key = whole if whole in last else brief
             if key in last and key not in settled:
                 settled.add(key)
-                where = [(last[key], Found("commands", key, *ends)) for ends in occurrences(last[key].text, key)]
+                where = [
+                    (last[key], FoundFact("commands", key, *ends))
+                    for ends in occurrences(last[key].text, key)
+                ]
                 yield Need("commands", key, last[key].seq, _around(where))
             settled |= {whole, brief}
 
 
 def _decisions(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
     counts = Counter(word for message in before for word in message.vocabulary)
-    made = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "decisions"}
+    made = {
+        fact.key: message.seq
+        for message in before
+        for fact in message.mentioned
+        if fact.kind == "decisions"
+    }
     later: list[frozenset[str]] = []
     shown: set[str] = set()
     for message in after:
@@ -216,15 +296,26 @@ def _decisions(before: Sequence[_Message], after: Sequence[_Message]) -> Iterato
             yield Need("decisions", key, seq)
 
 
-def _around(places: Sequence[tuple[_Message, Found]]) -> tuple[tuple[Gram, ...], ...]:
-    """Return, for each of the newest places, the words before and after the fact, with its first and last word.
+def _around(
+    places: Sequence[tuple[_Message, FoundFact]],
+) -> tuple[tuple[Gram, ...], ...]:
+    """Return, for each of the newest places, the words before and after the fact, with
+    its first and last word.
 
     A side with too few words is omitted.
     """
     found: list[tuple[Gram, ...]] = []
     for message, fact in places[-MAX_PLACES:]:
         inside = words(message.text[fact.start : fact.end])
-        left = (*words(message.text[max(0, fact.start - _NEAR) : fact.start])[-AROUND:], *inside[:1])
-        right = (*inside[-1:], *words(message.text[fact.end : fact.end + _NEAR])[:AROUND])
-        found.append(tuple(gram for gram in (left, right) if inside and len(gram) == AROUND + 1))
+        left = (
+            *words(message.text[max(0, fact.start - _NEAR) : fact.start])[-AROUND:],
+            *inside[:1],
+        )
+        right = (
+            *inside[-1:],
+            *words(message.text[fact.end : fact.end + _NEAR])[:AROUND],
+        )
+        found.append(
+            tuple(gram for gram in (left, right) if inside and len(gram) == AROUND + 1)
+        )
     return tuple(filter(None, found))

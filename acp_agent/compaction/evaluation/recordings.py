@@ -1,7 +1,9 @@
-"""Reads recorded sessions of any agent as our messages, and chooses the points at which a measurement cuts them.
+"""Reads recorded sessions of any agent as our messages, and chooses the points at which
+a measurement cuts them.
 
-The format is recognised by the file's contents, not its name. The reader of each format yields messages in the form of
-Chat Completions or Anthropic's Messages API, and `_build` turns them into valid messages.
+The format is recognised by the file's contents, not its name. The reader of each format
+yields messages in the form of Chat Completions or Anthropic's Messages API, and
+`_build` turns them into valid messages.
 """
 
 import math
@@ -11,7 +13,11 @@ from itertools import accumulate, count
 from pathlib import Path
 
 from acp_agent.compaction.cuts import legal_cuts
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_text
+from acp_agent.compaction.estimate import (
+    estimate_message,
+    estimate_messages,
+    estimate_text,
+)
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent
@@ -26,14 +32,22 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
-from acp_agent.conversation.strict_json import get_object, get_objects, get_text, parse_object
+from acp_agent.conversation.strict_json import (
+    get_object,
+    get_objects,
+    get_text,
+    parse_object,
+)
 from acp_agent.errors import AgentError, located
 from acp_agent.frozen import frozen
 
 SHARES = (0.4, 0.6, 0.8)
 FILLED = 0.8
-"""How full a window is if it is chosen to fit the conversation: the agent's own threshold."""
-LEAST_BEFORE, LEAST_BEHIND = 4, 2
+"""How full a window is if it is chosen to fit the conversation: the agent's own
+threshold.
+"""
+LEAST_BEFORE = 4
+LEAST_BEHIND = 2
 MAX_OUTPUT_TOKENS = 8_192
 FORMS = (
     "expected a session of this agent (its id), a transcript with `messages`, a trajectory of mini-swe-agent, or a "
@@ -43,9 +57,21 @@ NO_RESULT = "The recording has no result of this call."
 
 _CLAUDE_TYPES = {"user", "assistant"}
 _CLAUDE_LEFT_OUT = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
-_CODEX_TYPES = {"response_item", "session_meta", "event_msg", "turn_context", "compacted"}
+_CODEX_TYPES = {
+    "response_item",
+    "session_meta",
+    "event_msg",
+    "turn_context",
+    "compacted",
+}
 _CODEX_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
-_CODEX_NOTES = ("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "# AGENTS.md instr")
+_CODEX_NOTES = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions",
+    "<turn_aborted>",
+    "# AGENTS.md instr",
+)
 
 
 @frozen
@@ -68,78 +94,138 @@ class Recording:
 
 
 def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
-    """Return the legal places nearest to these shares of the recording's tokens, in order and without duplicates.
+    """Return the legal places nearest to these shares of the recording's tokens, in
+    order and without duplicates.
 
     A place is the number of messages before it.
     """
-    sizes = list(accumulate(estimate_message(message) for message in recording.messages))
-    places = [cut for cut in legal_cuts(recording.entries, None) if LEAST_BEFORE <= cut <= len(sizes) - LEAST_BEHIND]
-    near = (min(places, key=lambda cut: (abs(sizes[cut - 1] - share * sizes[-1]), cut)) for share in shares if places)
+    sizes = list(
+        accumulate(estimate_message(message) for message in recording.messages)
+    )
+    places = [
+        cut
+        for cut in legal_cuts(recording.entries, None)
+        if LEAST_BEFORE <= cut <= len(sizes) - LEAST_BEHIND
+    ]
+    near = (
+        min(places, key=lambda cut: (abs(sizes[cut - 1] - share * sizes[-1]), cut))
+        for share in shares
+        if places
+    )
     return sorted({*near})
 
 
-def state_at(recording: Recording, cut: int, window: int | None = None, model: str = "") -> ConversationState:
-    """Return the conversation at a point. A turn that had not ended there counts as running.
+def state_at(
+    recording: Recording, cut: int, window: int | None = None, model: str = ""
+) -> ConversationState:
+    """Return the conversation at a point. A turn that had not ended there counts as
+    running.
 
-    :param window: size of the model's window in tokens; None for a window that the conversation fills to `FILLED`.
+    :param window: size of the model's window in tokens; None for a window that the
+        conversation fills to `FILLED`.
     """
     entries = recording.entries[:cut]
     messages = [entry.message for entry in entries]
-    window = window or math.ceil((estimate_text(recording.system) + estimate_messages(messages)) / FILLED)
+    window = window or math.ceil(
+        (estimate_text(recording.system) + estimate_messages(messages)) / FILLED
+    )
     output = min(MAX_OUTPUT_TOKENS, window // 4)
     state = ConversationState.of(
-        messages, window=window, model=model, system=recording.system, max_output_tokens=output, cwd=recording.cwd
+        messages,
+        window=window,
+        model=model,
+        system=recording.system,
+        max_output_tokens=output,
+        cwd=recording.cwd,
     )
-    prompts = [entry.seq for entry in entries if isinstance(entry.message, UserMessage) and not entry.note]
+    prompts = [
+        entry.seq
+        for entry in entries
+        if isinstance(entry.message, UserMessage) and not entry.note
+    ]
     ended = isinstance(messages[-1], AssistantMessage) and not messages[-1].tool_calls
-    return replace(state, entries=entries, turn_from=None if ended or not prompts else prompts[-1])
+    return replace(
+        state, entries=entries, turn_from=None if ended or not prompts else prompts[-1]
+    )
 
 
 def read_recording(path: Path) -> Recording:
     """Read a recorded session of another agent, or a transcript.
 
-    :raises AgentError: if it has none of the known formats, with file, line and the expected formats.
+    :raises AgentError: if it has none of the known formats, with file, line and the
+        expected formats.
     :raises OSError: if it cannot be read.
     """
     lines = _read_json(path)
     record = lines[0]
-    types = {get_text(line, "type") for line in lines if line.keys() & {"message", "payload"}}
+    types = {
+        get_text(line, "type") for line in lines if line.keys() & {"message", "payload"}
+    }
     if isinstance(record.get("messages"), list):
         form = "mini-swe-agent" if "trajectory_format" in record else "transcript"
         messages = get_objects(record, "messages")
     elif types & _CODEX_TYPES:
-        form, messages = "Codex", _codex(lines)
+        form = "Codex"
+        messages = _codex(lines)
     elif types & _CLAUDE_TYPES:
-        form, messages = "Claude Code", _claude_code(lines)
+        form = "Claude Code"
+        messages = _claude_code(lines)
     else:
-        raise AgentError(located(f"is JSON of another form; {FORMS}", source=str(path), line=1))
+        raise AgentError(
+            located(f"is JSON of another form; {FORMS}", source=str(path), line=1)
+        )
     entries, system = _build(messages)
     if not entries:
-        raise AgentError(located(f"looks like a session of {form}, but nothing was said in it", source=str(path)))
+        raise AgentError(
+            located(
+                f"looks like a session of {form}, but nothing was said in it",
+                source=str(path),
+            )
+        )
     places = [place for line in lines for place in (line, get_object(line, "payload"))]
-    places.append(get_object(get_object(get_object(record, "info"), "config"), "environment"))
-    cwd = next((cwd for place in places if (cwd := get_text(place, "cwd")).startswith("/")), "")
+    places.append(
+        get_object(get_object(get_object(record, "info"), "config"), "environment")
+    )
+    cwd = next(
+        (cwd for place in places if (cwd := get_text(place, "cwd")).startswith("/")), ""
+    )
     return Recording(str(path), form, entries, system, cwd)
 
 
 def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
-    """Return a session of this agent from its whole log, as if it had never been compacted."""
-    kept = (logged for logged in events if not isinstance(logged.event, ContextSwapped | ContextRestored))
+    """Return a session of this agent from its whole log, as if it had never been
+    compacted.
+    """
+    kept = (
+        logged
+        for logged in events
+        if not isinstance(logged.event, ContextSwapped | ContextRestored)
+    )
     context = Context.from_log(kept)
-    return Recording(name, "acp-agent", context.entries, context.instructions, context.cwd)
+    return Recording(
+        name, "acp-agent", context.entries, context.instructions, context.cwd
+    )
 
 
 def _read_json(path: Path) -> list[JsonObject]:
-    """Return the single object of a file or the objects of its lines, without a truncated last line."""
+    """Return the single object of a file or the objects of its lines, without a
+    truncated last line.
+    """
     if not path.is_file():
         raise AgentError(located(f"is not a file; {FORMS}", source=str(path)))
     text = path.read_bytes().decode("utf-8-sig", "replace")
     if (whole := parse_object(text)) is not None:
         return [whole]
-    lines = [(number, parse_object(line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines = [
+        (number, parse_object(line))
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip()
+    ]
     if len(lines) > 1 and lines[-1][1] is None:
         lines.pop()  # as if a session was killed while writing
-    if broken := next((number for number, value in lines if value is None), 0 if lines else 1):
+    if broken := next(
+        (number for number, value in lines if value is None), 0 if lines else 1
+    ):
         what = "is not a JSON object" if lines else "is empty"
         raise AgentError(located(f"{what}; {FORMS}", source=str(path), line=broken))
     return [value for _, value in lines if value is not None]
@@ -148,61 +234,105 @@ def _read_json(path: Path) -> list[JsonObject]:
 def _blocks(content: JsonValue) -> list[JsonObject]:
     """Return the blocks of content, which is a text or an array of texts and blocks."""
     blocks: list[JsonValue] = content if isinstance(content, list) else [content]
-    return get_objects({"blocks": [{"text": each} if isinstance(each, str) else each for each in blocks]}, "blocks")
+    return get_objects(
+        {
+            "blocks": [
+                {"text": each} if isinstance(each, str) else each for each in blocks
+            ]
+        },
+        "blocks",
+    )
 
 
 def _text(content: JsonValue) -> str:
-    """Return the text of content, without lone surrogates, which JSON may contain but no provider accepts."""
+    """Return the text of content, without lone surrogates, which JSON may contain but
+    no provider accepts.
+    """
     texts = (get_text(block, "text") for block in _blocks(content))
     return "\n".join(filter(None, texts)).encode("utf-8", "replace").decode()
 
 
 def _claude_code(lines: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield messages of Claude Code, which records each block of an answer on a separate line."""
+    """Yield messages of Claude Code, which records each block of an answer on a
+    separate line.
+    """
     for line in lines:
-        if get_text(line, "type") in _CLAUDE_TYPES and not any(line.get(mark) is True for mark in _CLAUDE_LEFT_OUT):
-            yield {"role": line["type"], "content": get_object(line, "message").get("content")}
+        if get_text(line, "type") in _CLAUDE_TYPES and not any(
+            line.get(mark) is True for mark in _CLAUDE_LEFT_OUT
+        ):
+            yield {
+                "role": line["type"],
+                "content": get_object(line, "message").get("content"),
+            }
 
 
 def _codex(lines: list[JsonObject]) -> Iterator[JsonObject]:
     """Yield messages of a Codex rollout."""
-    for item in (get_object(line, "payload") for line in lines if line.get("type") == "response_item"):
-        kind, call_id, content = get_text(item, "type"), get_text(item, "call_id"), item.get("content")
+    for item in (
+        get_object(line, "payload")
+        for line in lines
+        if line.get("type") == "response_item"
+    ):
+        kind = get_text(item, "type")
+        call_id = get_text(item, "call_id")
+        content = item.get("content")
         if kind == "message" and not _text(content).lstrip().startswith(_CODEX_NOTES):
             yield {"role": item.get("role"), "content": content}
         elif kind in _CODEX_CALLS:
             arguments = item.get("arguments") or item.get("input") or item.get("action")
-            call: JsonObject = {"id": call_id, "name": item.get("name"), "arguments": arguments}
+            call: JsonObject = {
+                "id": call_id,
+                "name": item.get("name"),
+                "arguments": arguments,
+            }
             yield {"role": "assistant", "tool_calls": [call]}
         elif kind.endswith("_call_output"):
             output = item.get("output")
-            fields = (parse_object(output) or {}) if isinstance(output, str) else get_object(item, "output")
-            yield {"role": "tool", "tool_call_id": call_id, "content": get_text(fields, "output") or output}
+            fields = (
+                (parse_object(output) or {})
+                if isinstance(output, str)
+                else get_object(item, "output")
+            )
+            yield {
+                "role": "tool",
+                "tool_call_id": call_id,
+                "content": get_text(fields, "output") or output,
+            }
 
 
 def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
-    """Return the messages of the user and the model, without reasoning, and the system prompt.
+    """Return the messages of the user and the model, without reasoning, and the system
+    prompt.
 
-    A call without a result gets a placeholder result. A result without a call is dropped.
+    A call without a result gets a placeholder result. A result without a call is
+    dropped.
     """
     system: list[str] = []
     steps: list[tuple[str, list[Text | ToolCall]]] = []
-    waiting: dict[str, str] = {}  # maps recorded IDs of calls without a result yet to our IDs
+    waiting: dict[
+        str, str
+    ] = {}  # maps recorded IDs of calls without a result yet to our IDs
     results: dict[str, ToolResult] = {}
-    numbers, begins = count(1), True  # whether the next part of an answer begins a new one
+    numbers = count(1)
+    begins = True  # whether the next part of an answer begins a new one
     for message in messages:
         role = get_text(message, "role")
         if role in ("system", "developer"):
             system.append(_text(message.get("content")))
         parts: list[Text | ToolCall] = []
-        for block in _blocks_of(message) if role in ("user", "assistant", "tool") else ():
+        for block in (
+            _blocks_of(message) if role in ("user", "assistant", "tool") else ()
+        ):
             kind = block.get("type")
             if kind == "tool_use" and role == "assistant":
                 call = _call(f"call_{next(numbers)}", block)
                 waiting[get_text(block, "id")] = call.id
                 parts.append(call)
-            elif kind == "tool_result" and (call_id := waiting.pop(get_text(block, "tool_use_id"), None)):
-                text, failed = _text(block.get("content")), block.get("is_error") is True
+            elif kind == "tool_result" and (
+                call_id := waiting.pop(get_text(block, "tool_use_id"), None)
+            ):
+                text = _text(block.get("content"))
+                failed = block.get("is_error") is True
                 results[call_id] = ToolResult(call_id, (Text(text),), failed)
                 begins = True
             elif kind != "tool_result" and (text := _text([block]).strip()):
@@ -217,17 +347,38 @@ def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
         calls = [part for part in parts if isinstance(part, ToolCall)]
         texts = tuple(part for part in parts if isinstance(part, Text))
         user = role == "user"
-        built.append(UserMessage(f"msg_{number}", texts) if user else AssistantMessage(f"msg_{number}", tuple(parts)))
-        built += [results.get(call.id) or ToolResult(call.id, (Text(NO_RESULT),), is_error=True) for call in calls]
-    return tuple(Entry(seq, message) for seq, message in enumerate(built, 1)), "\n\n".join(filter(None, system))
+        built.append(
+            UserMessage(f"msg_{number}", texts)
+            if user
+            else AssistantMessage(f"msg_{number}", tuple(parts))
+        )
+        built += [
+            results.get(call.id)
+            or ToolResult(call.id, (Text(NO_RESULT),), is_error=True)
+            for call in calls
+        ]
+    return tuple(
+        Entry(seq, message) for seq, message in enumerate(built, 1)
+    ), "\n\n".join(filter(None, system))
 
 
 def _blocks_of(message: JsonObject) -> list[JsonObject]:
-    """Return the blocks of a message. Chat Completions keeps calls and results outside `content`."""
+    """Return the blocks of a message. Chat Completions keeps calls and results outside
+    `content`.
+    """
     if message["role"] == "tool":
         failed = get_object(message, "extra").get("returncode") not in (0, None)
-        return [{**message, "type": "tool_result", "tool_use_id": message.get("tool_call_id"), "is_error": failed}]
-    calls = [{**call, "type": "tool_use"} for call in get_objects(message, "tool_calls")]
+        return [
+            {
+                **message,
+                "type": "tool_result",
+                "tool_use_id": message.get("tool_call_id"),
+                "is_error": failed,
+            }
+        ]
+    calls = [
+        {**call, "type": "tool_use"} for call in get_objects(message, "tool_calls")
+    ]
     return _blocks(message.get("content")) + calls
 
 
@@ -235,5 +386,7 @@ def _call(call_id: str, block: JsonObject) -> ToolCall:
     function = get_object(block, "function") or block
     given = function.get("arguments", block.get("input"))
     fields = parse_object(given) if isinstance(given, str) else given
-    arguments: JsonObject = fields if isinstance(fields, dict) else {"input": given} if given else {}
+    arguments: JsonObject = (
+        fields if isinstance(fields, dict) else {"input": given} if given else {}
+    )
     return ToolCall(call_id, get_text(function, "name") or "tool", arguments)

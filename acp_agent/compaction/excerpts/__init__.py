@@ -1,1 +1,3 @@
-"""Layers that code copies word for word from the conversation: excerpts, quotations, and the inventory."""
+"""Layers that code copies word for word from the conversation: excerpts, quotations,
+and the inventory.
+"""

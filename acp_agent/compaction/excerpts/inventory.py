@@ -1,6 +1,8 @@
-"""The inventory of a conversation: files with their state, commands with their last result, branch and commit.
+"""The inventory of a conversation: files with their state, commands with their last
+result, branch and commit.
 
-Calls are recognised by the names of their arguments, which are the same in most agents; names of tools differ.
+Calls are recognised by the names of their arguments, which are the same in most agents;
+names of tools differ.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from typing import Literal, TypeAlias
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
 from acp_agent.compaction.state import Workspace
-from acp_agent.conversation.messages import AssistantMessage, Entry, JsonValue, ToolCall, ToolResult
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Entry,
+    JsonValue,
+    ToolCall,
+    ToolResult,
+)
 from acp_agent.frozen import frozen
 
 Change: TypeAlias = Literal["read", "created", "edited"]
@@ -23,27 +31,45 @@ _COMMAND = ("command", "cmd", "script")
 _PATH = ("path", "file_path", "filePath", "filename", "notebook_path")
 _SEARCH = frozenset(("pattern", "query", "glob", "regex"))
 _WHOLE_TEXT = frozenset(("content", "contents", "file_text"))
-_PIECE = frozenset(("old_string", "old_str", "old_text", "edits", "insert_line", "new_str", "new_string", "new_source"))
+_PIECE = frozenset(
+    (
+        "old_string",
+        "old_str",
+        "old_text",
+        "edits",
+        "insert_line",
+        "new_str",
+        "new_string",
+        "new_source",
+    )
+)
 _PIPES = frozenset("|<>")
 _HERE_DOCUMENT = re.compile(r"<<-?[ \t]*['\"]?(\w+)")
-_STATUS = re.compile(r"(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\W{0,3}(-?\d{1,5})(?!\d)", re.IGNORECASE)
+_STATUS = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\W{0,3}(-?\d{1,5})(?!\d)",
+    re.IGNORECASE,
+)
 _STATUS_MARGIN = 300
 """Characters at both ends of a result that are searched for its exit status."""
 _COUNTS = re.compile(
     r"\b\d+[ \t]+(?:tests?|passed|failed|passing|failing|failures?|errors?|skipped|xfailed|assertions?|ok)\b",
     re.IGNORECASE,
 )
-_ERROR_LINE = re.compile(r"\b(?:error|\w*Error|\w*Exception|failed|FAILED|fatal|cannot|not found)\b")
+_ERROR_LINE = re.compile(
+    r"\b(?:error|\w*Error|\w*Exception|failed|FAILED|fatal|cannot|not found)\b"
+)
 _LAST_LINES = 60
 
 
 @frozen
 class _Inventory:
-    """Files and commands, each in the order of their last mentions, with the seq of the entry.
+    """Files and commands, each in the order of their last mentions, with the seq of the
+    entry.
 
     :ivar files: seq and change, by path.
     :ivar commands: command line, seq and outcome; see `_outcome`.
-    :ivar failures: seq and first line of each failed call on a file, unless a later one succeeded.
+    :ivar failures: seq and first line of each failed call on a file, unless a later one
+        succeeded.
     """
 
     files: dict[str, tuple[int, Change]]
@@ -58,28 +84,47 @@ def read_inventory(entries: Iterable[Entry], workspace: Workspace) -> _Inventory
     commands: dict[str, tuple[str, int, str]] = {}
     failures: dict[str, tuple[int, str]] = {}
     for seq, call, result in _calls(entries):
-        path = next((value for key in _PATH if isinstance(value := call.arguments.get(key), str) and value), "")
-        text, failed = result.text, result.is_error
+        path = next(
+            (
+                value
+                for key in _PATH
+                if isinstance(value := call.arguments.get(key), str) and value
+            ),
+            "",
+        )
+        text = result.text
+        failed = result.is_error
         if path:
             failures.pop(path, None)
             if failed:
                 first_line = text.strip().partition("\n")[0]
-                failures[path] = (seq, _shortened(f"{call.name} of {path}: {first_line}", LONGEST_COMMAND))
+                failures[path] = (
+                    seq,
+                    _shortened(f"{call.name} of {path}: {first_line}", LONGEST_COMMAND),
+                )
             elif change := _change(call, files[path][1] if path in files else None):
                 files.pop(path, None)
                 files[path] = seq, change
         elif line := command_line(call):
-            subject = " ".join(word for word in line.split() if not word.startswith("-"))
+            subject = " ".join(
+                word for word in line.split() if not word.startswith("-")
+            )
             commands.pop(subject, None)
             commands[subject] = line, seq, _outcome(text, failed)
-    return _Inventory(files, tuple(commands.values()), tuple(failures.values()), workspace)
+    return _Inventory(
+        files, tuple(commands.values()), tuple(failures.values()), workspace
+    )
 
 
-def render_inventory(inventory: _Inventory, max_tokens: int, *, kept: Container[int] = ()) -> str:
-    """Return the inventory as the model reads it; commands that are likely to be run again come first.
+def render_inventory(
+    inventory: _Inventory, max_tokens: int, *, kept: Container[int] = ()
+) -> str:
+    """Return the inventory as the model reads it; commands that are likely to be run
+    again come first.
 
     :param max_tokens: estimated tokens of the returned text.
-    :param kept: seqs of entries that stay in the new context; their commands are not listed.
+    :param kept: seqs of entries that stay in the new context; their commands are not
+        listed.
     """
     characters = max_tokens * CHARACTERS_PER_TOKEN
     sections: dict[str, list[tuple[int, str]]] = {}
@@ -89,16 +134,25 @@ def render_inventory(inventory: _Inventory, max_tokens: int, *, kept: Container[
             characters -= cost
             sections.setdefault(heading, []).append((seq, line))
     return "\n".join(
-        "\n".join((f"{heading}:", *(line for _, line in sorted(lines)))) for heading, lines in sections.items()
+        "\n".join((f"{heading}:", *(line for _, line in sorted(lines))))
+        for heading, lines in sections.items()
     )
 
 
 def command_line(call: ToolCall) -> str:
-    """Return the command line of a call as one line without its here-documents; empty if the call has none."""
-    value: JsonValue = next((call.arguments[key] for key in _COMMAND if key in call.arguments), None)
+    """Return the command line of a call as one line without its here-documents; empty
+    if the call has none.
+    """
+    value: JsonValue = next(
+        (call.arguments[key] for key in _COMMAND if key in call.arguments), None
+    )
     if isinstance(value, list):
         words = [word for word in value if isinstance(word, str)]
-        value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+        value = (
+            words[2]
+            if len(words) == 3 and words[1] in ("-c", "-lc")
+            else " ".join(words)
+        )
     if not isinstance(value, str):
         return ""
     lines: list[str] = []
@@ -113,17 +167,26 @@ def command_line(call: ToolCall) -> str:
     return _shortened("; ".join(lines), LONGEST_COMMAND)
 
 
-def _lines(inventory: _Inventory, kept: Container[int]) -> Iterator[tuple[str, int, str]]:
+def _lines(
+    inventory: _Inventory, kept: Container[int]
+) -> Iterator[tuple[str, int, str]]:
     """Yield heading, seq and text of each line, the most useful first."""
-    branch, head = inventory.workspace.branch, inventory.workspace.head
+    branch = inventory.workspace.branch
+    head = inventory.workspace.head
     if branch or head:
         yield "Repository", 0, f"branch {branch or '(none)'} at {head or '(no commit)'}"
     for path, (seq, change) in inventory.files.items():
         if change != "read":
             yield "Files", seq, f"[#{seq}] {change} {_shortened(path, LONGEST_COMMAND)}"
-    for line, seq, outcome in sorted(inventory.commands, key=lambda run: (not _PIPES.isdisjoint(run[0]), len(run[0]))):
+    for line, seq, outcome in sorted(
+        inventory.commands, key=lambda run: (not _PIPES.isdisjoint(run[0]), len(run[0]))
+    ):
         if seq not in kept:
-            yield "Commands, last run", seq, f"[#{seq}] {line}{f' → {outcome}' if outcome else ''}"
+            yield (
+                "Commands, last run",
+                seq,
+                f"[#{seq}] {line}{f' → {outcome}' if outcome else ''}",
+            )
     for seq, text in inventory.failures:
         yield "Calls that failed", seq, f"[#{seq}] {text}"
 
@@ -149,7 +212,9 @@ def _change(call: ToolCall, before: Change | None) -> Change | None:
 
 
 def _outcome(text: str, is_error: bool) -> str:
-    """Return the outcome of a command: its last line with counts; if it failed, the status with that or an error."""
+    """Return the outcome of a command: its last line with counts; if it failed, the
+    status with that or an error.
+    """
     status = _STATUS.search(f"{text[:_STATUS_MARGIN]}\n{text[-_STATUS_MARGIN:]}")
     failed = is_error or bool(status and int(status[1]))
     outcome = [f"exit {status[1]}" if status else "failed"] if failed else []
@@ -157,10 +222,21 @@ def _outcome(text: str, is_error: bool) -> str:
     results = [line for line in lines if _COUNTS.search(line)]
     if failed and not results:
         results = [line for line in lines if _ERROR_LINE.search(line)]
-    return ": ".join([*outcome, *(_shortened(line.strip(" \t=-"), LONGEST_RESULT) for line in results[-1:])])
+    return ": ".join(
+        [
+            *outcome,
+            *(_shortened(line.strip(" \t=-"), LONGEST_RESULT) for line in results[-1:]),
+        ]
+    )
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Return the text as one line with single spaces; the middle of a line above the limit is left out."""
+    """Return the text as one line with single spaces; the middle of a line above the
+    limit is left out.
+    """
     line = " ".join(text[: 20 * limit].split())
-    return line if len(line) <= limit else f"{line[: limit - limit // 3 - 3]} … {line[-(limit // 3) :]}"
+    return (
+        line
+        if len(line) <= limit
+        else f"{line[: limit - limit // 3 - 3]} … {line[-(limit // 3) :]}"
+    )

@@ -1,6 +1,8 @@
-"""Quotations of the user that every compaction carries word for word: pins, rules, the first and the newest requests.
+"""Quotations of the user that every compaction carries word for word: pins, rules, the
+first and the newest requests.
 
-Code copies them byte for byte between fences that no text inside can close. Of a recipe only the typed line is quoted.
+Code copies them byte for byte between fences that no text inside can close. Of a recipe
+only the typed line is quoted.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from acp_agent.compaction.excerpts.rules import rule_spans
 from acp_agent.compaction.excerpts.words import Said, each_once
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.markdown import fence_for
-from acp_agent.conversation.messages import Entry, Resource, ResourceLink, address_of, words_in
+from acp_agent.conversation.messages import (
+    Entry,
+    Resource,
+    ResourceLink,
+    address_of,
+    words_in,
+)
 from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
@@ -27,7 +35,8 @@ _MENTIONED = re.compile(
 )
 """A link, a file that is mentioned by `@`, and an address, as they stand in a text."""
 _INTRODUCTION = (
-    "Copied word for word by the program that you run in. A quotation ends only at the fence that it began with."
+    "Copied word for word by the program that you run in. A quotation ends "
+    "only at the fence that it began with."
 )
 _PINS = "The user pinned these texts. They are standing orders and hold until the user removes them."
 _SAID = (
@@ -44,7 +53,9 @@ def new_pin(memory: Memory, text: str, max_tokens: int) -> Pin:
     :raises InvalidParamsError: the text is empty or too long.
     """
     if not text.strip():
-        raise InvalidParamsError("There is nothing to pin: write the text behind `/pin`.")
+        raise InvalidParamsError(
+            "There is nothing to pin: write the text behind `/pin`."
+        )
     taken = sum(estimate_text(pin.text) for pin in memory.pins)
     if taken + estimate_text(text) > max_tokens:
         raise InvalidParamsError(
@@ -87,14 +98,19 @@ def said_by_user(entries: Iterable[Entry], carried: Iterable[Quote]) -> list[Sai
     """
     said = [_said(entry) for entry in entries if entry.typed]
     known = "\n".join(each.text for each in said)
-    old = [Said(quote.seq, quote.text, ((0, len(quote.text)),)) for quote in carried if quote.text not in known]
+    old = [
+        Said(quote.seq, quote.text, ((0, len(quote.text)),))
+        for quote in carried
+        if quote.text not in known
+    ]
     return each_once([*said, *old])
 
 
 def _said(entry: Entry) -> Said:
     """Return what the user typed in this message, and where rules stand in it.
 
-    A file's name and a link's title are somebody else's words, which make no sentence a rule.
+    A file's name and a link's title are somebody else's words, which make no sentence a
+    rule.
     """
     text = _typed_text(entry)
     lead = len(text) - len(text.lstrip())
@@ -108,37 +124,56 @@ def _said(entry: Entry) -> Said:
 
 @lru_cache(maxsize=4096)
 def _rule_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """See `rule_spans`; kept, since every compaction looks through all that the user said, and twice."""
+    """See `rule_spans`; kept, since every compaction looks through all that the user
+    said, and twice.
+    """
     return tuple(rule_spans(text))
 
 
-def render_quotes(pins: Sequence[Pin], said: Sequence[Quote], plan: Sequence[PlanEntry], mode: str) -> str:
+def render_quotes(
+    pins: Sequence[Pin], said: Sequence[Quote], plan: Sequence[PlanEntry], mode: str
+) -> str:
     """Return the quotations as the model reads them; empty if there are none."""
     parts: list[str] = []
     if pins:
         parts.append(
-            "\n\n".join(("## Pinned by the user", _PINS, *(f"Pin {p.number}:\n{fenced(p.text)}" for p in pins)))
+            "\n\n".join(
+                (
+                    "## Pinned by the user",
+                    _PINS,
+                    *(f"Pin {p.number}:\n{fenced(p.text)}" for p in pins),
+                )
+            )
         )
     if said:
         lines = "\n".join(f"[#{quote.seq}] {quote.text}" for quote in said)
         parts.append(f"## What the user said\n\n{_SAID}\n{fenced(lines)}")
     if mode:
-        parts.append(f"## Mode\n\nAs it was when this was written; the user may have changed it since.\n{fenced(mode)}")
+        parts.append(
+            f"## Mode\n\nAs it was when this was written; the user may have changed it since.\n{fenced(mode)}"
+        )
     if plan:
         steps = "\n".join(f"[{entry.status}] {entry.content}" for entry in plan)
         parts.append(f"## Plan\n\nAs you left it.\n{fenced(steps)}")
     return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
 
 
-def _typed_text(entry: Entry, shown: Callable[[ResourceLink | Resource], str] = address_of) -> str:
-    """Return the text that the user typed in this message, with the addresses of attached files.
+def _typed_text(
+    entry: Entry, shown: Callable[[ResourceLink | Resource], str] = address_of
+) -> str:
+    """Return the text that the user typed in this message, with the addresses of
+    attached files.
 
     :param shown: returns what stands for such a file.
     """
     text = ""
     for part in entry.typed:
-        piece = shown(part) if isinstance(part, ResourceLink | Resource) else words_in(part)
+        piece = (
+            shown(part) if isinstance(part, ResourceLink | Resource) else words_in(part)
+        )
         # Editors split a text where a file is mentioned; such pieces continue the line.
-        is_new_line = text and piece and not text[-1].isspace() and not piece[0].isspace()
+        is_new_line = (
+            text and piece and not text[-1].isspace() and not piece[0].isspace()
+        )
         text += f"\n{piece}" if is_new_line else piece
     return text

@@ -1,6 +1,8 @@
-"""The sentences of a message that state a rule, found by a generous table of cues ("never", "always", "only", ...).
+"""The sentences of a message that state a rule, found by a generous table of cues
+("never", "always", "only", ...).
 
-Fenced blocks, lines quoted with `>` and runs of more than `MAX_TYPED` characters that look pasted are skipped.
+Fenced blocks, lines quoted with `>` and runs of more than `MAX_TYPED` characters that
+look pasted are skipped.
 """
 
 import re
@@ -9,7 +11,8 @@ from itertools import groupby
 
 from acp_agent.frozen import frozen
 
-MAX_RULE_LENGTH, MAX_TYPED = 500, 2_000
+MAX_RULE_LENGTH = 500
+MAX_TYPED = 2_000
 _WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|,")
 _MARKS = str.maketrans("’;:(–—¡", "',,,,,,")
 
@@ -19,10 +22,14 @@ def _line(text: str) -> str:
 
 
 def _table(rows: str) -> list[str]:
-    return [f" {_line(cue.replace('^', ', ').replace('$', ' ,'))} " for cue in rows.replace("\n", "|").split("|")]
+    return [
+        f" {_line(cue.replace('^', ', ').replace('$', ' ,'))} "
+        for cue in rows.replace("\n", "|").split("|")
+    ]
 
 
-# `^` and `$` stand for the beginning and the end of a clause. English, German, French, Spanish; the plainest of others.
+# `^` and `$` stand for the beginning and the end of a clause. English, German, French,
+# Spanish; the plainest of others.
 _CUES = _table("""never|always|must|mustn't|^do not|^don't|^dont|only|^no|^not|not allowed|forbidden|prohibited
 off limits|from now on|from here on|going forward|in future|make sure|at most|ensure|be sure to|remember to|avoid
 refrain from|stick to|stick with|no circumstances|whenever|unless|you have to|has to|you need to|you should|should not
@@ -51,16 +58,27 @@ _IDIOMS = _table("""never mind|never seen|never had|never been|always worked|alw
 no idea|no$|no problem|no luck|not sure|the only|it only|keep going|has to do with|immer noch|immer wieder|noch nie
 muss an|toujours pas|jamais vu|no sé|no hay|no funciona|no es|no está|no puedo|no veo|no entiendo|nunca había|non so
 não sei|не знаю""")
-# A clause that begins with an order and contains a limit is a rule too; a question is one only if it is polite.
+# A clause that begins with an order and contains a limit is a rule too; a question is
+# one only if it is polite.
 _ORDERS = _table("""^use|^touch|^change|^edit|^modify|^write|^run|^commit|^push|^add|^create|^ändere|^verändere|^fass
 ^fasse|^lösche|^mach|^nimm|^nutze|^benutze|^verwende|^schreib|^schreibe|^committe|^pushe|^installiere|^füge|^rühr|^lass
 ^erstelle|^entferne|^starte|^setze|^arbeite|^modifie|^usa|^utiliza|^cambia|^toca|^modifica|^escribe""")
-_LIMITS = _table("only|nothing|nicht|nichts|kein|keine|keinen|nur|erst|rien|que|solo|sólo|nada")
-_JOINING = _table("please|and|but|so|then|also|just|bitte|und|aber|et|mais|surtout|y|favor|pero|e|и|та")
-_ASKING = _table("please|can|could|would|bitte|kannst|könntest|peux|pourrais|pouvez|plaît|puedes|podrías|favor")
-_LISTS = _table("rules|constraints|conventions|guidelines|requirements|regeln|vorgaben|règles|reglas")
+_LIMITS = _table(
+    "only|nothing|nicht|nichts|kein|keine|keinen|nur|erst|rien|que|solo|sólo|nada"
+)
+_JOINING = _table(
+    "please|and|but|so|then|also|just|bitte|und|aber|et|mais|surtout|y|favor|pero|e|и|та"
+)
+_ASKING = _table(
+    "please|can|could|would|bitte|kannst|könntest|peux|pourrais|pouvez|plaît|puedes|podrías|favor"
+)
+_LISTS = _table(
+    "rules|constraints|conventions|guidelines|requirements|regeln|vorgaben|règles|reglas"
+)
 _ITEM = re.compile(r"\A\s*(?:[-*+•–]|\d{1,3}[.)]|[a-z]\))\s+(?:\[[ xX]\]\s+)?")
-_PASTED = re.compile(r"(?ms)^[ \t]*(?:[-*+] +)?(`{3,}|~{3,})[^`\n]*$.*?(?:^[ \t]*\1[`~]*\s*?$|\Z)|^[ \t]*>[^\n]*")
+_PASTED = re.compile(
+    r"(?ms)^[ \t]*(?:[-*+] +)?(`{3,}|~{3,})[^`\n]*$.*?(?:^[ \t]*\1[`~]*\s*?$|\Z)|^[ \t]*>[^\n]*"
+)
 _BREAK = re.compile(
     r"(?<=\n)(?=[ \t]*(?:[-*+•–]\s|\d{1,3}[.)]\s|#))"  # before an item or a heading
     r"|(?<=\n)(?<!.{50}\n)(?<!,\n)(?![ \t]*[a-zß-öø-ÿа-яіїґąęłśżčěřšž]|\Z)"  # before a line that is not wrapped
@@ -70,27 +88,36 @@ _BREAK = re.compile(
 
 
 def same_rule_key(text: str) -> str:
-    """Return the key by which equal rules are found: the text without differences of case and white space."""
+    """Return the key by which equal rules are found: the text without differences of
+    case and white space.
+    """
     return " ".join(text.casefold().split())
 
 
 def stated_rules(text: str) -> list[str]:
-    """Return the rules as slices of the text, in order, each once. The items behind "Never:" stay with it."""
+    """Return the rules as slices of the text, in order, each once. The items behind
+    "Never:" stay with it.
+    """
     pieces = _pieces(text)
-    found = ("".join(piece.text for piece in pieces[first:last]) for first, last in _rules(pieces))
+    found = (
+        "".join(piece.text for piece in pieces[first:last])
+        for first, last in _rules(pieces)
+    )
     rules = [_ITEM.sub("", rule).strip()[:MAX_RULE_LENGTH].rstrip() for rule in found]
     return [*{same_rule_key(rule): rule for rule in rules if rule}.values()]
 
 
 def rule_spans(text: str) -> list[tuple[int, int]]:
-    """Return where rules stand in a text, each with the sentences beside it: "The cap is $500. Never exceed it."
+    """Return where rules stand in a text, each with the sentences beside it: "The cap
+    is $500. Never exceed it."
 
     The neighbours stand in the same paragraph.
     """
     pieces = _pieces(text)
     spans: list[tuple[int, int]] = []
     for first, last in _rules(pieces):
-        start, end = pieces[first].start, pieces[last - 1].end
+        start = pieces[first].start
+        end = pieces[last - 1].end
         if first and _stand_together(pieces[first - 1], pieces[first]):
             start = pieces[first - 1].start
         if last < len(pieces) and _stand_together(pieces[last - 1], pieces[last]):
@@ -100,7 +127,9 @@ def rule_spans(text: str) -> list[tuple[int, int]]:
 
 
 def prose(text: str) -> Iterator[str]:
-    """Yield the sentences and lines that the user typed, and an empty text for each pasted one."""
+    """Yield the sentences and lines that the user typed, and an empty text for each
+    pasted one.
+    """
     for piece in _pieces(text):
         yield piece.text
 
@@ -148,7 +177,11 @@ def _pieces(text: str) -> list[_Piece]:
             continue
         for run in re.split(r"(?<=\n)(?=[ \t\r]*\n)", segment):
             for sentence in _BREAK.split(run):
-                parts = [sentence] if len(sentence) <= MAX_RULE_LENGTH else sentence.splitlines(keepends=True)
+                parts = (
+                    [sentence]
+                    if len(sentence) <= MAX_RULE_LENGTH
+                    else sentence.splitlines(keepends=True)
+                )
                 for part in parts:
                     pieces.append(_Piece(start, part))
                     start += len(part)
@@ -157,7 +190,10 @@ def _pieces(text: str) -> list[_Piece]:
 
 def _stand_together(piece: _Piece, after: _Piece) -> bool:
     """Return whether two pieces are short and stand in one paragraph."""
-    both = 0 < len(piece.text) <= MAX_RULE_LENGTH and 0 < len(after.text) <= MAX_RULE_LENGTH
+    both = (
+        0 < len(piece.text) <= MAX_RULE_LENGTH
+        and 0 < len(after.text) <= MAX_RULE_LENGTH
+    )
     return both and not after.text.lstrip(" \t\r").startswith("\n")
 
 
@@ -169,7 +205,9 @@ def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
         text = piece.text
         if listing:
             last = pieces[found[-1][1] - 1].text
-            listing = bool(text and (_ITEM.match(text) or not text.strip() or last[-1:] != "\n"))
+            listing = bool(
+                text and (_ITEM.match(text) or not text.strip() or last[-1:] != "\n")
+            )
         if listing and piece.end - pieces[found[-1][0]].start <= MAX_RULE_LENGTH:
             found[-1] = (found[-1][0], number + 1)
             continue
@@ -182,7 +220,9 @@ def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
 
 
 def _looks_typed(paragraph: str) -> bool:
-    """Return whether a paragraph looks typed: a list, or one line that ends like a sentence."""
+    """Return whether a paragraph looks typed: a list, or one line that ends like a
+    sentence.
+    """
     first, *rest = paragraph.split("\n")
     ends = len(first) <= MAX_TYPED and first.endswith((*".!?…:)*`\"'”»。！？",))
     return all(map(_ITEM.match, rest)) if rest else ends

@@ -1,8 +1,11 @@
-"""Selection of excerpts: the most valuable lines of a conversation, word for word, within a number of tokens.
+"""Selection of excerpts: the most valuable lines of a conversation, word for word,
+within a number of tokens.
 
-Budgeted maximum coverage (Lin and Bilmes 2010, 2011): the value of a line is the weight of its facts and words that no
-chosen line contains yet. The line with the greatest value for its length is chosen, the values are updated, and so on
-until the tokens are used up; values are recomputed lazily (Minoux 1978). Facts and words are called terms here.
+Budgeted maximum coverage (Lin and Bilmes 2010, 2011): the value of a line is the weight
+of its facts and words that no chosen line contains yet. The line with the greatest
+value for its length is chosen, the values are updated, and so on until the tokens are
+used up; values are recomputed lazily (Minoux 1978). Facts and words are called terms
+here.
 """
 
 from __future__ import annotations
@@ -17,24 +20,42 @@ from itertools import compress, groupby
 from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
-from acp_agent.compaction.facts import RUNS, USER, Speaker, facts_of_run, key_of, passages, units
+from acp_agent.compaction.facts import (
+    RUNS,
+    USER,
+    Speaker,
+    facts_of_run,
+    key_of,
+    passages,
+    units,
+)
 from acp_agent.conversation.messages import Entry
 
 UNIT_OVERHEAD = 15
-"""Characters added to the length of a line, since many short lines convey less than a few long ones."""
-MODEL_MENTION, USER_MENTION, SHOWN_MENTION = 3.0, 0.5, 0.4
-"""Weights of a mention by the model, by the user, and in a result or a file. The model writes a third of the names
-again that it wrote once, but only one in twenty of those that stand only in results or in what the user pasted."""
+"""Characters added to the length of a line, since many short lines convey less than a
+few long ones.
+"""
+MODEL_MENTION = 3.0
+USER_MENTION = 0.5
+SHOWN_MENTION = 0.4
+"""Weights of a mention by the model, by the user, and in a result or a file. The model
+writes a third of the names again that it wrote once, but only one in twenty of those
+that stand only in results or in what the user pasted.
+"""
 UNSPOKEN_SHARE = 0.35
 """Factor on the weight of a term that neither the user nor the model mentioned."""
 WORD_WEIGHT = 0.6
 """Weight of a plain word, relative to a fact with the same mentions."""
 MOST_ENTRIES = 3
-"""Entries above which a plain word is worth nothing; facts outweigh words that stand everywhere."""
+"""Entries above which a plain word is worth nothing; facts outweigh words that stand
+everywhere.
+"""
 HALVED_AFTER = 30
 """Entries after which a term that is not mentioned again has half of its weight."""
 REPEAT_SHARES = (1.0, 0.25, 0.25)
-"""Shares of a term's weight in the first, second and third line with it; each has other words around it."""
+"""Shares of a term's weight in the first, second and third line with it; each has other
+words around it.
+"""
 NEIGHBOUR_BONUS = 1.8
 """Factor on the value of a line next to a chosen one in the same passage."""
 NAMES_SHARE = 0.25
@@ -72,13 +93,19 @@ class _Term:
     def weight(self, entries: int, prose: bool) -> float:
         """Return the weight in a conversation of so many entries.
 
-        :param prose: whether few lines name anything. User and model are two people in conversation then, and what is
-            old comes up as often as what is new.
+        :param prose: whether few lines name anything. User and model are two people in
+            conversation then, and what is old comes up as often as what is new.
         """
         if not self.is_fact and self.count > MOST_ENTRIES:
             return 0.0
-        user, halved_after = (MODEL_MENTION, math.inf) if prose else (USER_MENTION, HALVED_AFTER)
-        mentions = MODEL_MENTION * self.by_model + user * self.by_user + SHOWN_MENTION * self.shown
+        user, halved_after = (
+            (MODEL_MENTION, math.inf) if prose else (USER_MENTION, HALVED_AFTER)
+        )
+        mentions = (
+            MODEL_MENTION * self.by_model
+            + user * self.by_user
+            + SHOWN_MENTION * self.shown
+        )
         weight = math.log1p(mentions) / (1 + (entries - self.last_entry) / halved_after)
         if not self.by_model and not self.by_user:
             weight *= UNSPOKEN_SHARE
@@ -86,9 +113,11 @@ class _Term:
 
 
 class ExcerptIndex:
-    """The lines of a conversation and the terms in them, built up entry by entry when they are first wanted.
+    """The lines of a conversation and the terms in them, built up entry by entry when
+    they are first wanted.
 
-    :ivar lock: held while the index grows and while lines are selected, which may happen in two threads.
+    :ivar lock: held while the index grows and while lines are selected, which may
+        happen in two threads.
     """
 
     def __init__(self) -> None:
@@ -110,12 +139,16 @@ class ExcerptIndex:
         return index
 
     def add(self, entry: Entry) -> None:
-        """Add one more entry; summaries are left out, since they are not original messages."""
+        """Add one more entry; summaries are left out, since they are not original
+        messages.
+        """
         if not entry.summary:
             self._added.append(entry)
 
     def complete(self) -> None:
-        """Index the entries that were added, which takes half a second for ten thousand."""
+        """Index the entries that were added, which takes half a second for ten
+        thousand.
+        """
         with self.lock:
             while self._added:
                 self._index(self._added.popleft())
@@ -126,7 +159,9 @@ class ExcerptIndex:
             self._passages += 1
             for line in units(text):
                 terms = self._terms_in(line)
-                self.units.append(_Unit(entry.seq, self._passages, speaker, line, terms))
+                self.units.append(
+                    _Unit(entry.seq, self._passages, speaker, line, terms)
+                )
                 for number in terms:
                     term = self.terms[number]
                     if speaker is USER:
@@ -142,7 +177,12 @@ class ExcerptIndex:
 
     def known_terms(self, texts: Iterable[str]) -> set[int]:
         """Return the indexed terms that occur in these texts."""
-        return {term for text in texts for run in RUNS.findall(text) for term in self._terms_of_runs.get(run, ())}
+        return {
+            term
+            for text in texts
+            for run in RUNS.findall(text)
+            for term in self._terms_of_runs.get(run, ())
+        }
 
     def _terms_in(self, text: str) -> tuple[int, ...]:
         found: list[int] = []
@@ -157,8 +197,13 @@ class ExcerptIndex:
         facts = [key for key, *_ in facts_of_run(run)]
         if facts and facts[0] == key_of(run):
             del facts[1:]  # the names inside a path go with it
-        words = (f" {word.lower()}" for word in _WORD.findall(run))  # the space tells words from facts
-        return (*(self._id(name, True) for name in facts), *(self._id(word, False) for word in words))
+        words = (
+            f" {word.lower()}" for word in _WORD.findall(run)
+        )  # the space tells words from facts
+        return (
+            *(self._id(name, True) for name in facts),
+            *(self._id(word, False) for word in words),
+        )
 
     def _id(self, name: str, is_fact: bool) -> int:
         if name not in self._ids:
@@ -177,13 +222,15 @@ def excerpts_of(
     excluded: Iterable[str] = (),
     prose: bool = False,
 ) -> str:
-    """Return the most valuable lines as the model reads them, in the order of the conversation.
+    """Return the most valuable lines as the model reads them, in the order of the
+    conversation.
 
     :param max_tokens: estimated tokens of the returned text.
     :param seqs: entries to select from; all where not given.
-    :param verbatim: texts that the new context contains word for word; their terms have no value, and their lines are
-        not selected.
-    :param condensed: other texts of the new context, such as a summary; a term in them still lacks the words around it.
+    :param verbatim: texts that the new context contains word for word; their terms have
+        no value, and their lines are not selected.
+    :param condensed: other texts of the new context, such as a summary; a term in them
+        still lacks the words around it.
     :param excluded: other lines that are not selected.
     :param prose: whether the conversation names little; see `names_little`.
     """
@@ -194,7 +241,10 @@ def excerpts_of(
             selection.coverage[term] = 1
         for term in index.known_terms(verbatim):
             selection.coverage[term] = len(REPEAT_SHARES)
-        lines = {*excluded, *(line.strip() for text in verbatim for line in text.splitlines())}
+        lines = {
+            *excluded,
+            *(line.strip() for text in verbatim for line in text.splitlines()),
+        }
         candidates = selection.candidates(seqs, lines)
         reserved = int(selection.characters * NAMES_SHARE)
         selection.characters -= reserved
@@ -217,12 +267,16 @@ class _Selection:
         self.index = index
         self.limit = self.characters = characters
         self.coverage = [0] * len(index.terms)
-        self.chosen = bytearray(len(index.units) + 2)  # flags; the two behind the last unit stay 0
+        self.chosen = bytearray(
+            len(index.units) + 2
+        )  # flags; the two behind the last unit stay 0
         self.weights = [term.weight(index.entries, prose) for term in index.terms]
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
-    def candidates(self, seqs: Container[int] | None, excluded: Container[str]) -> list[int]:
+    def candidates(
+        self, seqs: Container[int] | None, excluded: Container[str]
+    ) -> list[int]:
         """Return the numbers of the lines that may be chosen."""
         return [
             number
@@ -231,9 +285,13 @@ class _Selection:
         ]
 
     def select(self, candidates: Iterable[int]) -> None:
-        """Choose the line with the greatest value for its length, until no line that fits has any."""
+        """Choose the line with the greatest value for its length, until no line that
+        fits has any.
+        """
         undecided = {
-            number for number in candidates if not self.chosen[number] and self._cost(number) <= self.characters
+            number
+            for number in candidates
+            if not self.chosen[number] and self._cost(number) <= self.characters
         }
         heap = [(-self._value(number), number) for number in undecided]
         heapq.heapify(heap)
@@ -261,12 +319,17 @@ class _Selection:
         texts = {unit.text for unit in compress(self.index.units, self.chosen)}
         for number in reversed(candidates):
             text = self.index.units[number].text
-            if not self.chosen[number] and text not in texts and self._cost(number) <= self.characters:
+            if (
+                not self.chosen[number]
+                and text not in texts
+                and self._cost(number) <= self.characters
+            ):
                 self._choose(number)
                 texts.add(text)
 
     def names(self, seqs: Container[int] | None) -> str:
-        """Return an index of names that no chosen line contains, the most valuable for their length, by entry.
+        """Return an index of names that no chosen line contains, the most valuable for
+        their length, by entry.
 
         A name stands at the last entry that contains it.
         """
@@ -275,7 +338,11 @@ class _Selection:
         found: dict[int, list[str]] = {}
         heap: list[tuple[float, int]] = []
         for number, term in enumerate(index.terms):
-            if term.is_fact and not self.coverage[number] and (seqs is None or term.last_seq in seqs):
+            if (
+                term.is_fact
+                and not self.coverage[number]
+                and (seqs is None or term.last_seq in seqs)
+            ):
                 heap.append((-self._worth_of_name(term.name), number))
         heapq.heapify(heap)
         while heap:
@@ -287,7 +354,11 @@ class _Selection:
             if current > stale + 1e-12:
                 heapq.heappush(heap, (current, number))
                 continue
-            cost = len(term.name) + 2 + (0 if term.last_seq in found else len(f"[#{term.last_seq}] "))
+            cost = (
+                len(term.name)
+                + 2
+                + (0 if term.last_seq in found else len(f"[#{term.last_seq}] "))
+            )
             if cost > room:
                 continue
             room -= cost
@@ -298,22 +369,37 @@ class _Selection:
         if not found:
             return ""
         self.characters -= len(NAMES) + 3
-        return "\n".join([NAMES, *(f"[#{seq}] {', '.join(names)}" for seq, names in sorted(found.items()))])
+        return "\n".join(
+            [
+                NAMES,
+                *(
+                    f"[#{seq}] {', '.join(names)}"
+                    for seq, names in sorted(found.items())
+                ),
+            ]
+        )
 
     def _worth_of_name(self, name: str) -> float:
         terms = self.index.known_terms([name])
-        return sum(self.weights[term] for term in terms if not self.coverage[term]) / (len(name) + 2)
+        return sum(self.weights[term] for term in terms if not self.coverage[term]) / (
+            len(name) + 2
+        )
 
     def render(self) -> str:
         """Return the chosen lines below the number of their entry and its speaker.
 
-        A line begins with a space, so that nothing in it can be taken for the number and speaker of an entry.
+        A line begins with a space, so that nothing in it can be taken for the number
+        and speaker of an entry.
         """
         lines: list[str] = []
         seq = None
-        for _, group in groupby(compress(self.index.units, self.chosen), key=lambda unit: unit.passage):
+        for _, group in groupby(
+            compress(self.index.units, self.chosen), key=lambda unit: unit.passage
+        ):
             first, *others = group
-            lines.append(f"{f'[#{first.seq}] ' if first.seq != seq else ''}{first.speaker.label}:")
+            lines.append(
+                f"{f'[#{first.seq}] ' if first.seq != seq else ''}{first.speaker.label}:"
+            )
             lines += [f" {unit.text}" for unit in (first, *others)]
             seq = first.seq
         return "\n".join(lines)
@@ -321,21 +407,27 @@ class _Selection:
     def _value(self, number: int) -> float:
         """Return the value of a line for its length."""
         unit = self.index.units[number]
-        coverage, weights = self.coverage, self.weights
+        coverage = self.coverage
+        weights = self.weights
         value = 0.0
         for term in unit.terms:
             if (lines := coverage[term]) < len(REPEAT_SHARES):
                 value += weights[term] * REPEAT_SHARES[lines]
         chosen = self.chosen
-        if (chosen[number - 1] or chosen[number + 1]) and self._has_chosen_neighbour(number):
+        if (chosen[number - 1] or chosen[number + 1]) and self._has_chosen_neighbour(
+            number
+        ):
             value *= NEIGHBOUR_BONUS
         return value / (self._cost(number) + UNIT_OVERHEAD)
 
     def _has_chosen_neighbour(self, number: int) -> bool:
         """Return whether the line before or after it in the same passage is chosen."""
-        units, passage = self.index.units, self.index.units[number].passage
+        units = self.index.units
+        passage = self.index.units[number].passage
         before = self.chosen[number - 1] and units[number - 1].passage == passage
-        return bool(before or (self.chosen[number + 1] and units[number + 1].passage == passage))
+        return bool(
+            before or (self.chosen[number + 1] and units[number + 1].passage == passage)
+        )
 
     def _cost(self, number: int) -> int:
         """Return the characters that the line adds to the rendered text."""

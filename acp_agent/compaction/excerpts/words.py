@@ -1,7 +1,9 @@
-"""What the user typed, in the order of time: short messages whole, long ones shortened in the middle.
+"""What the user typed, in the order of time: short messages whole, long ones shortened
+in the middle.
 
-A message keeps its beginning and its end, and the sentences that state a rule with the sentences beside them; what it
-pasted is shortened first. If not all messages fit, the first request, the newest messages and those with rules stay.
+A message keeps its beginning and its end, and the sentences that state a rule with the
+sentences beside them; what it pasted is shortened first. If not all messages fit, the
+first request, the newest messages and those with rules stay.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class Said:
 
 
 def each_once(messages: Iterable[Said]) -> list[Said]:
-    """Return the messages that say something, in order, each text once at its newest place."""
+    """Return the messages that say something, in order, each text once at its newest
+    place.
+    """
     found: dict[str, Said] = {}
     for said in sorted(messages, key=lambda said: said.seq):
         if key := " ".join(said.text.split()):
@@ -53,13 +57,19 @@ def each_once(messages: Iterable[Said]) -> list[Said]:
     return [*found.values()]
 
 
-def words_of(said: Sequence[Said], max_tokens: int) -> tuple[tuple[Quote, ...], frozenset[int]]:
-    """Return what the user said, in order, shortened to at most so many tokens, and the seqs of outdated messages.
+def words_of(
+    said: Sequence[Said], max_tokens: int
+) -> tuple[tuple[Quote, ...], frozenset[int]]:
+    """Return what the user said, in order, shortened to at most so many tokens, and the
+    seqs of outdated messages.
 
-    No short message stays without the later ones that may change what it says; see `later_related`. A message is
-    outdated if it is left out and one of those is left out too, so that nothing else should quote it either.
+    No short message stays without the later ones that may change what it says; see
+    `later_related`. A message is outdated if it is left out and one of those is left
+    out too, so that nothing else should quote it either.
     """
-    related = later_related([each.text if len(each.text) <= SHORT else "" for each in said])
+    related = later_related(
+        [each.text if len(each.text) <= SHORT else "" for each in said]
+    )
     kept: dict[int, Quote] = {}
     room = max_tokens
     limit = _limit_for(said, max_tokens)
@@ -90,9 +100,14 @@ def words_of(said: Sequence[Said], max_tokens: int) -> tuple[tuple[Quote, ...], 
 
 
 def _limit_for(said: Sequence[Said], max_tokens: int) -> int:
-    """Return the characters to which long messages are shortened: the most with which all fit, of some."""
+    """Return the characters to which long messages are shortened: the most with which
+    all fit, of some.
+    """
     for limit in LIMITS:
-        if sum(min(len(each.text), limit) // CHARACTERS_PER_TOKEN + 4 for each in said) <= max_tokens:
+        if (
+            sum(min(len(each.text), limit) // CHARACTERS_PER_TOKEN + 4 for each in said)
+            <= max_tokens
+        ):
             return limit
     return LIMITS[-1]
 
@@ -105,19 +120,30 @@ def cost_of(quote: Quote) -> int:
 def _by_importance(said: Sequence[Said]) -> list[int]:
     """Return the numbers of the messages in the order in which they get room.
 
-    The newest, the first and the next newest; then those with rules; then the others. Of each, short ones that say
-    something come before long ones, and then newer before older ones.
+    The newest, the first and the next newest; then those with rules; then the others.
+    Of each, short ones that say something come before long ones, and then newer before
+    older ones.
     """
     newest = [*reversed(range(len(said)))]
-    terse = [number for number in newest if len(said[number].text) <= TERSE and " " in said[number].text]
+    terse = [
+        number
+        for number in newest
+        if len(said[number].text) <= TERSE and " " in said[number].text
+    ]
     rules = [number for number in (*terse, *newest) if said[number].rules]
-    return [*dict.fromkeys((*newest[:1], *newest[-1:], *newest[:NEWEST], *rules, *terse, *newest))]
+    return [
+        *dict.fromkeys(
+            (*newest[:1], *newest[-1:], *newest[:NEWEST], *rules, *terse, *newest)
+        )
+    ]
 
 
 def shorten(said: Said, limit: int) -> str:
-    """Return about `limit` characters of a message: beginning, rules with the sentences beside them, and end.
+    """Return about `limit` characters of a message: beginning, rules with the sentences
+    beside them, and end.
 
-    The text stays as it is if it is no longer. Everything that stays is a slice of the text.
+    The text stays as it is if it is no longer. Everything that stays is a slice of the
+    text.
     """
     if len(said.text) <= limit:
         return said.text
@@ -128,17 +154,28 @@ def shorten(said: Said, limit: int) -> str:
 
 
 def _kept_spans(text: str) -> list[tuple[int, int]]:
-    """Return the parts of a text that stay: all that was typed, and the beginning of each pasted block."""
+    """Return the parts of a text that stay: all that was typed, and the beginning of
+    each pasted block.
+    """
     spans: list[tuple[int, int]] = []
     at = 0
     for typed, piece in segments(text):
         end = at + len(piece)
-        spans.append((at, end if typed or len(piece) <= PASTED else at + _end_of_word(piece, PASTED)))
+        spans.append(
+            (
+                at,
+                end
+                if typed or len(piece) <= PASTED
+                else at + _end_of_word(piece, PASTED),
+            )
+        )
         at = end
     return spans
 
 
-def _within(said: Said, spans: Sequence[tuple[int, int]], limit: int) -> list[tuple[int, int]]:
+def _within(
+    said: Said, spans: Sequence[tuple[int, int]], limit: int
+) -> list[tuple[int, int]]:
     """Return parts of these parts that together have about `limit` characters."""
     wanted: list[tuple[int, int]] = []
     room = limit * 2 // 3
@@ -154,27 +191,38 @@ def _within(said: Said, spans: Sequence[tuple[int, int]], limit: int) -> list[tu
 def _ends_of(
     text: str, spans: Sequence[tuple[int, int]], limit: int
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the first two thirds of `limit` characters of these parts, and the last third."""
-    head, tail = limit * 2 // 3, limit // 3
+    """Return the first two thirds of `limit` characters of these parts, and the last
+    third.
+    """
+    head = limit * 2 // 3
+    tail = limit // 3
     begins: list[tuple[int, int]] = []
     for start, end in spans:
         if head <= 0:
             break
-        cut = end if end - start <= head else start + _end_of_word(text[start:end], head)
+        cut = (
+            end if end - start <= head else start + _end_of_word(text[start:end], head)
+        )
         begins.append((start, cut))
         head -= end - start
     ends: list[tuple[int, int]] = []
     for start, end in reversed(spans):
         if tail <= 0:
             break
-        cut = start if end - start <= tail else end - _end_of_word(text[start:end][::-1], tail)
+        cut = (
+            start
+            if end - start <= tail
+            else end - _end_of_word(text[start:end][::-1], tail)
+        )
         ends.append((cut, end))
         tail -= end - start
     return begins, ends
 
 
 def _end_of_word(text: str, limit: int) -> int:
-    """Return where the last whole word ends within a limit; the limit if there is no white space near it."""
+    """Return where the last whole word ends within a limit; the limit if there is no
+    white space near it.
+    """
     at = max(text.rfind(" ", limit // 2, limit), text.rfind("\n", limit // 2, limit))
     return at if at > 0 else min(limit, len(text))
 
@@ -197,7 +245,9 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
             pieces.append(GAP)
         elif pieces:
             pieces.append(text[at:start])
-        pieces.append(text[start:end].strip() if text[at:start].strip() else text[start:end])
+        pieces.append(
+            text[start:end].strip() if text[at:start].strip() else text[start:end]
+        )
         at = end
     if text[at:].strip():
         pieces.append(GAP)

@@ -11,7 +11,12 @@ from acp_agent.compaction.strategies.modelless import ExcerptsStrategy, MaskStra
 from acp_agent.compaction.strategies.summary import NativeStrategy, SummaryStrategy
 from acp_agent.compaction.strategy import ENTRY_POINTS, Strategy
 
-_BUILT_IN: tuple[Strategy, ...] = (SummaryStrategy(), NativeStrategy(), MaskStrategy(), ExcerptsStrategy())
+_BUILT_IN: tuple[Strategy, ...] = (
+    SummaryStrategy(),
+    NativeStrategy(),
+    MaskStrategy(),
+    ExcerptsStrategy(),
+)
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +30,8 @@ def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
 def installed_strategies() -> dict[str, Strategy]:
     """Return all strategies by name.
 
-    A package's strategy that cannot be loaded is logged and skipped. A package cannot replace a built-in strategy,
-    since the last step of the ladder depends on it.
+    A package's strategy that cannot be loaded is logged and skipped. A package cannot
+    replace a built-in strategy, since the last step of the ladder depends on it.
     """
     from importlib.metadata import entry_points
 
@@ -36,10 +41,16 @@ def installed_strategies() -> dict[str, Strategy]:
             strategy = cast("Callable[[], Strategy]", point.load())()
             name = strategy.name
         except Exception:
-            _log.exception("the strategy %s of %s could not be loaded", point.name, point.value)
+            _log.exception(
+                "the strategy %s of %s could not be loaded", point.name, point.value
+            )
             continue
         if name in found:
-            _log.error("the strategy %s of %s was left out: the name is taken", name, point.value)
+            _log.error(
+                "the strategy %s of %s was left out: the name is taken",
+                name,
+                point.value,
+            )
             continue
         found[name] = strategy
     return found

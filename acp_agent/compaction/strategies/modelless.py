@@ -1,8 +1,10 @@
-"""The strategies that do not ask a model. `excerpts` keeps the most valuable lines word for word. `mask` replaces each
-old tool result with one line: the call, the size of its result, and how to read it again.
+"""The strategies that do not ask a model. `excerpts` keeps the most valuable lines word
+for word. `mask` replaces each old tool result with one line: the call, the size of its
+result, and how to read it again.
 
-`mask` keeps all messages of the user and the model. Each change invalidates the provider's cache after it, so results
-are masked in batches. Masking is tried before any summary because of "The Complexity Trap" (arXiv:2508.21433).
+`mask` keeps all messages of the user and the model. Each change invalidates the
+provider's cache after it, so results are masked in batches. Masking is tried before any
+summary because of "The Complexity Trap" (arXiv:2508.21433).
 """
 
 from __future__ import annotations
@@ -16,9 +18,21 @@ from anyio import to_thread
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_message, estimate_messages
 from acp_agent.compaction.layers import TAIL_SHARE, masked_target, no_room
-from acp_agent.compaction.shortening import LeftOut, Rewrite, apply_rewrites, fewer_images, fit
+from acp_agent.compaction.shortening import (
+    LeftOut,
+    Rewrite,
+    apply_rewrites,
+    fewer_images,
+    fit,
+)
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.conversation.messages import AssistantMessage, Entry, Text, ToolCall, ToolResult
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Entry,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 SUMMARY = (
     "No summary was written. What you said, the newest messages and excerpts of all others stay word for word; every "
@@ -43,8 +57,12 @@ class ExcerptsStrategy:
     name = "excerpts"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a cut. If nothing may be replaced but the request must fit, shorten the longest messages instead."""
-        if (cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)) is not None:
+        """Return a cut. If nothing may be replaced but the request must fit, shorten
+        the longest messages instead.
+        """
+        if (
+            cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)
+        ) is not None:
             return Draft(cut, SUMMARY, told=False)
         state = task.state
         if not task.policy.must_fit:
@@ -53,7 +71,9 @@ class ExcerptsStrategy:
         before = estimate_messages(entry.message for entry in state.entries)
         if before <= room:
             return None
-        shorten = partial(fit, state.entries, max(0, room), state.turn_from, recall_hint=state.recall)
+        shorten = partial(
+            fit, state.entries, max(0, room), state.turn_from, recall_hint=state.recall
+        )
         rewritten = await to_thread.run_sync(shorten, abandon_on_cancel=True)
         if not rewritten:
             raise no_room(state, state.budget.used, state.budget.most)
@@ -69,39 +89,57 @@ def _plan_mask(
     clear_at_least: int,
     target_tokens: int | None = None,
 ) -> tuple[Rewrite, ...]:
-    """Return rewrites that replace tool results with one line each, or nothing if they would free too little.
+    """Return rewrites that replace tool results with one line each, or nothing if they
+    would free too little.
 
-    The oldest results are masked first. The newest messages, and those that the model has not answered yet, are kept.
+    The oldest results are masked first. The newest messages, and those that the model
+    has not answered yet, are kept.
 
     :param turn_from: seq of the prompt of the running turn; None if no turn is running.
     :param clear_at_least: minimum tokens that all rewrites together must free.
-    :param target_tokens: desired tokens of all entries afterwards. Masking stops `clear_at_least` below it, so that the
-        next steps do not need another batch. None masks all results that may be masked.
-    :param recall_hint: whether the line names the `recall` tool, which reads the result.
+    :param target_tokens: desired tokens of all entries afterwards. Masking stops
+        `clear_at_least` below it, so that the next steps do not need another batch.
+        None masks all results that may be masked.
+    :param recall_hint: whether the line names the `recall` tool, which reads the
+        result.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     total = sum(sizes)
     if target_tokens is not None and total <= target_tokens:
         return ()
-    answers = [entry.message for entry in entries if isinstance(entry.message, AssistantMessage)]
+    answers = [
+        entry.message
+        for entry in entries
+        if isinstance(entry.message, AssistantMessage)
+    ]
     calls = {call.id: call for answer in answers for call in answer.tool_calls}
     tail = sum(taken <= keep_tail_tokens for taken in accumulate(reversed(sizes)))
     end = min(len(entries) - tail, unanswered_from(entries, turn_from))
     rewrites: list[Rewrite] = []
     gained = 0
     for entry, size in zip(entries[:end], sizes, strict=False):
-        if target_tokens is not None and total - gained <= target_tokens - clear_at_least:
+        if (
+            target_tokens is not None
+            and total - gained <= target_tokens - clear_at_least
+        ):
             break
         message = entry.message
         if isinstance(message, ToolResult) and size >= LEAST_RESULT:
-            line = _placeholder(message, calls.get(message.call_id), size, LeftOut(entry.seq, recall_hint))
+            line = _placeholder(
+                message,
+                calls.get(message.call_id),
+                size,
+                LeftOut(entry.seq, recall_hint),
+            )
             shorter = replace(message, parts=(Text(line),))
             rewrites.append(Rewrite(entry.seq, shorter))
             gained += size - estimate_message(shorter)
     return tuple(rewrites) if gained >= clear_at_least else ()
 
 
-def _placeholder(result: ToolResult, call: ToolCall | None, tokens: int, left_out: LeftOut) -> str:
+def _placeholder(
+    result: ToolResult, call: ToolCall | None, tokens: int, left_out: LeftOut
+) -> str:
     failed = " (failed)" if result.is_error else ""
     return f"{MASKED} {_described(call)}{failed}: {tokens:,} tokens left out{left_out.where}"
 
@@ -110,7 +148,11 @@ def _described(call: ToolCall | None) -> str:
     """Return the name of a call's tool and the first text among its arguments."""
     if call is None:
         return "a tool"
-    texts = (value for value in call.arguments.values() if isinstance(value, str) and value.strip())
+    texts = (
+        value
+        for value in call.arguments.values()
+        if isinstance(value, str) and value.strip()
+    )
     line = " ".join(next(texts, "")[: MAX_NAMED * 4].split())
     shown = line if len(line) <= MAX_NAMED else f"{line[:MAX_NAMED]}..."
     return " ".join(f"{call.name[:64]} {shown}".split()) or "a tool"
@@ -122,13 +164,16 @@ class MaskStrategy:
     name = "mask"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a draft that masks old results and surplus images, or None if it would free too little."""
+        """Return a draft that masks old results and surplus images, or None if it would
+        free too little.
+        """
         # In a thread, since it reads the whole conversation: 40 ms for 750,000 tokens.
         return await to_thread.run_sync(_masked, task, abandon_on_cancel=True)
 
 
 def _masked(task: Task) -> Draft | None:
-    state, policy = task.state, task.policy
+    state = task.state
+    policy = task.policy
     rewrites = _plan_mask(
         state.entries,
         turn_from=state.turn_from,
@@ -138,13 +183,21 @@ def _masked(task: Task) -> Draft | None:
         target_tokens=None if policy.by_hand else masked_target(state),
         recall_hint=state.recall,
     )
-    images = fewer_images(apply_rewrites(state.entries, rewrites), policy, recall=state.recall)
+    images = fewer_images(
+        apply_rewrites(state.entries, rewrites), policy, recall=state.recall
+    )
     rewrites = (*rewrites, *images)
     if not rewrites:
         return None
     before = estimate_messages(entry.message for entry in state.entries)
-    after = estimate_messages(entry.message for entry in apply_rewrites(state.entries, rewrites))
-    return Draft(None, _left_out(rewrites, round((before - after) * state.calibration)), rewritten=rewrites)
+    after = estimate_messages(
+        entry.message for entry in apply_rewrites(state.entries, rewrites)
+    )
+    return Draft(
+        None,
+        _left_out(rewrites, round((before - after) * state.calibration)),
+        rewritten=rewrites,
+    )
 
 
 def _left_out(rewrites: tuple[Rewrite, ...], saved: int) -> str:

@@ -1,7 +1,9 @@
-"""The strategies that ask a model: `summary`, which the model writes, and `native`, the provider's own compaction.
+"""The strategies that ask a model: `summary`, which the model writes, and `native`, the
+provider's own compaction.
 
-The summary request is the live request plus one message. System prompt, tools and earlier messages stay the same, so
-the request hits the provider's cache, and the summary costs little more than its own output tokens.
+The summary request is the live request plus one message. System prompt, tools and
+earlier messages stay the same, so the request hits the provider's cache, and the
+summary costs little more than its own output tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from acp_agent.compaction.estimate import (
     estimate_text,
 )
 from acp_agent.compaction.frame import frame_summary, layer_of, summary_request
-from acp_agent.compaction.layers import REPLACED_SHARE, check_worth, fill, planned_cut, replaced_tokens, unanswered
+from acp_agent.compaction.layers import (
+    REPLACED_SHARE,
+    check_worth,
+    fill,
+    planned_cut,
+    replaced_tokens,
+    unanswered,
+)
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.verify import verify
 from acp_agent.conversation.messages import (
@@ -39,7 +48,12 @@ from acp_agent.conversation.messages import (
     new_id,
 )
 from acp_agent.conversation.strict_json import get_objects
-from acp_agent.errors import CompactionError, CompactionRefusedError, ContextOverflowError, SummaryOverflowError
+from acp_agent.errors import (
+    CompactionError,
+    CompactionRefusedError,
+    ContextOverflowError,
+    SummaryOverflowError,
+)
 from acp_agent.llm.provider import Answered, ModelRequest
 
 MAX_TOOL_REFUSALS = 2
@@ -67,7 +81,8 @@ class SummaryStrategy:
     async def draft(self, task: Task) -> Draft | None:
         """Ask the model.
 
-        :raises CompactionError: if the summary is empty, cut off, refused or rejected, or would not be worthwhile.
+        :raises CompactionError: if the summary is empty, cut off, refused or rejected,
+            or would not be worthwhile.
         :raises ModelError: if the model could not be asked.
         """
         begun = await to_thread.run_sync(_begin, task, abandon_on_cancel=True)
@@ -80,8 +95,8 @@ class SummaryStrategy:
 
 
 def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
-    """Return the cut, and a dialogue that asks for a summary of the replaced messages unless one is already written.
-    Return None if there is nothing to replace.
+    """Return the cut, and a dialogue that asks for a summary of the replaced messages
+    unless one is already written. Return None if there is nothing to replace.
 
     :raises CompactionError: if no summary would be worthwhile.
     """
@@ -93,14 +108,19 @@ def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
     check_worth(task.state, cut)
     first_kept = cut.kept[0].message if cut.kept else None
     text = summary_request(_with_bound(task), first_kept, cut.summarised)
-    return cut, _Dialogue(task, UserMessage(new_id("msg"), (text,)), least_characters(replaced_tokens(cut)))
+    return cut, _Dialogue(
+        task,
+        UserMessage(new_id("msg"), (text,)),
+        least_characters(replaced_tokens(cut)),
+    )
 
 
 def is_worth_asking(task: Task, strategy: str) -> bool:
     """Return whether a summary, or the provider's compaction, has anything to replace.
 
     :param strategy: `summary` or `native`.
-    :raises CompactionError: if there is something to replace, but a summary of it would not be worthwhile.
+    :raises CompactionError: if there is something to replace, but a summary of it would
+        not be worthwhile.
     """
     cut = task.cut(keep_reasoning=strategy == "native")
     if cut is not None and strategy == "summary":
@@ -109,7 +129,9 @@ def is_worth_asking(task: Task, strategy: str) -> bool:
 
 
 def _with_bound(task: Task) -> str:
-    """Return the prompt, with a word limit if the size is too small for a typical summary."""
+    """Return the prompt, with a word limit if the size is too small for a typical
+    summary.
+    """
     max_tokens = int(task.size * SUMMARY_SHARE)
     if max_tokens >= EXPECTED_SUMMARY:
         return task.policy.prompt
@@ -118,8 +140,8 @@ def _with_bound(task: Task) -> str:
 
 
 def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
-    """Return a shorter form of a conversation that is too large for the summarising model: its earlier summary,
-    excerpts and the newest messages.
+    """Return a shorter form of a conversation that is too large for the summarising
+    model: its earlier summary, excerpts and the newest messages.
 
     :param max_tokens: maximum estimated tokens of the messages.
     """
@@ -140,14 +162,17 @@ def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
         if layer_of(part) == "summary"
     )
     layers = fill(state, cut, max_tokens - exempt, body=earlier, index=task.index)
-    return (UserMessage(new_id("msg"), layers.parts), *(entry.message for entry in cut.retained))
+    return (
+        UserMessage(new_id("msg"), layers.parts),
+        *(entry.message for entry in cut.retained),
+    )
 
 
 class _Dialogue:
     """The dialogue with the model that writes the summary.
 
-    If the provider refuses a request as too long, it is shortened according to the numbers in the refusal and sent once
-    more.
+    If the provider refuses a request as too long, it is shortened according to the
+    numbers in the refusal and sent once more.
 
     :param least: minimum characters of a summary without sections.
     """
@@ -164,15 +189,21 @@ class _Dialogue:
         self._most_output = task.max_output_tokens
         self._fit(task.window, used, state.rate)
 
-    def _fit(self, window: int, used: int, rate: float, most: int | None = None) -> None:
-        """Build a request that fits, with the whole conversation if there is room for it.
+    def _fit(
+        self, window: int, used: int, rate: float, most: int | None = None
+    ) -> None:
+        """Build a request that fits, with the whole conversation if there is room for
+        it.
 
         :param window: the model's window in tokens.
-        :param used: tokens of a request with the whole conversation, by the provider's count.
+        :param used: tokens of a request with the whole conversation, by the provider's
+            count.
         :param rate: tokens by the provider's count for each token of our estimate.
-        :param most: maximum estimated tokens of the request, if there is a limit besides the window.
+        :param most: maximum estimated tokens of the request, if there is a limit
+            besides the window.
         """
-        task, state = self._task, self._task.state
+        task = self._task
+        state = self._task.state
         messages = state.request.messages
         budget = replace(state.budget, window=window)
         others = state.prefix + estimate_messages((self._prompt, *self._rounds))
@@ -195,14 +226,22 @@ class _Dialogue:
 
         :param used: tokens of the request.
         """
-        task, live = self._task, self._task.state.request
-        limit, thinks = self._most_output, live.thought_level in _THINKS
+        task = self._task
+        live = self._task.state.request
+        limit = self._most_output
+        thinks = live.thought_level in _THINKS
         if task.policy.summary is not None and not thinks:
-            # Thinking also counts as output. If its budget is a share of the output limit, another limit would change
-            # the request's thinking options and miss the provider's cache.
+            # Thinking also counts as output. If its budget is a share of the output
+            # limit, another limit would change the request's thinking options and miss
+            # the provider's cache.
             limit = min(limit, task.policy.summary)
-        if thinks and task.writer is None and used + live.max_output_tokens <= budget.window:
-            # Keep the live request's limit for the same reason. The added request may take tokens from the margin.
+        if (
+            thinks
+            and task.writer is None
+            and used + live.max_output_tokens <= budget.window
+        ):
+            # Keep the live request's limit for the same reason. The added request may
+            # take tokens from the margin.
             return live.max_output_tokens
         return budget.output(used, limit)
 
@@ -216,10 +255,15 @@ class _Dialogue:
             message = _with_own_ids(answer, self._request.model)
             self._rounds = (*self._rounds, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
-                return summary_in(_whole_text(message), self._task.policy.sections, self._least)
+                return summary_in(
+                    _whole_text(message), self._task.policy.sections, self._least
+                )
             self._rounds = (
                 *self._rounds,
-                *(ToolResult(call.id, (Text(_NO_TOOLS),), is_error=True) for call in message.tool_calls),
+                *(
+                    ToolResult(call.id, (Text(_NO_TOOLS),), is_error=True)
+                    for call in message.tool_calls
+                ),
             )
         raise CompactionError(
             "The model kept calling tools instead of writing a summary.",
@@ -231,7 +275,11 @@ class _Dialogue:
         try:
             return await calls.ask(self._whole_request, shown=shown)
         except SummaryOverflowError as error:
-            if self._was_refused or error.refusal is None or error.refusal.limit != "tokens":
+            if (
+                self._was_refused
+                or error.refusal is None
+                or error.refusal.limit != "tokens"
+            ):
                 raise
             self._was_refused = True
             self._make_smaller(error.refusal)
@@ -242,29 +290,38 @@ class _Dialogue:
         return replace(self._request, messages=(*self._request.messages, *self._rounds))
 
     def _make_smaller(self, refusal: ContextOverflowError) -> None:
-        """Shorten the refused request according to the numbers in the refusal, or by a tenth.
+        """Shorten the refused request according to the numbers in the refusal, or by a
+        tenth.
 
         :raises SummaryOverflowError: if the parts that cannot be omitted are too long.
         """
-        task, request = self._task, self._whole_request
-        # The freed tokens are for an answer of the requested length, not for a longer one.
+        task = self._task
+        request = self._whole_request
+        # The freed tokens are for an answer of the requested length, not for a longer
+        # one.
         self._most_output = min(self._most_output, request.max_output_tokens)
         estimate = task.state.prefix + estimate_messages(request.messages)
         ours = round(estimate * task.state.rate)
         counted = refusal.prompt or max(ours, round(estimate * DOUBT))
         if refusal.maximum is None:
-            self._fit(task.window, counted, task.state.rate, most=int(estimate * SMALLER))
+            self._fit(
+                task.window, counted, task.state.rate, most=int(estimate * SMALLER)
+            )
             return
         rate = min(MAX_CALIBRATION, max(1.0, counted / estimate))
         fits = counted <= replace(task.state.budget, window=refusal.maximum).limit
         if fits:  # only the requested answer was too long
-            limit = self._output_limit(replace(task.state.budget, window=refusal.maximum), counted)
+            limit = self._output_limit(
+                replace(task.state.budget, window=refusal.maximum), counted
+            )
             self._request = replace(self._request, max_output_tokens=limit)
         else:
             self._fit(refusal.maximum, counted, rate, most=int(estimate * SMALLER))
 
     async def mend(self, request: str) -> str:
-        """Return a corrected summary. It is not streamed, since the user saw the first one and will see the result."""
+        """Return a corrected summary. It is not streamed, since the user saw the first
+        one and will see the result.
+        """
         self._rounds = (*self._rounds, UserMessage(new_id("msg"), (Text(request),)))
         return await self.ask(shown=False)
 
@@ -276,27 +333,38 @@ def _whole_text(message: AssistantMessage) -> str:
     """
     text = message.text.strip()
     if message.stop_reason == "refusal":
-        raise CompactionError("The model refused to write a summary.", "The history is unchanged.")
+        raise CompactionError(
+            "The model refused to write a summary.", "The history is unchanged."
+        )
     if message.stop_reason != "end_turn":
         raise CompactionError(
             "The summary was cut off before its end (the model's output limit was reached), so it was not used.",
             "The history is unchanged; try /compact again and ask for a shorter summary.",
         )
     if not text:
-        raise CompactionError("The model answered with an empty summary.", "The history is unchanged; try again.")
+        raise CompactionError(
+            "The model answered with an empty summary.",
+            "The history is unchanged; try again.",
+        )
     return text
 
 
 def _with_own_ids(answer: Answered, model: str) -> AssistantMessage:
-    parts = tuple(replace(part, id=new_id("call")) if isinstance(part, ToolCall) else part for part in answer.parts)
-    return AssistantMessage(new_id("msg"), parts, model, answer.stop_reason, answer.usage)
+    parts = tuple(
+        replace(part, id=new_id("call")) if isinstance(part, ToolCall) else part
+        for part in answer.parts
+    )
+    return AssistantMessage(
+        new_id("msg"), parts, model, answer.stop_reason, answer.usage
+    )
 
 
 class NativeStrategy:
-    """Replaces the history with the provider's own compaction, which is sent back only to that provider.
+    """Replaces the history with the provider's own compaction, which is sent back only
+    to that provider.
 
-    The provider's block cannot be marked or corrected. Its text for other providers is marked, and the receipt lists
-    the pieces that were not found.
+    The provider's block cannot be marked or corrected. Its text for other providers is
+    marked, and the receipt lists the pieces that were not found.
     """
 
     name = "native"
@@ -304,8 +372,8 @@ class NativeStrategy:
     async def draft(self, task: Task) -> Draft | None:
         """Ask the provider to compact.
 
-        :raises CompactionError: if the provider has no compaction of its own, or the result is unusable or would not be
-            worthwhile.
+        :raises CompactionError: if the provider has no compaction of its own, or the
+            result is unusable or would not be worthwhile.
         :raises ModelError: if the provider could not be asked.
         """
         if task.native is None:
@@ -313,23 +381,33 @@ class NativeStrategy:
                 "The model's provider has no compaction of its own.",
                 "The history is unchanged; use the strategy `summary`.",
             )
-        cut = await to_thread.run_sync(partial(task.cut, keep_reasoning=True), abandon_on_cancel=True)
+        cut = await to_thread.run_sync(
+            partial(task.cut, keep_reasoning=True), abandon_on_cancel=True
+        )
         if cut is None:
             return None
         if task.policy.keeps_prompts:
             _check_prompts(cut)
-        # Send the beginning of the last request unchanged, so that the provider's result can replace it.
+        # Send the beginning of the last request unchanged, so that the provider's
+        # result can replace it.
         request = replace(task.state.request, messages=cut.messages)
         try:
-            block = await task.calls.ask_native(task.native, request, task.policy.prompt)
+            block = await task.calls.ask_native(
+                task.native, request, task.policy.prompt
+            )
         except CompactionRefusedError as error:
-            raise CompactionRefusedError(f"The provider's own compaction was refused. {error}") from error
+            raise CompactionRefusedError(
+                f"The provider's own compaction was refused. {error}"
+            ) from error
         if not block.text.strip():
             portable = replace(block, text=_for_others(block))
-            return Draft(cut, ENCRYPTED.format(provider=block.provider), body=(portable,))
+            return Draft(
+                cut, ENCRYPTED.format(provider=block.provider), body=(portable,)
+            )
 
         async def written(_: str = "") -> str:
-            # The provider's block cannot be changed, so a correction would reach only its text.
+            # The provider's block cannot be changed, so a correction would reach only
+            # its text.
             return block.text.strip()
 
         draft = await verify(task, cut, written, written)
@@ -353,7 +431,9 @@ def _check_prompts(cut: Cut) -> None:
 
 
 def _kept_tokens(message: Message) -> int:
-    """Return the tokens of the user's text in a message, including the user's text in a compacted block."""
+    """Return the tokens of the user's text in a message, including the user's text in a
+    compacted block.
+    """
     if not isinstance(message, UserMessage) or isinstance(message, Amendment):
         return 0
     tokens = 0
@@ -368,7 +448,9 @@ def _kept_tokens(message: Message) -> int:
 
 
 def _for_others(block: CompactedBlock) -> str:
-    """Return the text for other providers' models, which cannot read the encrypted summary."""
+    """Return the text for other providers' models, which cannot read the encrypted
+    summary.
+    """
     return (
         f"[The earlier part of this conversation was compacted by {block.provider}, whose models alone can read the "
         "summary. Excerpts of that part follow later in this conversation.]"

@@ -1,4 +1,6 @@
-"""`Adapter`, the interface of `ModelClient` to one API: encodes requests as HTTP calls, and folds the answers."""
+"""`Adapter`, the interface of `ModelClient` to one API: encodes requests as HTTP calls,
+and folds the answers.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.adapters.encoding import (
-    Call,
     Encoded,
     Encoder,
     Features,
+    ModelCall,
     ReasoningPlace,
     says_something,
     to_json,
@@ -45,17 +47,23 @@ _MAX_OPENINGS = 8
 
 
 class Adapter:
-    """One API. Its methods take the model's profile and the features that the API has refused.
+    """One API. Its methods take the model's profile and the features that the API has
+    refused.
 
     :cvar sdk: the SDK that sends its calls.
-    :cvar refusals: features that can be left out of a request, with phrases of the errors that refuse them. An error
-        with one of `vague_refusals` refuses one of the features without naming it.
-    :cvar members: members of a request that can be left out or sent with another value; see `refusals.py`.
+    :cvar refusals: features that can be left out of a request, with phrases of the
+        errors that refuse them. An error with one of `vague_refusals` refuses one of
+        the features without naming it.
+    :cvar members: members of a request that can be left out or sent with another value;
+        see `refusals.py`.
     :cvar required: the members that can have another value but cannot be left out.
-    :cvar native_key: the member that marks a conversation that the API itself has compacted; empty if it cannot.
-    :cvar cache_option: how long its requests ask the provider to cache them; see `cache_life`.
+    :cvar native_key: the member that marks a conversation that the API itself has
+        compacted; empty if it cannot.
+    :cvar cache_option: how long its requests ask the provider to cache them; see
+        `cache_life`.
     :ivar models_path: the path of the list of models, a free request that needs a key.
-    :ivar name: the provider's name. Reasoning and compactions are sent back only to the provider that created them.
+    :ivar name: the provider's name. Reasoning and compactions are sent back only to the
+        provider that created them.
     """
 
     sdk: ClassVar[Literal["anthropic", "openai"]] = "openai"
@@ -66,7 +74,9 @@ class Adapter:
     native_key: ClassVar[str] = ""
     cache_option: ClassVar[str] = ""
     _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
-    """Matches the place of the refused piece in an error about reasoning; see `ReasoningPlace.place`."""
+    """Matches the place of the refused piece in an error about reasoning; see
+    `ReasoningPlace.place`.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
@@ -74,29 +84,42 @@ class Adapter:
         self._endpoint = endpoint
         self._rules: dict[str, ReasoningRules] = {}
         self._openings: dict[tuple[object, ...], Accumulator[Message, Encoded]] = {}
-        self._head: tuple[tuple[ToolDefinition, ...], tuple[str, ...], str] | None = None
+        self._head: tuple[tuple[ToolDefinition, ...], tuple[str, ...], str] | None = (
+            None
+        )
 
-    def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
+    def call(
+        self,
+        request: ModelRequest,
+        profile: ModelProfile,
+        refused: Features,
+        prompt: str | None,
+    ) -> ModelCall:
         """Return the call for a request.
 
-        :param prompt: if not None, the API compacts the messages with this prompt for the summary; empty for the API's
-            own prompt. Only for an API with a `native_key`.
+        :param prompt: if not None, the API compacts the messages with this prompt for
+            the summary; empty for the API's own prompt. Only for an API with a
+            `native_key`.
         """
         raise NotImplementedError
 
-    def fold(self, call: Call) -> Fold:
+    def fold(self, call: ModelCall) -> Fold:
         """Return the fold for the answer to a call."""
         raise NotImplementedError
 
     def window_path(self, model: str) -> str | None:
-        """Return the path at which the API reports a model's window, or None if it does not report it."""
+        """Return the path at which the API reports a model's window, or None if it does
+        not report it.
+        """
         return None
 
     def rules(self, model: str, refused: Features = frozenset()) -> ReasoningRules:
         """Return the rules for a model, without the refused features."""
         rules = self._rules.get(model)
         if rules is None:
-            rules = self._rules[model] = rules_at(self._endpoint, model, self.cache_option)
+            rules = self._rules[model] = rules_at(
+                self._endpoint, model, self.cache_option
+            )
         if refused:
             rules = replace(
                 rules,
@@ -106,13 +129,18 @@ class Adapter:
                 native_first=rules.native_first and "compaction" not in refused,
                 compaction="none" if "compaction" in refused else rules.compaction,
                 takes_compaction=rules.takes_compaction and "compaction" not in refused,
-                asked_by="path" if rules.asked_by == "item" and "trigger" in refused else rules.asked_by,
+                asked_by="path"
+                if rules.asked_by == "item" and "trigger" in refused
+                else rules.asked_by,
                 cache=None if "cache_control" in refused else rules.cache,
             )
         return rules
 
-    def refused_feature(self, failure: CallFailed, used: Features, accepted: Features) -> Feature | None:
-        """Return the feature to leave out after the API refused a request with status 400; None for any other error.
+    def refused_feature(
+        self, failure: CallFailed, used: Features, accepted: Features
+    ) -> Feature | None:
+        """Return the feature to leave out after the API refused a request with status
+        400; None for any other error.
 
         :param used: the features that the request used.
         :param accepted: the features that the API has accepted in earlier requests.
@@ -124,15 +152,22 @@ class Adapter:
             if feature in used and found:
                 places[feature] = min(found)
         if places:
-            # The feature that is named first is refused; a list of accepted alternatives may follow.
+            # The feature that is named first is refused; a list of accepted
+            # alternatives may follow.
             return min(places, key=lambda feature: places[feature])
         if any(words in said for words in self.vague_refusals):
             suspects = used - accepted or used
-            return next((feature for feature, _ in self.refusals if feature in suspects), None)
+            return next(
+                (feature for feature, _ in self.refusals if feature in suspects), None
+            )
         return None
 
-    def accepted_features(self, request: ModelRequest, profile: ModelProfile) -> Features:
-        """Return the features used before the model's newest answer. The API has accepted them."""
+    def accepted_features(
+        self, request: ModelRequest, profile: ModelProfile
+    ) -> Features:
+        """Return the features used before the model's newest answer. The API has
+        accepted them.
+        """
         at = self.accepted_messages(request)
         if at == 0:
             return frozenset()
@@ -140,7 +175,9 @@ class Adapter:
         return self.call(earlier, profile, request.refused, None).features
 
     def accepted_messages(self, request: ModelRequest) -> int:
-        """Return the number of messages before the model's newest answer. The API has accepted them."""
+        """Return the number of messages before the model's newest answer. The API has
+        accepted them.
+        """
         name = f"{self.name}/{request.model}"
         for at in range(len(request.messages) - 1, -1, -1):
             message = request.messages[at]
@@ -148,8 +185,11 @@ class Adapter:
                 return at
         return 0
 
-    def refused_part(self, failure: CallFailed, call: Call, refused: Features) -> RefusedPart | None:
-        """Return the part that was refused, if it is one that many servers lack; None for any other error.
+    def refused_part(
+        self, failure: CallFailed, call: ModelCall, refused: Features
+    ) -> RefusedPart | None:
+        """Return the part that was refused, if it is one that many servers lack; None
+        for any other error.
 
         :param call: the call that was sent.
         :param refused: features that the call already leaves out.
@@ -162,9 +202,15 @@ class Adapter:
         return refused_part(failure, sent, self.required)
 
     def refused_reasoning(
-        self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
+        self,
+        failure: CallFailed,
+        request: ModelRequest,
+        profile: ModelProfile,
+        refused: Features,
     ) -> tuple[ReasoningPlace, ...]:
-        """Return the reasoning that the API refused with status 400, and all reasoning after it; else nothing."""
+        """Return the reasoning that the API refused with status 400, and all reasoning
+        after it; else nothing.
+        """
         said = f"{failure.code} {failure.message}"
         if not self._refuses_reasoning(said):
             return ()
@@ -184,7 +230,9 @@ class Adapter:
         del said
         return False
 
-    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
+    def places(
+        self, request: ModelRequest, profile: ModelProfile, refused: Features
+    ) -> list[ReasoningPlace]:
         """Return the reasoning that a request includes, in order."""
         del profile, refused
         return [
@@ -196,11 +244,16 @@ class Adapter:
         ]
 
     def answer_part(self, part: Text | ToolCall) -> JsonObject:
-        """Return a part of an answer in the form in which it is sent back. A call keeps the provider's own id."""
+        """Return a part of an answer in the form in which it is sent back. A call keeps
+        the provider's own id.
+        """
         raise NotImplementedError
 
-    def bind(self, parts: Iterable[AssistantPart], end: Prefix, rules: ReasoningRules) -> tuple[AssistantPart, ...]:
-        """Return the parts of an answer with its reasoning bound to the request that it answers.
+    def bind(
+        self, parts: Iterable[AssistantPart], end: Prefix, rules: ReasoningRules
+    ) -> tuple[AssistantPart, ...]:
+        """Return the parts of an answer with its reasoning bound to the request that it
+        answers.
 
         :param end: the prefix that covers the whole request.
         """
@@ -211,7 +264,9 @@ class Adapter:
                 bound.append(replace(part, bound=prefix.bound(rules)))
                 prefix = prefix.after_reasoning(rules.family, part)
                 continue
-            if isinstance(part, ToolCall) or (isinstance(part, Text) and part.text.strip()):
+            if isinstance(part, ToolCall) or (
+                isinstance(part, Text) and part.text.strip()
+            ):
                 prefix = prefix.after("assistant", self.answer_part(part))
             bound.append(part)
         return tuple(bound)
@@ -223,29 +278,45 @@ class Adapter:
         encode: Callable[[ToolDefinition], JsonObject],
         *others: str,
     ) -> str:
-        """Return `head_of` for these tools, or the last request's result if the objects are the same.
+        """Return `head_of` for these tools, or the last request's result if the objects
+        are the same.
 
         :param encode: returns a tool in the API's form.
         """
         known = self._head
         if known is None or known[0] is not tools or known[1] != (system, *others):
-            known = self._head = (tools, (system, *others), head_of(system, map(encode, tools), *others))
+            known = self._head = (
+                tools,
+                (system, *others),
+                head_of(system, map(encode, tools), *others),
+            )
         return known[2]
 
-    def native_block(self, request: ModelRequest, rules: ReasoningRules) -> CompactedBlock | None:
-        """Return the API's own newest compaction, if the API accepts it back; otherwise None."""
+    def native_block(
+        self, request: ModelRequest, rules: ReasoningRules
+    ) -> CompactedBlock | None:
+        """Return the API's own newest compaction, if the API accepts it back; otherwise
+        None.
+        """
         blocks = [
             part
             for message in request.messages[:1]  # a compaction is in the first message
             for part in message.parts
-            if isinstance(part, CompactedBlock) and part.provider == self.name and self.native_key in part.data
+            if isinstance(part, CompactedBlock)
+            and part.provider == self.name
+            and self.native_key in part.data
         ]
         return blocks[-1] if blocks and rules.takes_compaction else None
 
     def split(
-        self, request: ModelRequest, start: Encoded, make: Callable[[Encoded], Encoder], *encoding: object
+        self,
+        request: ModelRequest,
+        start: Encoded,
+        make: Callable[[Encoded], Encoder],
+        *encoding: object,
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the items of a conversation: the JSON of the older items, and an encoder with the last two turns.
+        """Return the items of a conversation: the JSON of the older items, and an
+        encoder with the last two turns.
 
         The JSON is created once for all requests that continue this one.
 
@@ -265,12 +336,23 @@ class Adapter:
                 piece = f"{separator}{to_json(encoder.items)[1:-1]}".encode()
                 return encoder.encoded((*encoded.pieces, piece))
 
-            # The key includes the first message because it may hold a compacted conversation, which encoders depend on.
+            # The key includes the first message because it may hold a compacted
+            # conversation, which encoders depend on.
             first = request.messages[0]
             begins = "" if isinstance(first, ToolResult) else first.id
-            key = (request.conversation_id, begins, request.unbound, start.prefix.head, *encoding)
-            opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](start, add)
-            self._openings[key] = opening  # moved to the end, so that the least recently used is first
+            key = (
+                request.conversation_id,
+                begins,
+                request.unbound,
+                start.prefix.head,
+                *encoding,
+            )
+            opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](
+                start, add
+            )
+            self._openings[key] = (
+                opening  # moved to the end, so that the least recently used is first
+            )
             if len(self._openings) > _MAX_OPENINGS:
                 del self._openings[next(iter(self._openings))]
             before = opening.over(request.messages[:at])
@@ -280,8 +362,12 @@ class Adapter:
         return before.pieces, encoder
 
 
-def first_tools(request: ModelRequest, rules: ReasoningRules) -> tuple[ToolDefinition, ...]:
-    """Return the tools with which a request begins: the declared ones if changes are appended, else the current."""
+def first_tools(
+    request: ModelRequest, rules: ReasoningRules
+) -> tuple[ToolDefinition, ...]:
+    """Return the tools with which a request begins: the declared ones if changes are
+    appended, else the current.
+    """
     declared = request.declared
     if declared is None or declared.tools is None or rules.tools == "plain":
         return request.tools
@@ -291,11 +377,17 @@ def first_tools(request: ModelRequest, rules: ReasoningRules) -> tuple[ToolDefin
 def first_level(request: ModelRequest, rules: ReasoningRules) -> str:
     """Return the level of reasoning with which a request begins."""
     declared = request.declared
-    return request.thought_level if declared is None or rules.effort == "top" else declared.thought_level
+    return (
+        request.thought_level
+        if declared is None or rules.effort == "top"
+        else declared.thought_level
+    )
 
 
 def _last_turns(messages: Sequence[Message]) -> int:
-    """Return the index at which the last two turns of a conversation begin. A turn begins after the model's answer."""
+    """Return the index at which the last two turns of a conversation begin. A turn
+    begins after the model's answer.
+    """
     turns = 0
     for at in range(len(messages) - 1, 0, -1):
         before = messages[at - 1]

@@ -1,11 +1,13 @@
-"""Assembles streamed tool calls, including those from servers that deviate from the original APIs.
+"""Assembles streamed tool calls, including those from servers that deviate from the
+original APIs.
 
-Known deviations: arguments as an object instead of text, as JSON text inside JSON text, after a meaningless empty
-object, or repeated from the beginning in every piece; names that arrive in pieces; names and ids that are repeated,
-late or missing; several calls under one index, or calls without an index; a different id in every piece.
+Known deviations: arguments as an object instead of text, as JSON text inside JSON text,
+after a meaningless empty object, or repeated from the beginning in every piece; names
+that arrive in pieces; names and ids that are repeated, late or missing; several calls
+under one index, or calls without an index; a different id in every piece.
 
-Sources: OpenAI's, Anthropic's and Ollama's API references for the intended format; the issues of vLLM, LiteLLM,
-llama.cpp and Ollama for what servers actually send.
+Sources: OpenAI's, Anthropic's and Ollama's API references for the intended format; the
+issues of vLLM, LiteLLM, llama.cpp and Ollama for what servers actually send.
 """
 
 from __future__ import annotations
@@ -28,7 +30,16 @@ class CallPieces:
     :ivar extra: Gemini's signature, in Chat Completions.
     """
 
-    __slots__ = ("_last", "_length", "_object", "_repeats", "_texts", "extra", "id", "name")
+    __slots__ = (
+        "_last",
+        "_length",
+        "_object",
+        "_repeats",
+        "_texts",
+        "extra",
+        "id",
+        "name",
+    )
 
     def __init__(self, call_id: str = "", name: str = "") -> None:
         self.id = call_id
@@ -56,7 +67,8 @@ class CallPieces:
     def add(self, arguments: JsonValue) -> None:
         """Add a piece of the arguments.
 
-        :param arguments: text that continues the previous pieces, or all arguments as an object.
+        :param arguments: text that continues the previous pieces, or all arguments as
+            an object.
         :raises ArgumentsTooLongError: if the arguments are now too long.
         """
         if isinstance(arguments, str):
@@ -78,7 +90,9 @@ class CallPieces:
         return text.rstrip()[-1:] in ("}", '"') and is_whole_object(text)
 
     def is_repeated_by(self, arguments: JsonValue) -> bool:
-        """Return whether a piece repeats all arguments of a complete call, as some servers do at the end of streams."""
+        """Return whether a piece repeats all arguments of a complete call, as some
+        servers do at the end of streams.
+        """
         if not isinstance(arguments, str) or len(arguments) != self._length:
             return False
         return arguments == self.text and self.is_whole()
@@ -87,7 +101,9 @@ class CallPieces:
         """Return the call; see `parts.tool_call`."""
         joined = self.text
         readings = [joined, self._object]
-        if joined.strip() == "{}":  # servers that send the arguments as an object may add this
+        if (
+            joined.strip() == "{}"
+        ):  # servers that send the arguments as an object may add this
             readings.reverse()
         if joined.startswith("{}"):
             readings.append(joined[2:])
@@ -97,10 +113,11 @@ class CallPieces:
 
 
 class ChatCalls:
-    """The calls of one Chat Completions answer, whose pieces identify their call by index, id or name.
+    """The calls of one Chat Completions answer, whose pieces identify their call by
+    index, id or name.
 
-    :param tools: names of the tools that the request offered. They distinguish a name that arrives in pieces from
-        a repeated name and from the name of another call.
+    :param tools: names of the tools that the request offered. They distinguish a name
+        that arrives in pieces from a repeated name and from the name of another call.
     """
 
     def __init__(self, tools: Collection[str] = ()) -> None:
@@ -120,14 +137,17 @@ class ChatCalls:
         :raises ArgumentsTooLongError: if the call's arguments are now too long.
         """
         function = get_object(delta, "function") or delta
-        call_id, name = get_text(delta, "id"), get_text(function, "name")
+        call_id = get_text(delta, "id")
+        name = get_text(function, "name")
         arguments = function.get("arguments")
         index = _index_of(delta)
         call = self._call_of(index, call_id)
         joined = "" if call is None else joined_name(call.name, name, self._tools)
         if joined and call is not None:
             call.name = name = joined
-        if call is None or _begins_another(call, call_id, name, arguments, has_index=index is not None):
+        if call is None or _begins_another(
+            call, call_id, name, arguments, has_index=index is not None
+        ):
             call = CallPieces()
             self._calls.append(call)
             if index is not None:
@@ -139,8 +159,12 @@ class ChatCalls:
             call.add(arguments)
 
     def _call_of(self, index: int | None, call_id: str) -> CallPieces | None:
-        """Return the call that a piece may belong to: by index, else by id, else the newest call."""
-        named = next((call for call in self._calls if call_id and call.id == call_id), None)
+        """Return the call that a piece may belong to: by index, else by id, else the
+        newest call.
+        """
+        named = next(
+            (call for call in self._calls if call_id and call.id == call_id), None
+        )
         if index is None:
             return named or (self._calls[-1] if self._calls else None)
         at_index = self._by_index.get(index)
@@ -150,12 +174,15 @@ class ChatCalls:
 
 
 def joined_name(begun: str, piece: str, tools: Collection[str]) -> str:
-    """Return the name so far with one more piece, or an empty text if the piece does not continue the name.
+    """Return the name so far with one more piece, or an empty text if the piece does
+    not continue the name.
 
-    Most servers send a name once, and some repeat it in every piece. Gemini and Mistral split it, which the API allows,
-    since every text in a delta continues the text before it. A few servers repeat the whole name so far.
+    Most servers send a name once, and some repeat it in every piece. Gemini and Mistral
+    split it, which the API allows, since every text in a delta continues the text
+    before it. A few servers repeat the whole name so far.
 
-    :param tools: names of the tools that the request offered; the result is one of them, or begins one of them.
+    :param tools: names of the tools that the request offered; the result is one of
+        them, or begins one of them.
     """
     is_name = begun in tools
     if not begun or piece == "" or (is_name and piece in tools):
@@ -183,9 +210,19 @@ def _index_of(delta: JsonObject) -> int | None:
     return index if isinstance(index, int) and not isinstance(index, bool) else None
 
 
-def _begins_another(call: CallPieces, call_id: str, name: str, arguments: JsonValue, *, has_index: bool) -> bool:
-    """Return whether a piece begins a new call, rather than continuing the one that its index or position suggests."""
-    text = arguments if isinstance(arguments, str) else text_of(arguments) if arguments else ""
+def _begins_another(
+    call: CallPieces, call_id: str, name: str, arguments: JsonValue, *, has_index: bool
+) -> bool:
+    """Return whether a piece begins a new call, rather than continuing the one that its
+    index or position suggests.
+    """
+    text = (
+        arguments
+        if isinstance(arguments, str)
+        else text_of(arguments)
+        if arguments
+        else ""
+    )
     begins = text.lstrip().startswith("{")
     is_renamed = bool(name) and name != call.name
     if call_id and call.id and call_id != call.id:
@@ -196,7 +233,12 @@ def _begins_another(call: CallPieces, call_id: str, name: str, arguments: JsonVa
     if not name or not call.name:
         return False
     if call_id and call_id == call.id:
-        return begins and call.is_whole() and not call.is_repeated_by(arguments) and is_whole_object(text)
+        return (
+            begins
+            and call.is_whole()
+            and not call.is_repeated_by(arguments)
+            and is_whole_object(text)
+        )
     if not call.is_begun:
         return is_renamed
     if call.is_whole():

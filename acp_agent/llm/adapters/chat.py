@@ -1,13 +1,17 @@
-"""Chat Completions, as defined by OpenAI and supported by compatible servers: local servers, Gemini, routers.
+"""Chat Completions, as defined by OpenAI and supported by compatible servers: local
+servers, Gemini, routers.
 
-`chat_fold.py` reads the answers. Request parts that a server refuses are left out of later requests; see `refusals.py`.
+`chat_fold.py` reads the answers. Request parts that a server refuses are left out of
+later requests; see `refusals.py`.
 
-OpenAI's own format has no field for reasoning, so servers use different ones. Reasoning is sent back in the form in
-which it arrived, to the provider that created it. `ReasoningRules.echo` says if a provider needs more.
+OpenAI's own format has no field for reasoning, so servers use different ones. Reasoning
+is sent back in the form in which it arrived, to the provider that created it.
+`ReasoningRules.echo` says if a provider needs more.
 
-Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility for `extra_content`, and on thought
-signatures; DeepSeek's and Moonshot's pages on thinking; OpenRouter's on reasoning tokens; Mistral's on reasoning;
-Ollama's and LM Studio's API references for the windows of their models.
+Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility for
+`extra_content`, and on thought signatures; DeepSeek's and Moonshot's pages on thinking;
+OpenRouter's on reasoning tokens; Mistral's on reasoning; Ollama's and LM Studio's API
+references for the windows of their models.
 """
 
 from __future__ import annotations
@@ -25,8 +29,14 @@ from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import thinking_budget
 from acp_agent.llm.adapters.chat_encoder import ChatEncoder
-from acp_agent.llm.adapters.chat_fold import BLOCKS, CONTENT, DETAILS, TEXT_KEYS, ChatFold
-from acp_agent.llm.adapters.encoding import Call, Encoded, Features, to_json
+from acp_agent.llm.adapters.chat_fold import (
+    BLOCKS,
+    CONTENT,
+    DETAILS,
+    TEXT_KEYS,
+    ChatFold,
+)
+from acp_agent.llm.adapters.encoding import Encoded, Features, ModelCall, to_json
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.binding import Prefix
 from acp_agent.llm.places import Endpoint
@@ -35,16 +45,23 @@ from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refusals import taken_effort, taken_limit
 from acp_agent.llm.rules import ReasoningRules
 
-_KIMI_KEEPS: tuple[tuple[str, ...], JsonObject] = (("kimi-k2.6",), {"type": "enabled", "keep": "all"})
-_GLM_KEEPS: tuple[tuple[str, ...], JsonObject] = (("glm-4.7", "glm-5"), {"type": "enabled", "clear_thinking": False})
+_KIMI_KEEPS: tuple[tuple[str, ...], JsonObject] = (
+    ("kimi-k2.6",),
+    {"type": "enabled", "keep": "all"},
+)
+_GLM_KEEPS: tuple[tuple[str, ...], JsonObject] = (
+    ("glm-4.7", "glm-5"),
+    {"type": "enabled", "clear_thinking": False},
+)
 _KEEPS = {
     "api.moonshot.ai": _KIMI_KEEPS,
     "api.moonshot.cn": _KIMI_KEEPS,
     "api.z.ai": _GLM_KEEPS,
     "open.bigmodel.cn": _GLM_KEEPS,
 }
-"""By host: the models that ignore the reasoning of earlier turns unless `thinking` has this value. They think by
-default."""
+"""By host: the models that ignore the reasoning of earlier turns unless `thinking` has
+this value. They think by default.
+"""
 _OFFICIAL_HOST = "api.openai.com"
 _SILENT_HOSTS = frozenset({_OFFICIAL_HOST, "generativelanguage.googleapis.com"})
 """Hosts whose lists of models are known to lack windows."""
@@ -57,12 +74,15 @@ _LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
 class ChatAdapter(Adapter):
     """Chat Completions."""
 
-    # DeepSeek's and Moonshot's errors about missing reasoning contain none of these phrases.
+    # DeepSeek's and Moonshot's errors about missing reasoning contain none of these
+    # phrases.
     refusals = (
         (
             "echo",
             (
-                *(f"{key}' is unsupported" for key in (*TEXT_KEYS, DETAILS)),  # Groq, Cerebras
+                *(
+                    f"{key}' is unsupported" for key in (*TEXT_KEYS, DETAILS)
+                ),  # Groq, Cerebras
                 "reasoning is not supported",  # Groq
                 "extra_forbidden",  # Mistral and others with pydantic
                 "extra inputs are not permitted",
@@ -89,11 +109,20 @@ class ChatAdapter(Adapter):
         super().__init__(endpoint)
         self._host = endpoint.host
         self._root = (endpoint.base_url or "").rstrip("/").removesuffix("/v1")
-        self._is_openrouter = endpoint.name == "openrouter" or f".{endpoint.host}".endswith(".openrouter.ai")
+        self._is_openrouter = (
+            endpoint.name == "openrouter"
+            or f".{endpoint.host}".endswith(".openrouter.ai")
+        )
         if self._is_openrouter:  # OpenRouter lists its models without a key
             self.models_path = "/key"
 
-    def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
+    def call(
+        self,
+        request: ModelRequest,
+        profile: ModelProfile,
+        refused: Features,
+        prompt: str | None,
+    ) -> ModelCall:
         rules = self.rules(request.model, refused)
         make = partial(
             ChatEncoder,
@@ -120,7 +149,10 @@ class ChatAdapter(Adapter):
                 opening = (f"{to_json(system)},".encode(), *opening)
             else:
                 messages.insert(0, system)
-        body: JsonObject = {"model": request.model, "messages": list[JsonValue](messages)}
+        body: JsonObject = {
+            "model": request.model,
+            "messages": list[JsonValue](messages),
+        }
         body |= self._limit(request, refused)
         if "stream" not in refused:
             body["stream"] = True
@@ -130,15 +162,28 @@ class ChatAdapter(Adapter):
             body["tools"] = [
                 {
                     "type": "function",
-                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.input_schema,
+                    },
                 }
                 for tool in request.tools
             ]
         body |= self._thinking(request, profile, rules, refused, messages)
-        return Call("/chat/completions", body, streams="stream" in body, opening=opening, features=features)
+        return ModelCall(
+            "/chat/completions",
+            body,
+            streams="stream" in body,
+            opening=opening,
+            features=features,
+        )
 
-    def fold(self, call: Call) -> Fold:
-        tools = [get_text(get_object(tool, "function"), "name") for tool in get_objects(call.body, "tools")]
+    def fold(self, call: ModelCall) -> Fold:
+        tools = [
+            get_text(get_object(tool, "function"), "name")
+            for tool in get_objects(call.body, "tools")
+        ]
         return ChatFold(self.name, tools)
 
     def window_path(self, model: str) -> str | None:
@@ -153,7 +198,9 @@ class ChatAdapter(Adapter):
             names.reverse()
         for name in names:
             if name not in refused:
-                limit = taken_limit(request.max_output_tokens, request.takes.get(name, ""))
+                limit = taken_limit(
+                    request.max_output_tokens, request.takes.get(name, "")
+                )
                 return {name: limit}
         return {}
 
@@ -174,7 +221,11 @@ class ChatAdapter(Adapter):
         effort = ""
         if level and self._is_openrouter:
             effort = "none" if level == "off" else level
-            effort = taken_effort(effort, request.takes.get("reasoning", "")) if profile.thinking != "none" else ""
+            effort = (
+                taken_effort(effort, request.takes.get("reasoning", ""))
+                if profile.thinking != "none"
+                else ""
+            )
             if effort and "reasoning" not in refused:
                 members["reasoning"] = {"effort": effort}
             effort = ""
@@ -188,30 +239,45 @@ class ChatAdapter(Adapter):
         if effort and "reasoning_effort" not in refused:
             members["reasoning_effort"] = effort
         keeps = _KEEPS.get(self._host)
-        is_kept = keeps is not None and "echo" not in refused and "thinking" not in refused and level != "off"
+        is_kept = (
+            keeps is not None
+            and "echo" not in refused
+            and "thinking" not in refused
+            and level != "off"
+        )
         if keeps is not None and is_kept and request.model.startswith(keeps[0]):
             members["thinking"] = keeps[1]
         return members
 
 
 def _claude_thinking(
-    request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, messages: Sequence[JsonObject]
+    request: ModelRequest,
+    profile: ModelProfile,
+    rules: ReasoningRules,
+    messages: Sequence[JsonObject],
 ) -> tuple[str, JsonObject]:
     """Return the effort and the `thinking` member for a Claude model behind a gateway.
 
-    LiteLLM passes `thinking` on to the Messages API. It also converts an effort to `thinking`, so only one of the two
-    is set.
+    LiteLLM passes `thinking` on to the Messages API. It also converts an effort to
+    `thinking`, so only one of the two is set.
     """
-    level, kind = request.thought_level, profile.thinking
+    level = request.thought_level
+    kind = profile.thinking
     if kind in ("none", "effort"):
         return "", {}
     if kind == "budget":
         budget = thinking_budget(level, profile, request.max_output_tokens)
         none: JsonObject = {}
-        newest = next((each for each in reversed(messages) if each["role"] == "assistant"), none)
-        # After a tool call that was made without thinking, the API refuses to continue with thinking.
+        newest = next(
+            (each for each in reversed(messages) if each["role"] == "assistant"), none
+        )
+        # After a tool call that was made without thinking, the API refuses to continue
+        # with thinking.
         is_without = "tool_calls" in newest and BLOCKS not in newest
-        return "", {"type": "enabled", "budget_tokens": budget} if budget and not is_without else {}
+        return "", {
+            "type": "enabled",
+            "budget_tokens": budget,
+        } if budget and not is_without else {}
     if level in _LEVELS:
         return level, {}
     thinks = kind in ("adaptive-default", "adaptive-always")
@@ -225,19 +291,25 @@ def _claude_thinking(
 def _system(text: str, *, marked: bool) -> JsonObject | None:
     """Return the system prompt as a message, or None if it is blank.
 
-    :param marked: whether to mark the prompt for caching, together with the tools before it.
+    :param marked: whether to mark the prompt for caching, together with the tools
+        before it.
     """
     if not text.strip():
         return None
     if not marked:
         return {"role": "system", "content": text}
-    return {"role": "system", "content": [{"type": "text", "text": text, "cache_control": _BREAKPOINT}]}
+    return {
+        "role": "system",
+        "content": [{"type": "text", "text": text, "cache_control": _BREAKPOINT}],
+    }
 
 
 def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return the messages with cache breakpoints at the end of this request and at the end of the previous one.
+    """Return the messages with cache breakpoints at the end of this request and at the
+    end of the previous one.
 
-    A breakpoint goes on the last user message or tool result before an answer, including the answer to come.
+    A breakpoint goes on the last user message or tool result before an answer,
+    including the answer to come.
     """
     marked = list(messages)
     left = 2

@@ -23,8 +23,21 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.conversation.strict_json import get_object, get_objects, get_text
-from acp_agent.llm.adapters.chat_fold import BLOCKS, CONTENT, DETAILS, EXTRA, REASONING, TEXT_KEYS
-from acp_agent.llm.adapters.encoding import Encoded, Encoder, Features, says_something, wire_name
+from acp_agent.llm.adapters.chat_fold import (
+    BLOCKS,
+    CONTENT,
+    DETAILS,
+    EXTRA,
+    REASONING,
+    TEXT_KEYS,
+)
+from acp_agent.llm.adapters.encoding import (
+    Encoded,
+    Encoder,
+    Features,
+    says_something,
+    wire_name,
+)
 from acp_agent.llm.parts import (
     arguments_text,
     audio_format,
@@ -39,12 +52,18 @@ from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.rules import ReasoningRules, rules_of
 
-_NO_SIGNATURE: JsonObject = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Replaces a missing signature of a call. Of the two values that Google documents, Vertex accepts this one too."""
+_NO_SIGNATURE: JsonObject = {
+    "google": {"thought_signature": "skip_thought_signature_validator"}
+}
+"""Replaces a missing signature of a call. Of the two values that Google documents,
+Vertex accepts this one too.
+"""
 _CALL_ID_LENGTH = 9
 _CALL_ID_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BETWEEN = "(interrupted)"
-"""Text of the placeholder answer between a tool result and a user message, for servers that require one."""
+"""Text of the placeholder answer between a tool result and a user message, for servers
+that require one.
+"""
 _LOOKS = "I look at the image."
 """Text of the placeholder answer before an image that a tool has read."""
 
@@ -52,8 +71,9 @@ _LOOKS = "I look at the image."
 class ChatEncoder(Encoder):
     """Encodes messages for Chat Completions.
 
-    Consecutive user messages become one, since the chat templates of local models expect turns. A result is text here,
-    so a tool's images come after all results of the step, in a separate user message.
+    Consecutive user messages become one, since the chat templates of local models
+    expect turns. A result is text here, so a tool's images come after all results of
+    the step, in a separate user message.
 
     :param refused: features that the server does not support.
     """
@@ -76,7 +96,9 @@ class ChatEncoder(Encoder):
         self._echoes = "echo" not in refused
         self._is_openrouter = is_openrouter
         self._user: list[Text | Image | Audio] = []
-        self._system = request.system if "system" in refused and not before.messages else ""
+        self._system = (
+            request.system if "system" in refused and not before.messages else ""
+        )
         self._follows_result = False
 
     def finish(self) -> None:
@@ -89,7 +111,9 @@ class ChatEncoder(Encoder):
         if self._follows_result:
             if "user_after_tool" in self._refused:
                 is_image = isinstance(self._user[0], Image)
-                self.items.append({"role": "assistant", CONTENT: _LOOKS if is_image else _BETWEEN})
+                self.items.append(
+                    {"role": "assistant", CONTENT: _LOOKS if is_image else _BETWEEN}
+                )
             else:
                 self._features = self._features | {"user_after_tool"}
         self.items.append({"role": "user", CONTENT: _content(self._user)})
@@ -120,7 +144,9 @@ class ChatEncoder(Encoder):
 
     def _add_result(self, message: ToolResult) -> None:
         parts = user_parts(message.parts, images=self._profile.images)
-        texts = [part.text for part in parts if isinstance(part, Text)] or ["(see the image below)"]
+        texts = [part.text for part in parts if isinstance(part, Text)] or [
+            "(see the image below)"
+        ]
         images = [part for part in parts if isinstance(part, Image)]
         text = "\n".join(texts)
         if "functions" in self._refused:
@@ -143,7 +169,10 @@ class ChatEncoder(Encoder):
             wire[CONTENT] = message.text
         calls = self._calls(message, own)
         if calls and "functions" in self._refused:
-            asked = [f"[call of {call.name} with {arguments_text(call)}]" for call in message.tool_calls]
+            asked = [
+                f"[call of {call.name} with {arguments_text(call)}]"
+                for call in message.tool_calls
+            ]
             wire[CONTENT] = "\n".join([message.text, *asked]).strip()
         elif calls:
             wire["tool_calls"] = calls
@@ -159,9 +188,14 @@ class ChatEncoder(Encoder):
         wants_short = "call_ids" in self._refused
         names: dict[str, str] = {}
         for own, sent in self._call_ids.items():
-            # Mistral's templates require nine letters and digits, and all other servers accept them.
+            # Mistral's templates require nine letters and digits, and all other servers
+            # accept them.
             is_own = sent == own
-            names[own] = _short_id(own) if is_own or (wants_short and not _is_short_id(sent)) else sent
+            names[own] = (
+                _short_id(own)
+                if is_own or (wants_short and not _is_short_id(sent))
+                else sent
+            )
         self._call_ids = names
         if any(not _is_short_id(sent) for sent in names.values()):
             self._features = self._features | {"call_ids"}
@@ -169,21 +203,32 @@ class ChatEncoder(Encoder):
     def _own(self, message: AssistantMessage) -> list[Thinking]:
         """Return the reasoning of an answer that the model can read.
 
-        A router offers models of many makers, each with its own signatures. The maker is the part of the model's id
-        before the slash.
+        A router offers models of many makers, each with its own signatures. The maker
+        is the part of the model's id before the slash.
         """
         model = message.model.partition("/")[2] or self._model
         has_same_maker = model.rpartition("/")[0] == self._model.rpartition("/")[0]
         if not has_same_maker or not self._rules.can_read(rules_of(model).family):
             return []
-        return [part for part in message.parts if isinstance(part, Thinking) and part.provider == self._provider]
+        return [
+            part
+            for part in message.parts
+            if isinstance(part, Thinking) and part.provider == self._provider
+        ]
 
-    def _calls(self, message: AssistantMessage, own: Sequence[Thinking]) -> list[JsonValue]:
+    def _calls(
+        self, message: AssistantMessage, own: Sequence[Thinking]
+    ) -> list[JsonValue]:
         extra: JsonObject = {}
         for part in own:
             extra |= get_object(part.data, EXTRA)
-        if not extra and self._rules.echo == "thought_signature" and not self._is_openrouter:
-            # Gemini checks the first call of each step. Another model made this one, or it lost its signature.
+        if (
+            not extra
+            and self._rules.echo == "thought_signature"
+            and not self._is_openrouter
+        ):
+            # Gemini checks the first call of each step. Another model made this one, or
+            # it lost its signature.
             extra = {"0": _NO_SIGNATURE}
         calls: list[JsonValue] = []
         for index, call in enumerate(message.tool_calls):
@@ -193,9 +238,19 @@ class ChatEncoder(Encoder):
                     arguments = arguments_text(call)
                 else:
                     self._features = self._features | {"raw_arguments"}
-            function: JsonObject = {"name": wire_name(call.name), "arguments": arguments}
+            function: JsonObject = {
+                "name": wire_name(call.name),
+                "arguments": arguments,
+            }
             kept: JsonObject = {EXTRA: extra[str(index)]} if str(index) in extra else {}
-            calls.append({"id": self._call_ids[call.id], "type": "function", "function": function, **kept})
+            calls.append(
+                {
+                    "id": self._call_ids[call.id],
+                    "type": "function",
+                    "function": function,
+                    **kept,
+                }
+            )
         return calls
 
     def _reasoning(self, wire: JsonObject, own: Sequence[Thinking]) -> JsonObject:
@@ -214,27 +269,44 @@ class ChatEncoder(Encoder):
         is_required = echo == "always" or (echo == "calls" and has_calls)
         if key in TEXT_KEYS and any(BLOCKS in part.data for part in own):
             key = ""  # LiteLLM accepts the reasoning in `thinking_blocks`
-        if key and self._is_openrouter:  # other models use OpenRouter's `reasoning_details`
+        if (
+            key and self._is_openrouter
+        ):  # other models use OpenRouter's `reasoning_details`
             key = REASONING if echo in ("always", "calls") else ""
         if is_required:
             key = key or REASONING
-            text = text or ("" if echo == "always" else " ")  # Kimi treats an empty text as missing
+            text = text or (
+                "" if echo == "always" else " "
+            )  # Kimi treats an empty text as missing
         if not key:
             return {}
         if key != CONTENT:
             return {key: text}
-        thought: JsonObject = {"type": "thinking", "thinking": [{"type": "text", "text": text}], "closed": True}
-        said: list[JsonValue] = [{"type": "text", "text": wire[CONTENT]}] if CONTENT in wire else []
+        thought: JsonObject = {
+            "type": "thinking",
+            "thinking": [{"type": "text", "text": text}],
+            "closed": True,
+        }
+        said: list[JsonValue] = (
+            [{"type": "text", "text": wire[CONTENT]}] if CONTENT in wire else []
+        )
         return {CONTENT: [thought, *said]}
 
 
 def _fragments(own: Iterable[Thinking]) -> JsonObject:
-    """Return the members of an answer that hold its reasoning blocks, as OpenRouter and LiteLLM send them."""
+    """Return the members of an answer that hold its reasoning blocks, as OpenRouter and
+    LiteLLM send them.
+    """
     members: JsonObject = {}
     for kind in (DETAILS, BLOCKS):
         blocks = [block for part in own for block in get_objects(part.data, kind)]
-        if kind == BLOCKS:  # `index` belongs to the stream and is not a field of the API
-            blocks = [{key: value for key, value in block.items() if key != "index"} for block in blocks]
+        if (
+            kind == BLOCKS
+        ):  # `index` belongs to the stream and is not a field of the API
+            blocks = [
+                {key: value for key, value in block.items() if key != "index"}
+                for block in blocks
+            ]
         if blocks:
             members[kind] = list[JsonValue](blocks)
     return members
@@ -245,7 +317,9 @@ def _is_short_id(call_id: str) -> bool:
 
 
 def _short_id(call_id: str) -> str:
-    """Return an id of nine letters and digits, always the same one for the same call id."""
+    """Return an id of nine letters and digits, always the same one for the same call
+    id.
+    """
     number = int.from_bytes(blake2b(call_id.encode(), digest_size=8).digest())
     letters: list[str] = []
     for _ in range(_CALL_ID_LENGTH):
@@ -261,7 +335,11 @@ def _sound(part: UserPart) -> Audio | None:
 
 def _content(parts: Sequence[Text | Image | Audio]) -> JsonValue:
     texts = [part.text for part in parts if isinstance(part, Text)]
-    return "\n\n".join(texts) if len(texts) == len(parts) else [_block(part) for part in parts]
+    return (
+        "\n\n".join(texts)
+        if len(texts) == len(parts)
+        else [_block(part) for part in parts]
+    )
 
 
 def _block(part: Text | Image | Audio) -> JsonValue:
@@ -271,5 +349,8 @@ def _block(part: Text | Image | Audio) -> JsonValue:
         case Image():
             return {"type": "image_url", "image_url": {"url": image_url(part)}}
         case Audio():
-            sound: JsonObject = {"data": base64_of(part), "format": audio_format(part.mime_type)}
+            sound: JsonObject = {
+                "data": base64_of(part),
+                "format": audio_format(part.mime_type),
+            }
             return {"type": "input_audio", "input_audio": sound}

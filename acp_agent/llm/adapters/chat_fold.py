@@ -1,12 +1,13 @@
 """Reads Chat Completions answers, from OpenAI and from compatible servers.
 
-Parsing is lenient; see `calls.py` for tool calls. Content may be a list of chunks, as Mistral's reasoning models send
-it. An answer without a `finish_reason` is complete if no tool call is cut off and the stream ends with `[DONE]` or with
-the usage chunk, which OpenAI's API sends last. A call may come as `function_call`, which `tool_calls` replaced in 2023;
-some servers send both.
+Parsing is lenient; see `calls.py` for tool calls. Content may be a list of chunks, as
+Mistral's reasoning models send it. An answer without a `finish_reason` is complete if
+no tool call is cut off and the stream ends with `[DONE]` or with the usage chunk, which
+OpenAI's API sends last. A call may come as `function_call`, which `tool_calls` replaced
+in 2023; some servers send both.
 
-Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks; OpenRouter's page on reasoning
-tokens; LiteLLM's on thinking, for `thinking_blocks`.
+Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks;
+OpenRouter's page on reasoning tokens; LiteLLM's on thinking, for `thinking_blocks`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from io import StringIO
 
-from acp_agent.conversation.messages import AssistantPart, JsonObject, JsonValue, Text, Thinking, Usage
-from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
+from acp_agent.conversation.messages import (
+    AssistantPart,
+    JsonObject,
+    JsonValue,
+    Text,
+    Thinking,
+    Usage,
+)
+from acp_agent.conversation.strict_json import (
+    MAX_COUNT,
+    get_object,
+    get_objects,
+    get_text,
+)
 from acp_agent.llm.adapters.calls import ChatCalls
 from acp_agent.llm.adapters.fold import Fold, build_answer, openai_usage
 from acp_agent.llm.adapters.think_tags import ThinkTags
@@ -28,16 +41,24 @@ EXTRA = "extra_content"
 BLOCKS = "thinking_blocks"
 REASONING = "reasoning_content"
 TEXT_KEYS = (REASONING, "reasoning")
-"""Members that hold reasoning as text. vLLM, Ollama and Cerebras use the second one, and most others use the first."""
-_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary", "thinking": "thinking"}
-"""Types of entries in `reasoning_details` and `thinking_blocks` that arrive in fragments, and the member that grows.
-All other entries arrive whole."""
+"""Members that hold reasoning as text. vLLM, Ollama and Cerebras use the second one,
+and most others use the first.
+"""
+_GROWING = {
+    "reasoning.text": "text",
+    "reasoning.summary": "summary",
+    "thinking": "thinking",
+}
+"""Types of entries in `reasoning_details` and `thinking_blocks` that arrive in
+fragments, and the member that grows. All other entries arrive whole.
+"""
 
 
 class _Fragments:
     """A block of reasoning that arrives in fragments.
 
-    The fragments must be merged, since the model's maker refuses a signature without the text that it signs.
+    The fragments must be merged, since the model's maker refuses a signature without
+    the text that it signs.
 
     :param fragment: the first fragment.
     """
@@ -51,7 +72,11 @@ class _Fragments:
     def add(self, fragment: JsonObject) -> bool:
         """Add a fragment if it belongs to this block, and return whether it does."""
         members = self._members
-        if not self._growing or fragment.get("type") != members["type"] or members.get("signature"):
+        if (
+            not self._growing
+            or fragment.get("type") != members["type"]
+            or members.get("signature")
+        ):
             return False
         for key in ("index", "id"):
             known = members.get(key)
@@ -70,7 +95,8 @@ class _Fragments:
 
 
 class ChatFold(Fold):
-    """Folds the chunks of one stream, or the single object of an answer that is not streamed.
+    """Folds the chunks of one stream, or the single object of an answer that is not
+    streamed.
 
     :param tools: names of the tools that the request offered.
     """
@@ -115,10 +141,16 @@ class ChatFold(Fold):
                 self._thinking.append(thought)
                 deltas.append(ThinkingDelta(thought))
             refusal = get_text(delta, "refusal")
-            text = get_text(delta, CONTENT) or "".join(_chunk_texts(delta, "text")) or refusal
+            text = (
+                get_text(delta, CONTENT)
+                or "".join(_chunk_texts(delta, "text"))
+                or refusal
+            )
             self._has_text = self._has_text or bool(thought or text)
             deltas += self._said(text)
-            for call in get_objects(delta, "tool_calls") or filter(None, [get_object(delta, "tool_calls")]):
+            for call in get_objects(delta, "tool_calls") or filter(
+                None, [get_object(delta, "tool_calls")]
+            ):
                 self._tool_calls.add(call)
             function_call = get_object(delta, "function_call")
             if any(function_call.values()):
@@ -130,7 +162,10 @@ class ChatFold(Fold):
                 deltas += self._rest()
                 self.complete = True
                 if finish == "error":
-                    raise stream_error(get_object(choice, "error") or {"message": "the provider reported an error"})
+                    raise stream_error(
+                        get_object(choice, "error")
+                        or {"message": "the provider reported an error"}
+                    )
         return deltas
 
     def close(self, *, done: bool) -> None:
@@ -142,12 +177,19 @@ class ChatFold(Fold):
             return
         if calls:
             # A call without arguments may have been cut off before them.
-            self.complete = all(call.is_whole() or (self._counts_last and not call.is_begun) for call in calls)
+            self.complete = all(
+                call.is_whole() or (self._counts_last and not call.is_begun)
+                for call in calls
+            )
         else:
             self.complete = self._counts_last or bool(self._text)
 
     def answer(self) -> Answered:
-        extra: JsonObject = {str(index): call.extra for index, call in enumerate(self._calls) if call.extra}
+        extra: JsonObject = {
+            str(index): call.extra
+            for index, call in enumerate(self._calls)
+            if call.extra
+        }
         parts: list[AssistantPart] = []
         data: JsonObject = {}
         if self._key:
@@ -160,7 +202,9 @@ class ChatFold(Fold):
         if self._thinking or data:
             parts.append(Thinking("".join(self._thinking), self._provider, data))
         if self._tags.reasoning:
-            parts.append(Thinking(self._tags.reasoning))  # the models' templates drop it from earlier answers
+            parts.append(
+                Thinking(self._tags.reasoning)
+            )  # the models' templates drop it from earlier answers
         if text := "".join(self._text):
             parts.append(Text(text))
         parts += [call.call() for call in self._calls]
@@ -183,14 +227,19 @@ class ChatFold(Fold):
             yield TextDelta(rest)
 
     def _thought(self, delta: JsonObject) -> str:
-        """Collect the reasoning in a delta, note the key to send it back under, and return its text."""
+        """Collect the reasoning in a delta, note the key to send it back under, and
+        return its text.
+        """
         repeated = ""
         for kind, known in self._fragments.items():
             fragments = get_objects(delta, kind)
             for fragment in fragments:
                 if not known or not known[-1].add(fragment):
                     known.append(_Fragments(fragment))
-            said = [get_text(each, _GROWING.get(get_text(each, "type"), "")) for each in fragments]
+            said = [
+                get_text(each, _GROWING.get(get_text(each, "type"), ""))
+                for each in fragments
+            ]
             repeated = repeated or "".join(said)
         for key in TEXT_KEYS:
             if thought := get_text(delta, key):
@@ -199,19 +248,25 @@ class ChatFold(Fold):
         if thought := "".join(_chunk_texts(delta, "thinking")):
             self._key = self._key or CONTENT
             return thought
-        # OpenRouter and LiteLLM repeat the reasoning as text; servers that imitate them may not.
+        # OpenRouter and LiteLLM repeat the reasoning as text; servers that imitate them
+        # may not.
         return repeated
 
     def _counted(self) -> Usage:
         price = self._usage.get("cost")  # from OpenRouter
         cost = None
-        if isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price < MAX_COUNT:
+        if (
+            isinstance(price, int | float)
+            and not isinstance(price, bool)
+            and 0 <= price < MAX_COUNT
+        ):
             cost = float(price)
         return openai_usage(self._usage, "prompt", "completion", cost)
 
 
 def _chunk_texts(delta: JsonObject, kind: str) -> Iterable[str]:
-    """Yield the texts of one kind, if the content is a list of chunks or a single chunk.
+    """Yield the texts of one kind, if the content is a list of chunks or a single
+    chunk.
 
     :param kind: `text`, or `thinking`, whose chunks hold text or nested text chunks.
     """

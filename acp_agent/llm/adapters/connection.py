@@ -1,9 +1,11 @@
-"""`Connection`: one provider's SDK client, created when it is first needed, with exceptions converted to `CallFailed`.
+"""`ProviderConnection`: one provider's SDK client, created when it is first needed,
+with exceptions converted to `CallFailed`.
 
-Only this module imports the anthropic and openai SDKs. They handle HTTP, headers, proxies and errors; their own retries
-are off. A request's body is sent as plain JSON through the SDK's `post`, since the typed methods copy it field by
-field, which blocks the event loop for 90 ms at 119,000 tokens. Both SDKs come from the same generator and use httpx2,
-so one class serves both.
+Only this module imports the anthropic and openai SDKs. They handle HTTP, headers,
+proxies and errors; their own retries are off. A request's body is sent as plain JSON
+through the SDK's `post`, since the typed methods copy it field by field, which blocks
+the event loop for 90 ms at 119,000 tokens. Both SDKs come from the same generator and
+use httpx2, so one class serves both.
 """
 
 from __future__ import annotations
@@ -23,10 +25,18 @@ from anyio import to_thread
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.strict_json import parse_object
 from acp_agent.errors import ConfigError
-from acp_agent.llm.adapters.encoding import Call
+from acp_agent.llm.adapters.encoding import ModelCall
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.stream import Decoder
-from acp_agent.llm.errors import MAX_BODY, CallFailed, Came, FailureKind, log_line, names_in_error, read_error
+from acp_agent.llm.errors import (
+    MAX_BODY,
+    CallFailed,
+    Came,
+    FailureKind,
+    log_line,
+    names_in_error,
+    read_error,
+)
 from acp_agent.llm.parts import ArgumentsTooLongError
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
@@ -42,23 +52,31 @@ if TYPE_CHECKING:
 READ_TIMEOUT = 600.0
 """Seconds that a provider may be silent, even before its answer begins.
 
-Models that think send nothing for minutes, local servers send no header before they have read the prompt, and hosted
-servers may take as long for a large prompt that is not cached. A shorter limit could not distinguish them from a server
-that hangs.
+Models that think send nothing for minutes, local servers send no header before they
+have read the prompt, and hosted servers may take as long for a large prompt that is not
+cached. A shorter limit could not distinguish them from a server that hangs.
 """
 CONNECT_TIMEOUT = 4.0
 """Seconds for the TCP connection and TLS."""
 _DRAIN_SECONDS = 0.2
 _NO_KEY = "no-key-needed"
-_NETWORK_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_NETWORK_VARIABLES = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+)
 
 _loading = {"anthropic": anyio.CapacityLimiter(1), "openai": anyio.CapacityLimiter(1)}
-"""Sessions that wait for the same import do not occupy threads of the pool, and the certificates are read only once."""
+"""Sessions that wait for the same import do not occupy threads of the pool, and the
+certificates are read only once.
+"""
 
 _log = logging.getLogger(__name__)
 
 
-class Connection:
+class ProviderConnection:
     """A connection to a provider through its SDK.
 
     :param sdk: the SDK to use.
@@ -70,13 +88,15 @@ class Connection:
         self._client: AsyncAnthropic | AsyncOpenAI | None = None
         self._making = anyio.Lock()
 
-    async def read(self, call: Call, fold: Fold) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
+    async def read(
+        self, call: ModelCall, fold: Fold
+    ) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
         """Send a call, feed its answer to `fold`, and yield the deltas to show.
 
         Ends with the answer, or when a tool call's arguments are too long.
 
-        :raises CallFailed: for any failure, even if the stream or `[DONE]` came without the event that completes the
-            answer.
+        :raises CallFailed: for any failure, even if the stream or `[DONE]` came without
+            the event that completes the answer.
         :raises ModelAuthError: if there is no key, or it cannot be sent.
         :raises ConfigError: if an environment variable for the network is invalid.
         """
@@ -91,10 +111,15 @@ class Connection:
         try:
             # For this type the SDK returns the response unchanged.
             response = await client.post(
-                call.path, cast_to=httpx2.Response, content=call.content, options=options, stream=True
+                call.path,
+                cast_to=httpx2.Response,
+                content=call.content,
+                options=options,
+                stream=True,
             )
             async with aclosing(response):
-                headers, body = response.headers, response.aiter_bytes()
+                headers = response.headers
+                body = response.aiter_bytes()
                 came = "status"
                 async for chunk in body:
                     for event in decoder.feed(chunk):
@@ -106,7 +131,11 @@ class Connection:
                         break
                 else:
                     for event in decoder.end():
-                        for delta in fold.feed(event) if not (call.streams and decoder.other) else ():
+                        for delta in (
+                            fold.feed(event)
+                            if not (call.streams and decoder.other)
+                            else ()
+                        ):
                             yield delta
             if decoder.other and (call.streams or not fold.complete):
                 raise CallFailed("no-stream", decoder.other)
@@ -122,14 +151,18 @@ class Connection:
                 fold.close(done=False)
             if isinstance(error, CallFailed) or not fold.complete:
                 failure.headers = failure.headers or headers
-                # A stream that ended normally with only token counts is as empty as one without events.
-                is_empty = isinstance(error, CallFailed) and came == "events" and fold.is_empty
+                # A stream that ended normally with only token counts is as empty as one
+                # without events.
+                is_empty = (
+                    isinstance(error, CallFailed) and came == "events" and fold.is_empty
+                )
                 failure.came = "status" if is_empty else came
                 failure.path = call.path
                 raise failure from error
 
     async def ask(self, path: str, limit: float) -> JsonObject:
-        """Send a small GET request to the provider, such as for its list of models, and return the answer.
+        """Send a small GET request to the provider, such as for its list of models, and
+        return the answer.
 
         :param limit: the time limit in seconds.
         :raises CallFailed: if no answer came in time, or the answer is an error.
@@ -144,7 +177,9 @@ class Connection:
         options: Any = {"timeout": limit, "follow_redirects": False}
         with anyio.move_on_after(limit):
             try:
-                answer = await client.get(path, cast_to=httpx2.Response, options=options)
+                answer = await client.get(
+                    path, cast_to=httpx2.Response, options=options
+                )
                 if (found := parse_object(answer.content)) is not None:
                     return found
                 failure = CallFailed("no-stream", answer.text)
@@ -157,31 +192,40 @@ class Connection:
     async def aclose(self) -> None:
         """Close the connections. A later request opens new ones."""
         if self._client is not None:
-            client, self._client = self._client, None
+            client = self._client
+            self._client = None
             await client.close()
 
     async def prepare(self) -> AsyncAnthropic | AsyncOpenAI:
-        """Import the SDK, create its client and return it. Sends nothing and needs no key.
+        """Import the SDK, create its client and return it. Sends nothing and needs no
+        key.
 
         :raises ConfigError: if an environment variable for the network is invalid.
         """
         async with self._making:
             if self._client is None:
-                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True, limiter=_loading[self._sdk])
+                self._client = await to_thread.run_sync(
+                    self._make, abandon_on_cancel=True, limiter=_loading[self._sdk]
+                )
             return self._client
 
     def _make(self) -> AsyncAnthropic | AsyncOpenAI:
-        """Create the SDK's client, with the garbage collector off while the SDK is imported.
+        """Create the SDK's client, with the garbage collector off while the SDK is
+        imported.
 
-        An SDK creates a hundred thousand permanent objects. Scanning them repeatedly takes a fifth of the import time,
-        and one full scan in a later turn would stop the turn for 0.1 s, so the objects are also frozen.
+        An SDK creates a hundred thousand permanent objects. Scanning them repeatedly
+        takes a fifth of the import time, and one full scan in a later turn would stop
+        the turn for 0.1 s, so the objects are also frozen.
         """
         is_new = self._sdk not in sys.modules
         gc.disable()
         settle_platform()
         try:
             return self._anthropic() if self._sdk == "anthropic" else self._openai()
-        except (ImportError, AttributeError) as error:  # AttributeError: its version does not match another package's
+        except (
+            ImportError,
+            AttributeError,
+        ) as error:  # AttributeError: its version does not match another package's
             why = f"cannot be imported ({error}); install acp-agent-server anew"
             raise ConfigError(why, source=f"The Python package {self._sdk}") from error
         finally:
@@ -192,7 +236,9 @@ class Connection:
     def _anthropic(self) -> AsyncAnthropic:
         import anthropic
 
-        key, token, headers = self._endpoint.key, self._endpoint.token, self._endpoint.headers
+        key = self._endpoint.key
+        token = self._endpoint.token
+        headers = self._endpoint.headers
         client = anthropic.AsyncAnthropic(
             api_key=None if token else key or _NO_KEY,
             auth_token=token,
@@ -222,7 +268,9 @@ class Connection:
 
 
 def _failure_of(error: Exception) -> CallFailed:
-    """Convert an SDK's or httpx2's exception. Raise any other exception, since it is a bug in this package."""
+    """Convert an SDK's or httpx2's exception. Raise any other exception, since it is a
+    bug in this package.
+    """
     import httpx2
 
     status: object = getattr(error, "status_code", None)
@@ -244,8 +292,13 @@ def _failure_of(error: Exception) -> CallFailed:
             named=names_in_error(body),
             body=body[:MAX_BODY],
         )
-    # Not all of these are transport errors: a body may be undecodable, or redirects may loop.
-    cause = error if isinstance(error, httpx2.RequestError | httpx2.StreamError) else error.__cause__
+    # Not all of these are transport errors: a body may be undecodable, or redirects may
+    # loop.
+    cause = (
+        error
+        if isinstance(error, httpx2.RequestError | httpx2.StreamError)
+        else error.__cause__
+    )
     if not isinstance(cause, httpx2.RequestError | httpx2.StreamError):
         raise error
     message = str(cause) or type(cause).__name__
@@ -276,11 +329,20 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     import httpx2
 
     try:
-        tls = _tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        return default(verify=tls, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
+        tls = _tls_context(
+            os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+        )
+        return default(
+            verify=tls, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT)
+        )
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
         # The error does not show the values, since they may contain a password.
-        named = [each for name in _NETWORK_VARIABLES for each in (name, name.lower()) if os.environ.get(each)]
+        named = [
+            each
+            for name in _NETWORK_VARIABLES
+            for each in (name, name.lower())
+            if os.environ.get(each)
+        ]
         raise ConfigError(
             "cannot be used; name a readable file of certificates in PEM form, write a proxy as http://host:port (one"
             " for SOCKS needs the Python package socksio next to acp-agent), or unset the variable",
@@ -290,7 +352,9 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
 
 @cache
 def _tls_context(*_certificates: str | None) -> SSLContext:
-    """Return the TLS context for all clients. It is cached, since reading the certificates takes 20 ms."""
+    """Return the TLS context for all clients. It is cached, since reading the
+    certificates takes 20 ms.
+    """
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,4 +1,6 @@
-"""`Encoder`, which encodes messages for an API, and `Call`, the request that holds them."""
+"""`Encoder`, which encodes messages for an API, and `ModelCall`, the request that holds
+them.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ class Encoded:
     :ivar pieces: the JSON of this beginning, in pieces.
     :ivar messages: the number of messages.
     :ivar withheld: reasoning that was left out.
-    :ivar call_ids: the ids that are sent for the newest answer's calls, by the agent's own ids.
+    :ivar call_ids: the ids that are sent for the newest answer's calls, by the agent's
+        own ids.
     :ivar features: the optional parts of the API that are used.
     """
 
@@ -60,7 +63,8 @@ class Encoded:
 
 
 class Encoder:
-    """Encodes messages one after another, and decides which reasoning is sent with them.
+    """Encodes messages one after another, and decides which reasoning is sent with
+    them.
 
     :param before: the part of the request that is already encoded.
     :param provider: the provider's name; only its own reasoning is sent back to it.
@@ -69,7 +73,13 @@ class Encoder:
     :ivar places: the reasoning in `items`.
     """
 
-    def __init__(self, before: Encoded, provider: str, rules: ReasoningRules, request: ModelRequest) -> None:
+    def __init__(
+        self,
+        before: Encoded,
+        provider: str,
+        rules: ReasoningRules,
+        request: ModelRequest,
+    ) -> None:
         self.items: list[JsonObject] = []
         self.places: list[ReasoningPlace] = []
         self._provider = provider
@@ -95,7 +105,14 @@ class Encoder:
 
         :param pieces: the JSON of everything encoded so far.
         """
-        return Encoded(self._prefix, pieces, self._messages, self._withheld, self._call_ids, self._features)
+        return Encoded(
+            self._prefix,
+            pieces,
+            self._messages,
+            self._withheld,
+            self._call_ids,
+            self._features,
+        )
 
     def _add(self, message: Message) -> None:
         raise NotImplementedError
@@ -104,11 +121,15 @@ class Encoder:
         """Return whether a piece of reasoning is sent, and record it if it is withheld."""
         if part.provider != self._provider or not part.data:
             return False
-        maker = rules_of(message.model.partition("/")[2]) if message.model else self._rules
+        maker = (
+            rules_of(message.model.partition("/")[2]) if message.model else self._rules
+        )
         if not self._rules.can_read(maker.family):
             return False  # this model could not read it, but another model may
         # Earlier versions sent no developer message before the conversation.
-        is_unknown = self._messages < self._unbound or self._rules.instructions == "developer"
+        is_unknown = (
+            self._messages < self._unbound or self._rules.instructions == "developer"
+        )
         cause = self._prefix.mismatch(part, maker, self._rules)
         if part.bound is None and is_unknown:
             cause = "unknown"
@@ -118,30 +139,40 @@ class Encoder:
         self._prefix = self._prefix.after_reasoning(maker.family, part)
         return True
 
-    def _note_place(self, place: str, part: Thinking, message: AssistantMessage) -> None:
+    def _note_place(
+        self, place: str, part: Thinking, message: AssistantMessage
+    ) -> None:
         self.places.append(ReasoningPlace(place, message.id, name_of(part)))
 
     def _name_calls(self, message: AssistantMessage) -> None:
-        """Choose the ids of an answer's calls: the provider's own ids if this provider made the calls."""
+        """Choose the ids of an answer's calls: the provider's own ids if this provider
+        made the calls.
+        """
         is_own = message.model.partition("/")[0] == self._provider
         self._call_ids = {
-            call.id: call.provider_id if is_own and call.provider_id else call.id for call in message.tool_calls
+            call.id: call.provider_id if is_own and call.provider_id else call.id
+            for call in message.tool_calls
         }
 
 
 def says_something(message: AssistantMessage) -> bool:
-    """Return whether an answer is sent. An answer that was cut off may contain only reasoning, and is not sent."""
+    """Return whether an answer is sent. An answer that was cut off may contain only
+    reasoning, and is not sent.
+    """
     return bool(message.tool_calls or message.text.strip())
 
 
 @frozen
-class Call:
+class ModelCall:
     """One request to the model, a POST.
 
     :ivar body: the request's body without the items in `opening`.
-    :ivar streams: whether the answer is a stream of events; otherwise it is one JSON object.
-    :ivar opening: the JSON of the first items in the member `conversation`, in pieces; may be empty.
-    :ivar end: the whole conversation as it is sent; None if the API does not bind reasoning.
+    :ivar streams: whether the answer is a stream of events; otherwise it is one JSON
+        object.
+    :ivar opening: the JSON of the first items in the member `conversation`, in pieces;
+        may be empty.
+    :ivar end: the whole conversation as it is sent; None if the API does not bind
+        reasoning.
     :ivar features: the optional parts of the API that the request uses.
     """
 
@@ -157,10 +188,13 @@ class Call:
     @property
     def content(self) -> bytes:
         """Return the bytes of the whole body."""
-        items, body = self.body.get(self.conversation), self.body
+        items = self.body.get(self.conversation)
+        body = self.body
         if not self.opening or not isinstance(items, list):
             return to_json(body).encode()
-        others = to_json({key: value for key, value in body.items() if key != self.conversation})
+        others = to_json(
+            {key: value for key, value in body.items() if key != self.conversation}
+        )
         behind = f",{to_json(items)[1:-1]}" if items else ""
         before = f'{others[:-1]},"{self.conversation}":['
         return b"".join((before.encode(), *self.opening, f"{behind}]}}".encode()))
@@ -174,7 +208,8 @@ def to_json(value: JsonValue | list[JsonObject]) -> str:
 def wire_name(name: str) -> str:
     """Return the name of a call in a form that providers accept.
 
-    A model may invent a tool's name (`functions.read`, or an empty name), and every provider refuses a history with a
-    name that does not match `^[a-zA-Z0-9_-]{1,64}$`. The names of real tools are unchanged.
+    A model may invent a tool's name (`functions.read`, or an empty name), and every
+    provider refuses a history with a name that does not match `^[a-zA-Z0-9_-]{1,64}$`.
+    The names of real tools are unchanged.
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"

@@ -1,4 +1,6 @@
-"""`Fold`, which combines the events of a stream into one answer, and code that the folds of all APIs share."""
+"""`Fold`, which combines the events of a stream into one answer, and code that the
+folds of all APIs share.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _STOP_REASONS: dict[str, StopReason] = {
     "pause_turn": "pause_turn",
     "model_context_window_exceeded": "context_overflow",
 }
-"""Our stop reasons, by the APIs' names. Any other name means `tool_use` for an answer with calls, else `end_turn`."""
+"""Our stop reasons, by the APIs' names. Any other name means `tool_use` for an answer
+with calls, else `end_turn`.
+"""
 
 
 @frozen
@@ -54,7 +58,9 @@ class Fold:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no part of the answer itself has arrived. Events such as token counts do not count."""
+        """Return whether no part of the answer itself has arrived. Events such as token
+        counts do not count.
+        """
         raise NotImplementedError
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
@@ -66,13 +72,16 @@ class Fold:
         raise NotImplementedError
 
     def close(self, *, done: bool) -> None:
-        """Handle the end of the stream. Set `complete` if only the final event is missing.
+        """Handle the end of the stream. Set `complete` if only the final event is
+        missing.
 
         :param done: whether the stream ended with `[DONE]`.
         """
 
     def answer(self) -> Answered:
-        """Return the answer. Call this after `complete` is set, or after a call's arguments were too long."""
+        """Return the answer. Call this after `complete` is set, or after a call's
+        arguments were too long.
+        """
         raise NotImplementedError
 
 
@@ -93,13 +102,17 @@ def build_answer(
     return Answered(tuple(parts), stop, usage, compacted, explanation=explanation)
 
 
-def openai_usage(usage: JsonObject, asked: str, answer: str, cost: float | None = None) -> Usage:
-    """Return the usage from one of OpenAI's two formats, in which cached tokens are part of the input.
+def openai_usage(
+    usage: JsonObject, asked: str, answer: str, cost: float | None = None
+) -> Usage:
+    """Return the usage from one of OpenAI's two formats, in which cached tokens are
+    part of the input.
 
     :param asked: the prefix of the input's fields: `input` or `prompt`.
     :param answer: the prefix of the output's fields: `output` or `completion`.
     """
     details = get_object(usage, f"{asked}_tokens_details")
-    read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
+    read = get_int(details, "cached_tokens")
+    written = get_int(details, "cache_write_tokens")
     fresh = max(0, get_int(usage, f"{asked}_tokens") - read - written)
     return Usage(fresh, get_int(usage, f"{answer}_tokens"), read, written, cost)

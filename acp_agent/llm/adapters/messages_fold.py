@@ -1,7 +1,7 @@
 """Reads answers of the Messages API, from Anthropic and from gateways.
 
-Parsing is lenient; see `calls.py` for tool calls. Source: the types of the anthropic SDK 2.12, and the page on
-streaming at platform.claude.com.
+Parsing is lenient; see `calls.py` for tool calls. Source: the types of the anthropic
+SDK 2.12, and the page on streaming at platform.claude.com.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from acp_agent.conversation.messages import (
     ToolCall,
     Usage,
 )
-from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
+from acp_agent.conversation.strict_json import (
+    get_int,
+    get_object,
+    get_objects,
+    get_text,
+)
 from acp_agent.llm.adapters.calls import CallPieces
 from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer
 from acp_agent.llm.errors import CallFailed, stream_error
@@ -28,7 +33,9 @@ from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 _GROWING = ("text", "thinking", "signature")
 """Members of a block that arrive in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
-"""The API's reason for dropping another model's reasoning, which is valid again once that model is called."""
+"""The API's reason for dropping another model's reasoning, which is valid again once
+that model is called.
+"""
 
 
 class _BlockPieces:
@@ -43,10 +50,13 @@ class _BlockPieces:
         self.id = get_text(start, "id")
         self.type = get_text(start, "type")
         self.call = CallPieces(self.id, get_text(start, "name"))
-        self._members = {key: value for key, value in start.items() if key not in _GROWING}
+        self._members = {
+            key: value for key, value in start.items() if key not in _GROWING
+        }
         self._grown: defaultdict[str, StringIO] = defaultdict(StringIO)
         if self.type == "tool_use":
-            # Some gateways send the whole input in this event, as an object or as JSON text.
+            # Some gateways send the whole input in this event, as an object or as JSON
+            # text.
             given = self._members.pop("input", None)
             self._whole_input = given if isinstance(given, str | dict) else None
 
@@ -65,21 +75,29 @@ class _BlockPieces:
 
     def is_cut(self) -> bool:
         """Return whether the block is a tool call with incomplete arguments."""
-        return self.type == "tool_use" and self.call.is_begun and not self.call.is_whole()
+        return (
+            self.type == "tool_use" and self.call.is_begun and not self.call.is_whole()
+        )
 
     def block(self) -> JsonObject:
         """Return the block. A tool call's block has no input."""
-        return self._members | {key: text.getvalue() for key, text in self._grown.items()}
+        return self._members | {
+            key: text.getvalue() for key, text in self._grown.items()
+        }
 
     def tool_call(self) -> ToolCall:
         """Return the block as a tool call."""
-        if not self.call.is_begun or (self._whole_input and self.call.text.strip() == "{}"):
+        if not self.call.is_begun or (
+            self._whole_input and self.call.text.strip() == "{}"
+        ):
             self.call.add(self._whole_input)
         return self.call.call(keep_raw=False)
 
 
 class MessagesFold(Fold):
-    """Folds the events of one stream, or the single object of an answer that is not streamed."""
+    """Folds the events of one stream, or the single object of an answer that is not
+    streamed.
+    """
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -96,7 +114,9 @@ class MessagesFold(Fold):
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         match event.get("type"):
             case "content_block_start":
-                return self._begin(self._index(event), get_object(event, "content_block"))
+                return self._begin(
+                    self._index(event), get_object(event, "content_block")
+                )
             case "content_block_delta":
                 return self._extend(self._index(event), get_object(event, "delta"))
             case "message_start":
@@ -109,7 +129,9 @@ class MessagesFold(Fold):
                 self._count(get_object(event, "usage"))
             case "message_stop":
                 if not self._stop:  # the answer may be incomplete
-                    raise CallFailed("dropped", "the stream ended without a reason to stop")
+                    raise CallFailed(
+                        "dropped", "the stream ended without a reason to stop"
+                    )
                 self.complete = True
             case "message":
                 return self._take_whole(event)
@@ -121,36 +143,56 @@ class MessagesFold(Fold):
 
     def close(self, *, done: bool) -> None:
         # Some gateways omit the last event. The stop reason arrives after all content.
-        self.complete = bool(self._stop) and not any(block.is_cut() for block in self._blocks)
+        self.complete = bool(self._stop) and not any(
+            block.is_cut() for block in self._blocks
+        )
 
     def answer(self) -> Answered:
         blocks = sorted(self._blocks, key=lambda each: each.index)
         parts = [part for block in blocks if (part := self._part(block)) is not None]
         compacted: CompactedBlock | None = None
         for block in map(_BlockPieces.block, blocks):
-            if block.get("type") == "compaction" and (text := get_text(block, "content")):
+            if block.get("type") == "compaction" and (
+                text := get_text(block, "content")
+            ):
                 compacted = CompactedBlock(self._provider, block, text)
-        return build_answer(parts, self._stop, self._counted(), compacted, self._explanation)
+        return build_answer(
+            parts, self._stop, self._counted(), compacted, self._explanation
+        )
 
     def _index(self, event: JsonObject) -> int:
-        """Return the index of an event's block. An event without an index begins a block or extends the newest one."""
+        """Return the index of an event's block. An event without an index begins a
+        block or extends the newest one.
+        """
         if "index" in event or not self._blocks:
             return get_int(event, "index")
         is_new = event.get("type") == "content_block_start"
         return self._blocks[-1].index + is_new
 
-    def _begin(self, index: int, start: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+    def _begin(
+        self, index: int, start: JsonObject
+    ) -> Iterable[TextDelta | ThinkingDelta]:
         known = self._by_index.get(index)
-        if known is not None and known.id and (known.id, known.type) == (start.get("id"), start.get("type")):
+        if (
+            known is not None
+            and known.id
+            and (known.id, known.type) == (start.get("id"), start.get("type"))
+        ):
             return ()  # a repeated event
         block = self._by_index[index] = _BlockPieces(index, start)
         self._blocks.append(block)
-        return block.add({key: value for key, value in start.items() if key in _GROWING})
+        return block.add(
+            {key: value for key, value in start.items() if key in _GROWING}
+        )
 
-    def _extend(self, index: int, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+    def _extend(
+        self, index: int, delta: JsonObject
+    ) -> Iterable[TextDelta | ThinkingDelta]:
         block = self._by_index.get(index)
         if block is None:
-            kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(get_text(delta, "type"))
+            kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(
+                get_text(delta, "type")
+            )
             if kind is None:
                 return ()
             block = self._by_index[index] = _BlockPieces(index, {"type": kind})
@@ -178,7 +220,8 @@ class MessagesFold(Fold):
             self.dropped = tuple(
                 Dropped(get_text(each, "path"), get_text(each, "reason"))
                 for each in get_objects(message, "input_transformations")
-                if each.get("type") == "thinking_dropped" and each.get("reason") != _OTHER_MODEL
+                if each.get("type") == "thinking_dropped"
+                and each.get("reason") != _OTHER_MODEL
             )
 
     def _count(self, usage: JsonObject) -> None:
@@ -190,9 +233,18 @@ class MessagesFold(Fold):
 
     def _counted(self) -> Usage:
         iterations = get_objects(self._usage, "iterations")
-        compacts = any(iteration.get("type") == "compaction" for iteration in iterations)
-        counts = iterations if compacts else [self._usage]  # the other fields do not include compactions
-        keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        compacts = any(
+            iteration.get("type") == "compaction" for iteration in iterations
+        )
+        counts = (
+            iterations if compacts else [self._usage]
+        )  # the other fields do not include compactions
+        keys = (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        )
         return Usage(*(sum(get_int(count, key) for count in counts) for key in keys))
 
     def _part(self, pieces: _BlockPieces) -> AssistantPart | None:
@@ -201,7 +253,11 @@ class MessagesFold(Fold):
             case "text":
                 return Text(text) if (text := get_text(block, "text")) else None
             case "thinking":
-                data: JsonObject = {"type": "thinking", "signature": block["signature"]} if "signature" in block else {}
+                data: JsonObject = (
+                    {"type": "thinking", "signature": block["signature"]}
+                    if "signature" in block
+                    else {}
+                )
                 return Thinking(get_text(block, "thinking"), self._provider, data)
             case "redacted_thinking":
                 return Thinking("", self._provider, block)

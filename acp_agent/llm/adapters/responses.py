@@ -1,8 +1,9 @@
 """Encodes requests for OpenAI's Responses API. `responses_fold.py` reads the answers.
 
-Nothing is stored at the provider. Each request contains the whole conversation, with the encrypted reasoning items from
-the same provider. A compaction is requested with an item at the end of an ordinary request, or at a separate path; see
-`rules.AskedBy`. Source: the types of the openai SDK 3.54, and its guide on compaction.
+Nothing is stored at the provider. Each request contains the whole conversation, with
+the encrypted reasoning items from the same provider. A compaction is requested with an
+item at the end of an ordinary request, or at a separate path; see `rules.AskedBy`.
+Source: the types of the openai SDK 3.54, and its guide on compaction.
 """
 
 from __future__ import annotations
@@ -28,11 +29,25 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.conversation.strict_json import get_objects, get_text
 from acp_agent.llm.adapters.adapter import Adapter, first_level, first_tools
-from acp_agent.llm.adapters.encoding import Call, Encoded, Encoder, Features, ReasoningPlace, says_something, wire_name
+from acp_agent.llm.adapters.encoding import (
+    Encoded,
+    Encoder,
+    Features,
+    ModelCall,
+    ReasoningPlace,
+    says_something,
+    wire_name,
+)
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses_fold import ITEMS, CompactionFold, ResponsesFold
 from acp_agent.llm.binding import Prefix
-from acp_agent.llm.parts import arguments_text, has_raw_arguments, image_url, sent_arguments, user_parts
+from acp_agent.llm.parts import (
+    arguments_text,
+    has_raw_arguments,
+    image_url,
+    sent_arguments,
+    user_parts,
+)
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refusals import taken_effort, taken_limit
@@ -43,7 +58,9 @@ _DEFAULT_EFFORT = "medium"
 """The API's default effort, to return to it explicitly."""
 _OFFICIAL_HOST = "api.openai.com"
 _TRIGGER: JsonObject = {"type": "compaction_trigger"}
-"""Tells the model to compact everything before it. It must be the last item, and does not join the conversation."""
+"""Tells the model to compact everything before it. It must be the last item, and does
+not join the conversation.
+"""
 
 
 class ResponsesAdapter(Adapter):
@@ -56,36 +73,68 @@ class ResponsesAdapter(Adapter):
         ("tools", ("additional_tools",)),
         ("compaction", ("compaction", "cmp_")),
     )
-    members = ("max_output_tokens", "prompt_cache_key", "include", "store", "reasoning_effort", "stream")
+    members = (
+        "max_output_tokens",
+        "prompt_cache_key",
+        "include",
+        "store",
+        "reasoning_effort",
+        "stream",
+    )
     native_key = ITEMS
     _place = re.compile(r"\brs_[A-Za-z0-9_-]+")
 
-    def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
+    def call(
+        self,
+        request: ModelRequest,
+        profile: ModelProfile,
+        refused: Features,
+        prompt: str | None,
+    ) -> ModelCall:
         rules = self.rules(request.model, refused)
         opening, encoder = self._encode(request, profile, rules)
         end = encoder.encoded()
-        body: JsonObject = {"model": request.model, "input": list[JsonValue](encoder.items)}
+        body: JsonObject = {
+            "model": request.model,
+            "input": list[JsonValue](encoder.items),
+        }
         if request.conversation_id and "prompt_cache_key" not in refused:
             body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
-        # Later models apply instructions to one turn only, so the system prompt is in the input instead.
-        has_instructions = rules.instructions != "developer" and bool(request.system.strip())
+        # Later models apply instructions to one turn only, so the system prompt is in
+        # the input instead.
+        has_instructions = rules.instructions != "developer" and bool(
+            request.system.strip()
+        )
         if has_instructions:
             body["instructions"] = request.system
         if prompt is not None and rules.asked_by != "item":
-            return Call("/responses/compact", body, streams=False, opening=opening, conversation="input", end=end)
+            return ModelCall(
+                "/responses/compact",
+                body,
+                streams=False,
+                opening=opening,
+                conversation="input",
+                end=end,
+            )
         features = end.features
         if prompt is not None:
             body["input"] = [*encoder.items, _TRIGGER]
             features = features.union(("trigger",))
-        elif "max_output_tokens" not in refused:  # a compaction may be longer than an answer
-            most = taken_limit(request.max_output_tokens, request.takes.get("max_output_tokens", ""))
+        elif (
+            "max_output_tokens" not in refused
+        ):  # a compaction may be longer than an answer
+            most = taken_limit(
+                request.max_output_tokens, request.takes.get("max_output_tokens", "")
+            )
             body["max_output_tokens"] = most
         if "store" not in refused:
             body["store"] = False
         tools = first_tools(request, rules)
         if tools and "functions" not in refused:
             body["tools"] = [_tool(tool) for tool in tools]
-        if "include" not in refused and (profile.thinking == "effort" or rules.echo == "items"):
+        if "include" not in refused and (
+            profile.thinking == "effort" or rules.echo == "items"
+        ):
             body["include"] = ["reasoning.encrypted_content"]
         if profile.thinking == "effort":
             reasoning: JsonObject = {}
@@ -102,7 +151,7 @@ class ResponsesAdapter(Adapter):
         streams = "stream" not in refused
         if streams:
             body["stream"] = True
-        return Call(
+        return ModelCall(
             "/responses",
             body,
             streams=streams,
@@ -112,8 +161,12 @@ class ResponsesAdapter(Adapter):
             features=features,
         )
 
-    def fold(self, call: Call) -> Fold:
-        return CompactionFold(self.name, call) if "trigger" in call.features else ResponsesFold(self.name)
+    def fold(self, call: ModelCall) -> Fold:
+        return (
+            CompactionFold(self.name, call)
+            if "trigger" in call.features
+            else ResponsesFold(self.name)
+        )
 
     def window_path(self, model: str) -> str | None:
         return None if self._endpoint.host == _OFFICIAL_HOST else "/models"
@@ -126,9 +179,16 @@ class ResponsesAdapter(Adapter):
         # A compacted conversation has encrypted content too.
         return "cmp_" not in said and any(each in said for each in words)
 
-    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
+    def places(
+        self, request: ModelRequest, profile: ModelProfile, refused: Features
+    ) -> list[ReasoningPlace]:
         rules = self.rules(request.model, refused)
-        encoder = self._encoder(self._start(request, profile, rules), request=request, profile=profile, rules=rules)
+        encoder = self._encoder(
+            self._start(request, profile, rules),
+            request=request,
+            profile=profile,
+            rules=rules,
+        )
         encoder.add(request.messages)
         return encoder.places
 
@@ -138,16 +198,34 @@ class ResponsesAdapter(Adapter):
         """Return the JSON of the older items, and the encoder of the others."""
         make = partial(self._encoder, request=request, profile=profile, rules=rules)
         takes_raw = "raw_arguments" not in request.refused
-        return self.split(request, self._start(request, profile, rules), make, rules, profile, takes_raw)
+        return self.split(
+            request,
+            self._start(request, profile, rules),
+            make,
+            rules,
+            profile,
+            takes_raw,
+        )
 
-    def _start(self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules) -> Encoded:
+    def _start(
+        self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
+    ) -> Encoded:
         level = first_level(request, rules)
         is_checked = rules.checks == "openai" and profile.thinking == "effort"
         effort = _effort(level, profile) if level and is_checked else ""
-        return Encoded(Prefix(self.head(request.system, first_tools(request, rules), _tool, effort)))
+        return Encoded(
+            Prefix(
+                self.head(request.system, first_tools(request, rules), _tool, effort)
+            )
+        )
 
     def _encoder(
-        self, before: Encoded, *, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
+        self,
+        before: Encoded,
+        *,
+        request: ModelRequest,
+        profile: ModelProfile,
+        rules: ReasoningRules,
     ) -> Encoder:
         compacted = self.native_block(request, rules)
         return _ItemsEncoder(before, self.name, rules, request, compacted, profile)
@@ -185,7 +263,9 @@ class _ItemsEncoder(Encoder):
             case Amendment():
                 # Not as a user message, since a compaction keeps all user messages.
                 if message.parts:
-                    self._append({"role": "developer", "content": self._contents(message)})
+                    self._append(
+                        {"role": "developer", "content": self._contents(message)}
+                    )
                 self._amend(message)
             case UserMessage():
                 parts = [part for part in message.parts if part is not self._compacted]
@@ -193,25 +273,35 @@ class _ItemsEncoder(Encoder):
                     self._append({"role": "user", "content": self._contents(message)})
 
     def _begin(self) -> None:
-        """Encode the items before all messages. The system prompt is already in the head of the digests."""
+        """Encode the items before all messages. The system prompt is already in the
+        head of the digests.
+        """
         if self._system.strip():
             self.items.append({"role": "developer", "content": self._system})
         if self._compacted is not None:
             self.items += get_objects(self._compacted.data, ITEMS)
-            self._prefix = self._prefix.after_compaction(self._compacted.data, self._compacted.at)
+            self._prefix = self._prefix.after_compaction(
+                self._compacted.data, self._compacted.at
+            )
             self._features = self._features | {"compaction"}
 
     def _contents(self, message: UserMessage) -> list[JsonValue]:
         parts = [part for part in message.parts if part is not self._compacted]
-        return [_content(part) for part in user_parts(parts, images=self._profile.images)]
+        return [
+            _content(part) for part in user_parts(parts, images=self._profile.images)
+        ]
 
     def _add_result(self, message: ToolResult) -> None:
         shown = user_parts(message.parts, images=self._profile.images)
         texts = [part.text for part in shown if isinstance(part, Text)]
         all_text = len(texts) == len(shown)
-        output: JsonValue = "\n".join(texts) if all_text else [_content(part) for part in shown]
+        output: JsonValue = (
+            "\n".join(texts) if all_text else [_content(part) for part in shown]
+        )
         call_id = self._call_ids.get(message.call_id, message.call_id)
-        self._append({"type": "function_call_output", "call_id": call_id, "output": output})
+        self._append(
+            {"type": "function_call_output", "call_id": call_id, "output": output}
+        )
 
     def _add_answer(self, message: AssistantMessage) -> None:
         if not says_something(message):
@@ -223,7 +313,9 @@ class _ItemsEncoder(Encoder):
                     self._append(_said(part))
                 case ToolCall():
                     self._add_call(part)
-                case Thinking(data={"type": "reasoning"}) if self._is_sent(part, message):
+                case Thinking(data={"type": "reasoning"}) if self._is_sent(
+                    part, message
+                ):
                     self.items.append(part.data)
                     self._note_place(get_text(part.data, "id"), part, message)
                 case _:
@@ -245,16 +337,23 @@ class _ItemsEncoder(Encoder):
     def _amend(self, message: Amendment) -> None:
         if self._rules.tools == "items" and message.added:
             tools: list[JsonValue] = [_tool(tool) for tool in message.added]
-            self._append({"type": "additional_tools", "role": "developer", "tools": tools})
+            self._append(
+                {"type": "additional_tools", "role": "developer", "tools": tools}
+            )
             self._features = self._features | {"tools"}
         if self._rules.effort == "item" and message.thought_level is not None:
             effort = _effort(message.thought_level, self._profile) or _DEFAULT_EFFORT
-            self._append({"type": "configuration_update", "reasoning": {"effort": effort}}, "developer")
+            self._append(
+                {"type": "configuration_update", "reasoning": {"effort": effort}},
+                "developer",
+            )
             self._features = self._features | {"effort"}
 
 
 def _followed(parts: tuple[AssistantPart, ...]) -> list[AssistantPart]:
-    """Return the parts to send, without blank texts and without reasoning at the end, which the API refuses."""
+    """Return the parts to send, without blank texts and without reasoning at the end,
+    which the API refuses.
+    """
     sent = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
     while sent and isinstance(sent[-1], Thinking):
         sent.pop()
@@ -287,5 +386,11 @@ def _said(part: Text) -> JsonObject:
 
 
 def _called(call: ToolCall, call_id: str) -> JsonObject:
-    name, arguments = wire_name(call.name), sent_arguments(call)
-    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+    name = wire_name(call.name)
+    arguments = sent_arguments(call)
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+    }

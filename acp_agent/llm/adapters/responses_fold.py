@@ -1,6 +1,7 @@
 """Reads answers of the Responses API, from OpenAI and from gateways.
 
-Parsing is lenient; see `calls.py` for tool calls. Source: the types of the openai SDK 3.54.
+Parsing is lenient; see `calls.py` for tool calls. Source: the types of the openai SDK
+3.54.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from acp_agent.conversation.messages import (
     Thinking,
     ToolCall,
 )
-from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
+from acp_agent.conversation.strict_json import (
+    get_int,
+    get_object,
+    get_objects,
+    get_text,
+)
 from acp_agent.llm.adapters.calls import CallPieces, text_of
-from acp_agent.llm.adapters.encoding import Call
+from acp_agent.llm.adapters.encoding import ModelCall
 from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer, openai_usage
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.parts import tool_call
@@ -28,11 +34,16 @@ from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 ITEMS = "items"
 """The member of a compacted conversation that holds the items that the API returned."""
 _EXPECTED_REASONS = ("turn_boundary", "model_mismatch")
-"""Expected reasons for the API to leave out reasoning: the model uses only the reasoning of the current turn, or it
-cannot read the reasoning."""
+"""Expected reasons for the API to leave out reasoning: the model uses only the
+reasoning of the current turn, or it cannot read the reasoning.
+"""
 _ORDINARY = ("message", "function_call")
 """Items of an ordinary answer."""
-_ORDINARY_EVENTS = ("response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta")
+_ORDINARY_EVENTS = (
+    "response.output_text.delta",
+    "response.refusal.delta",
+    "response.function_call_arguments.delta",
+)
 """Events of an ordinary answer, for gateways that do not announce its items."""
 _SENT_BACK = ("id", "type", "encrypted_content")
 """Members of a compaction item that the API accepts back; some servers add others."""
@@ -54,21 +65,34 @@ class _ItemPieces:
 
     def has_id(self, item_id: str) -> bool:
         """Return whether the item has this id; False for an empty id."""
-        return bool(item_id) and item_id in (self.item.get("id"), self.item.get("call_id"))
+        return bool(item_id) and item_id in (
+            self.item.get("id"),
+            self.item.get("call_id"),
+        )
 
     def take(self, item: JsonObject) -> None:
-        """Update the item from a later event. Values that are empty in the event stay unchanged."""
-        self.item = self.item | {key: value for key, value in item.items() if value not in ("", None)}
+        """Update the item from a later event. Values that are empty in the event stay
+        unchanged.
+        """
+        self.item = self.item | {
+            key: value for key, value in item.items() if value not in ("", None)
+        }
 
     def is_cut(self) -> bool:
         """Return whether the item is a tool call with incomplete arguments."""
         is_call = self.item.get("type") == "function_call"
-        return is_call and not self.item.get("arguments") and self.call.is_begun and not self.call.is_whole()
+        return (
+            is_call
+            and not self.item.get("arguments")
+            and self.call.is_begun
+            and not self.call.is_whole()
+        )
 
     def tool_call(self) -> ToolCall:
         """Return the item as a tool call."""
         call_id = get_text(self.item, "call_id") or get_text(self.item, "id")
-        name, arguments = get_text(self.item, "name"), self.item.get("arguments")
+        name = get_text(self.item, "name")
+        arguments = self.item.get("arguments")
         if arguments:
             text = arguments if isinstance(arguments, str) else text_of(arguments)
             return tool_call(call_id, name, text)
@@ -78,7 +102,9 @@ class _ItemPieces:
 
 
 class ResponsesFold(Fold):
-    """Folds the events of one stream, or the single object of an answer that is not streamed."""
+    """Folds the events of one stream, or the single object of an answer that is not
+    streamed.
+    """
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -99,16 +125,25 @@ class ResponsesFold(Fold):
             case "response.output_text.delta" | "response.refusal.delta" if text:
                 self._said.setdefault(place, []).append(text)
                 return (TextDelta(text),)
-            case "response.output_text.done" | "response.content_part.done" if place not in self._said:
+            case "response.output_text.done" | "response.content_part.done" if (
+                place not in self._said
+            ):
                 # Some gateways send no deltas.
-                text = get_text(event, "text") or get_text(get_object(event, "part"), "text")
+                text = get_text(event, "text") or get_text(
+                    get_object(event, "part"), "text"
+                )
                 if text:
                     self._said[place] = [text]
                     return (TextDelta(text),)
-            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if text:
+            case (
+                "response.reasoning_summary_text.delta"
+                | "response.reasoning_text.delta"
+            ) if text:
                 self._has_thought = True
                 return (ThinkingDelta(text),)
-            case "response.reasoning_summary_part.added" if get_int(event, "summary_index") > 0:
+            case "response.reasoning_summary_part.added" if (
+                get_int(event, "summary_index") > 0
+            ):
                 return (ThinkingDelta("\n\n"),)
             case "response.output_item.added" | "response.output_item.done":
                 self._take(event)
@@ -117,7 +152,13 @@ class ResponsesFold(Fold):
                     pieces.call.add(event.get("delta"))
             case "response.function_call_arguments.done":
                 if (pieces := self._pieces(event)) is not None:
-                    pieces.take({key: event[key] for key in ("name", "arguments") if key in event})
+                    pieces.take(
+                        {
+                            key: event[key]
+                            for key in ("name", "arguments")
+                            if key in event
+                        }
+                    )
             case "response.completed" | "response.incomplete":
                 self._final = get_object(event, "response")
                 self.complete = True
@@ -129,14 +170,20 @@ class ResponsesFold(Fold):
             case None if "output" in event:  # the whole answer instead of an event
                 self._final = event
                 self.complete = True
-                return self._shown_of_whole() if event.get("object") == "response" else ()
+                return (
+                    self._shown_of_whole() if event.get("object") == "response" else ()
+                )
             case _:
                 pass
         return ()
 
     def close(self, *, done: bool) -> None:
         # Some gateways omit the last event and end the stream with `[DONE]` alone.
-        self.complete = done and bool(self._items or self._said) and not any(pieces.is_cut() for pieces in self._items)
+        self.complete = (
+            done
+            and bool(self._items or self._said)
+            and not any(pieces.is_cut() for pieces in self._items)
+        )
 
     def answer(self) -> Answered:
         self.dropped = tuple(
@@ -170,41 +217,63 @@ class ResponsesFold(Fold):
         return build_answer(parts, reason, usage, self._compacted())
 
     def _all_items(self) -> list[_ItemPieces]:
-        """Return the items in order, including values that only the last event contains."""
+        """Return the items in order, including values that only the last event
+        contains.
+        """
         final = get_objects(self._final, "output")
         if not self._items:
             return [_ItemPieces(index, item) for index, item in enumerate(final)]
         for pieces in self._items:
             for item in final:
-                is_same = item.get("type") == pieces.item.get("type") and item.get("id") == pieces.item.get("id")
+                is_same = item.get("type") == pieces.item.get("type") and item.get(
+                    "id"
+                ) == pieces.item.get("id")
                 if is_same and pieces.item.get("id"):
-                    pieces.item = item | {key: value for key, value in pieces.item.items() if value not in ("", None)}
+                    pieces.item = item | {
+                        key: value
+                        for key, value in pieces.item.items()
+                        if value not in ("", None)
+                    }
         return sorted(self._items, key=lambda each: each.index)
 
-    def _shown_of_whole(self, *, texts_only: bool = False) -> Iterable[TextDelta | ThinkingDelta]:
+    def _shown_of_whole(
+        self, *, texts_only: bool = False
+    ) -> Iterable[TextDelta | ThinkingDelta]:
         """Return the deltas to show for an answer that was not streamed.
 
-        :param texts_only: whether to leave out its reasoning, which may have been streamed.
+        :param texts_only: whether to leave out its reasoning, which may have been
+            streamed.
         """
         shown: list[TextDelta | ThinkingDelta] = []
         for item in (pieces.item for pieces in self._all_items()):
             if item.get("type") == "reasoning" and not texts_only:
                 shown += [
-                    ThinkingDelta(text) for each in get_objects(item, "summary") if (text := get_text(each, "text"))
+                    ThinkingDelta(text)
+                    for each in get_objects(item, "summary")
+                    if (text := get_text(each, "text"))
                 ]
             elif item.get("type") == "message":
                 contents = get_objects(item, "content")
-                shown += [TextDelta(text) for each in contents if (text := get_text(each, "text"))]
+                shown += [
+                    TextDelta(text)
+                    for each in contents
+                    if (text := get_text(each, "text"))
+                ]
         return shown
 
     def _pieces(self, event: JsonObject) -> _ItemPieces | None:
-        """Return the item that an event is about: by id, else the newest item at its index.
+        """Return the item that an event is about: by id, else the newest item at its
+        index.
 
         Without an index, return the newest item.
         """
         item_id = get_text(event, "item_id")
         named = [pieces for pieces in self._items if pieces.has_id(item_id)]
-        at_index = [pieces for pieces in self._items if pieces.index == event.get("output_index")]
+        at_index = [
+            pieces
+            for pieces in self._items
+            if pieces.index == event.get("output_index")
+        ]
         found = named or at_index or ([] if "output_index" in event else self._items)
         return found[-1] if found else None
 
@@ -221,7 +290,11 @@ class ResponsesFold(Fold):
         candidates = [pieces for pieces in at_index if pieces.has_id(item_id)]
         if ends and not candidates:
             kind = item.get("type")
-            candidates = [pieces for pieces in at_index if not pieces.is_done and pieces.item.get("type") == kind]
+            candidates = [
+                pieces
+                for pieces in at_index
+                if not pieces.is_done and pieces.item.get("type") == kind
+            ]
         if candidates:
             pieces = candidates[-1]
             pieces.take(item)
@@ -231,34 +304,46 @@ class ResponsesFold(Fold):
         pieces.is_done = pieces.is_done or ends
 
     def _compacted(self) -> CompactedBlock | None:
-        # All items are sent back unchanged, including the user's messages. The summary is encrypted, so the block has
-        # no text.
+        # All items are sent back unchanged, including the user's messages. The summary
+        # is encrypted, so the block has no text.
         items = get_objects(self._final, "output")
-        if not any(item.get("type") == "compaction" and get_text(item, "encrypted_content") for item in items):
+        if not any(
+            item.get("type") == "compaction" and get_text(item, "encrypted_content")
+            for item in items
+        ):
             return None
         return CompactedBlock(self._provider, {ITEMS: list[JsonValue](items)}, "")
 
     def _thinking(self, item: JsonObject) -> Thinking:
         texts = get_objects(item, "summary") or get_objects(item, "content")
         text = "\n\n".join(get_text(piece, "text") for piece in texts)
-        # The provider stores nothing, so it cannot find the item again without the encrypted form.
-        kept: JsonObject = {key: value for key, value in item.items() if key != "status" and value is not None}
-        return Thinking(text, self._provider, kept if "encrypted_content" in kept else {})
+        # The provider stores nothing, so it cannot find the item again without the
+        # encrypted form.
+        kept: JsonObject = {
+            key: value
+            for key, value in item.items()
+            if key != "status" and value is not None
+        }
+        return Thinking(
+            text, self._provider, kept if "encrypted_content" in kept else {}
+        )
 
 
 class CompactionFold(ResponsesFold):
-    """Folds the answer to a request that ends with a `compaction_trigger`: one compaction item, and nothing to show.
+    """Folds the answer to a request that ends with a `compaction_trigger`: one
+    compaction item, and nothing to show.
 
-    Unlike the window that `/responses/compact` returns, the item does not hold the user's messages. So the user's
-    messages of the request are put before the item, as Codex does, and both methods give the same result.
+    Unlike the window that `/responses/compact` returns, the item does not hold the
+    user's messages. So the user's messages of the request are put before the item, as
+    Codex does, and both methods give the same result.
 
-    A server that does not know the trigger answers the conversation instead. That answer is not read to its end, since
-    every part of it costs money.
+    A server that does not know the trigger answers the conversation instead. That
+    answer is not read to its end, since every part of it costs money.
 
     :param call: the request.
     """
 
-    def __init__(self, provider: str, call: Call) -> None:
+    def __init__(self, provider: str, call: ModelCall) -> None:
         super().__init__(provider)
         self._call = call
 
@@ -267,8 +352,12 @@ class CompactionFold(ResponsesFold):
         kinds = {get_text(pieces.item, "type") for pieces in self._items}
         if self.complete:
             self._check()
-        elif "compaction" not in kinds and (event.get("type") in _ORDINARY_EVENTS or not kinds.isdisjoint(_ORDINARY)):
-            raise CallFailed("ignored", "it answered the conversation in place of compacting it")
+        elif "compaction" not in kinds and (
+            event.get("type") in _ORDINARY_EVENTS or not kinds.isdisjoint(_ORDINARY)
+        ):
+            raise CallFailed(
+                "ignored", "it answered the conversation in place of compacting it"
+            )
         return ()
 
     def close(self, *, done: bool) -> None:
@@ -286,18 +375,34 @@ class CompactionFold(ResponsesFold):
         if found == 1 and not reason:
             return
         usage = self.answer().usage
-        said = f"it broke off ({reason})" if reason else f"it made {found} compactions in place of one"
-        raise CallFailed("ignored", said, code=reason, usage=usage if usage.prompt_tokens else None)
+        said = (
+            f"it broke off ({reason})"
+            if reason
+            else f"it made {found} compactions in place of one"
+        )
+        raise CallFailed(
+            "ignored", said, code=reason, usage=usage if usage.prompt_tokens else None
+        )
 
     def _compactions(self) -> list[JsonObject]:
         items = [pieces.item for pieces in self._all_items()]
-        return [item for item in items if item.get("type") == "compaction" and get_text(item, "encrypted_content")]
+        return [
+            item
+            for item in items
+            if item.get("type") == "compaction" and get_text(item, "encrypted_content")
+        ]
 
     def _compacted(self) -> CompactedBlock | None:
         compactions = self._compactions()
         if not compactions:
             return None
         asked: JsonObject = json.loads(self._call.content)
-        said = [item for item in get_objects(asked, "input") if item.get("role") == "user"]
-        sealed = {key: compactions[-1][key] for key in _SENT_BACK if compactions[-1].get(key)}
-        return CompactedBlock(self._provider, {ITEMS: list[JsonValue]([*said, sealed])}, "")
+        said = [
+            item for item in get_objects(asked, "input") if item.get("role") == "user"
+        ]
+        sealed = {
+            key: compactions[-1][key] for key in _SENT_BACK if compactions[-1].get(key)
+        }
+        return CompactedBlock(
+            self._provider, {ITEMS: list[JsonValue]([*said, sealed])}, ""
+        )

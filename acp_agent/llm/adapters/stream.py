@@ -1,8 +1,9 @@
 """Decodes a response's bytes into the events of an answer.
 
-The SDKs' own event streams, even of plain objects, take 1.5 to 2.4 times as long as this decoder, and do not detect a
-page or an error in place of a stream. Source: the HTML standard, "Server-sent events". Only LF and CRLF end a line
-here, since no model server sends anything else.
+The SDKs' own event streams, even of plain objects, take 1.5 to 2.4 times as long as
+this decoder, and do not detect a page or an error in place of a stream. Source: the
+HTML standard, "Server-sent events". Only LF and CRLF end a line here, since no model
+server sends anything else.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.llm.errors import CallFailed, stream_error
 
 MAX_LINE = 16 * 1024 * 1024
-"""Maximum bytes of a line or an event. Even a final event that repeats the whole answer is much smaller."""
+"""Maximum bytes of a line or an event. Even a final event that repeats the whole answer
+is much smaller.
+"""
 _LONGEST_OTHER = 64 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """A stream may begin with this mark, which is not part of a line."""
 
 
 class Decoder:
-    """Decodes bytes into the JSON objects of complete events, or of a body that is one object instead of a stream.
+    """Decodes bytes into the JSON objects of complete events, or of a body that is one
+    object instead of a stream.
 
     :ivar done: whether `[DONE]` has arrived.
     :ivar other: the body if it was not a stream, such as a page; empty until `end`.
@@ -38,7 +42,8 @@ class Decoder:
     def feed(self, chunk: bytes) -> list[JsonObject]:
         """Feed the next bytes.
 
-        :raises CallFailed: if an event is not a JSON object, or a line or an event is too long.
+        :raises CallFailed: if an event is not a JSON object, or a line or an event is
+            too long.
         """
         if self._streams is None:
             chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
@@ -46,7 +51,9 @@ class Decoder:
             self._streams = head not in b"{[<"  # no line of a stream begins with these
         self._rest += chunk
         if len(self._rest) + len(self._data) > MAX_LINE:
-            raise CallFailed("no-stream", f"(more than {MAX_LINE:,} bytes in one line or event)")
+            raise CallFailed(
+                "no-stream", f"(more than {MAX_LINE:,} bytes in one line or event)"
+            )
         if not self._streams or b"\n" not in chunk:
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
@@ -62,18 +69,22 @@ class Decoder:
     def end(self) -> list[JsonObject]:
         """Process the end of the bytes. Some servers leave out the last empty line.
 
-        :raises CallFailed: if the body is an error, which a gateway may send with status 200.
+        :raises CallFailed: if the body is an error, which a gateway may send with
+            status 200.
         """
         if self._streams:
             return [*self.feed(b"\n"), *self._event()]
         self.other = self._rest[:_LONGEST_OTHER].decode("utf-8", "replace")
-        found = parse_object(bytes(self._rest).strip().removeprefix(b"[").removesuffix(b"]"))
+        found = parse_object(
+            bytes(self._rest).strip().removeprefix(b"[").removesuffix(b"]")
+        )
         if found is not None and found.get("error"):
             raise stream_error(found)
         return [] if found is None else [found]
 
     def _event(self) -> list[JsonObject]:
-        data, self._data = bytes(self._data).strip(), bytearray()
+        data = bytes(self._data).strip()
+        self._data = bytearray()
         if not data:
             return []
         if data == b"[DONE]":

@@ -1,7 +1,7 @@
 """`ThinkTags`: extracts reasoning that a server left in the text of an answer.
 
-Models such as Qwen3, DeepSeek-R1 and Magistral write their reasoning between two tags before the answer. A server
-without a parser for them sends the tags as text.
+Models such as Qwen3, DeepSeek-R1 and Magistral write their reasoning between two tags
+before the answer. A server without a parser for them sends the tags as text.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ class ThinkTags:
         self._reasoning: list[str] = []
 
     def add(self, text: str) -> tuple[str, str]:
-        """Return the reasoning and the part of the answer that are certain after this piece of text."""
+        """Return the reasoning and the part of the answer that are certain after this
+        piece of text.
+        """
         if self._place == "answer":
             return "", text
-        held, self._held = self._held + text, ""
+        held = self._held + text
+        self._held = ""
         if self._place == "start":
             begin = held.lstrip()
             start = next((tag for tag in _TAGS if begin.startswith(tag)), None)
             if start is None:
-                if len(begin) < _LONGEST and any(tag.startswith(begin) for tag in _TAGS):
+                if len(begin) < _LONGEST and any(
+                    tag.startswith(begin) for tag in _TAGS
+                ):
                     self._held = held
                     return "", ""
                 self._place = "answer"
@@ -52,7 +57,8 @@ class ThinkTags:
             reasoning, found, rest = held.partition(self._end)
             if not found:
                 kept = _overlap(held, self._end)
-                reasoning, self._held = held[: len(held) - kept], held[len(held) - kept :]
+                reasoning = held[: len(held) - kept]
+                self._held = held[len(held) - kept :]
             self._reasoning.append(reasoning)
             if not found:
                 return reasoning, ""
@@ -66,10 +72,12 @@ class ThinkTags:
     def finish(self, *, is_whole: bool) -> str:
         """Return the rest of the answer: text that turned out not to be a tag.
 
-        :param is_whole: whether the model finished its answer. If the end tag is missing even so, the start tag was
-            ordinary text, and everything is the answer.
+        :param is_whole: whether the model finished its answer. If the end tag is
+            missing even so, the start tag was ordinary text, and everything is the
+            answer.
         """
-        held, self._held = self._held, ""
+        held = self._held
+        self._held = ""
         if self._place == "reasoning" and not is_whole:
             self._reasoning.append(held)
             held = ""
@@ -86,5 +94,14 @@ class ThinkTags:
 
 
 def _overlap(text: str, tag: str) -> int:
-    """Return the number of characters at the end of a text that may be the beginning of the tag."""
-    return next((length for length in range(len(tag) - 1, 0, -1) if text.endswith(tag[:length])), 0)
+    """Return the number of characters at the end of a text that may be the beginning of
+    the tag.
+    """
+    return next(
+        (
+            length
+            for length in range(len(tag) - 1, 0, -1)
+            if text.endswith(tag[:length])
+        ),
+        0,
+    )

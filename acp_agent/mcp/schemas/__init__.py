@@ -1,1 +1,3 @@
-"""JSON Schemas of tools' arguments: from what servers send to what every provider takes."""
+"""JSON Schemas of tools' arguments: from what servers send to what every provider
+takes.
+"""

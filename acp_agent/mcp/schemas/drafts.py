@@ -1,4 +1,5 @@
-"""Translates older drafts of JSON Schema, and OpenAPI's variant of it, to draft 2020-12.
+"""Translates older drafts of JSON Schema, and OpenAPI's variant of it, to draft
+2020-12.
 
 JSON Schema, "Migrating from older drafts"; OpenAPI 3.0, "Schema Object".
 """
@@ -9,18 +10,33 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 
 REMARKS = frozenset(
     (
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *(
+            "title",
+            "description",
+            "default",
+            "examples",
+            "deprecated",
+            "readOnly",
+            "writeOnly",
+        ),
         *("format", "contentEncoding", "contentMediaType", "contentSchema"),
     )
 )
 """Keywords that do not restrict the value."""
-_RENAMED = {"divisibleBy": "multipleOf", "extends": "allOf", "$recursiveRef": "$ref", "$dynamicRef": "$ref"}
+_RENAMED = {
+    "divisibleBy": "multipleOf",
+    "extends": "allOf",
+    "$recursiveRef": "$ref",
+    "$dynamicRef": "$ref",
+}
 
 
 def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
-    """Translate a schema's own keywords to draft 2020-12, but not those of its subschemas.
+    """Translate a schema's own keywords to draft 2020-12, but not those of its
+    subschemas.
 
-    :param legacy: whether the schema declares draft 7 or older, where `$ref` overrides the keywords beside it.
+    :param legacy: whether the schema declares draft 7 or older, where `$ref` overrides
+        the keywords beside it.
     """
     made: JsonObject = {}
     for key, value in schema.items():
@@ -28,7 +44,9 @@ def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
         if renamed == key or renamed not in schema:
             made[renamed] = value
     if legacy and isinstance(made.get("$ref"), str):
-        return {key: value for key, value in made.items() if key == "$ref" or key in REMARKS}
+        return {
+            key: value for key, value in made.items() if key == "$ref" or key in REMARKS
+        }
     _rename_items(made)
     _rename_bounds(made)
     _rename_dependencies(made)
@@ -38,8 +56,11 @@ def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
 
 
 def _rename_items(made: JsonObject) -> None:
-    """Translate `items` as a list, which described the first items, and `additionalItems`, which described the rest."""
-    items, others = made.get("items"), made.pop("additionalItems", None)
+    """Translate `items` as a list, which described the first items, and
+    `additionalItems`, which described the rest.
+    """
+    items = made.get("items")
+    others = made.pop("additionalItems", None)
     if isinstance(items, list):
         del made["items"]
         if items:
@@ -56,13 +77,20 @@ def _rename_items(made: JsonObject) -> None:
         first = made.get("prefixItems")
         limit = len(first) if isinstance(first, list) else 0
         most = made.get("maxItems")
-        is_less = isinstance(most, int) and not isinstance(most, bool) and 0 <= most < limit
+        is_less = (
+            isinstance(most, int) and not isinstance(most, bool) and 0 <= most < limit
+        )
         made["maxItems"] = most if is_less else limit
 
 
 def _rename_bounds(made: JsonObject) -> None:
-    """Translate the boolean `exclusiveMinimum` and `exclusiveMaximum`, which excluded the bound itself."""
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+    """Translate the boolean `exclusiveMinimum` and `exclusiveMaximum`, which excluded
+    the bound itself.
+    """
+    for bound, exclusive in (
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ):
         is_excluded = made.get(exclusive)
         if isinstance(is_excluded, bool):
             del made[exclusive]
@@ -88,7 +116,9 @@ def _rename_dependencies(made: JsonObject) -> None:
 
 
 def _rename_choices(made: JsonObject) -> None:
-    """Translate `const` to an `enum` of one, which all providers know, and `nullable` and `example` from OpenAPI."""
+    """Translate `const` to an `enum` of one, which all providers know, and `nullable`
+    and `example` from OpenAPI.
+    """
     if "const" in made:
         made["enum"] = [made.pop("const")]
     if "example" in made:
@@ -103,15 +133,20 @@ def _rename_choices(made: JsonObject) -> None:
 
 
 def _gather_required(made: JsonObject) -> None:
-    """Collect the required properties of draft 3, where each property had its own `required: true`."""
-    properties, required = made.get("properties"), made.get("required")
+    """Collect the required properties of draft 3, where each property had its own
+    `required: true`.
+    """
+    properties = made.get("properties")
+    required = made.get("required")
     if isinstance(required, bool):
         del made["required"]
         required = None
     if not isinstance(properties, dict):
         return
     names: list[JsonValue] = [
-        name for name, each in properties.items() if isinstance(each, dict) and each.get("required") is True
+        name
+        for name, each in properties.items()
+        if isinstance(each, dict) and each.get("required") is True
     ]
     if names:
         given = required if isinstance(required, list) else []

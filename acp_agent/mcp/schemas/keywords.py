@@ -1,4 +1,5 @@
-"""Checks the values of JSON Schema keywords, and the keywords that depend on each other.
+"""Checks the values of JSON Schema keywords, and the keywords that depend on each
+other.
 
 JSON Schema, draft 2020-12, "Validation".
 """
@@ -14,7 +15,18 @@ from acp_agent.mcp.schemas.references import Scope
 from acp_agent.patterns import is_portable
 
 TYPES: dict[str, str] = {
-    **{name: name for name in ("string", "number", "integer", "boolean", "object", "array", "null")},
+    **{
+        name: name
+        for name in (
+            "string",
+            "number",
+            "integer",
+            "boolean",
+            "object",
+            "array",
+            "null",
+        )
+    },
     **dict.fromkeys(("str", "text", "char"), "string"),
     **dict.fromkeys(("float", "double", "decimal"), "number"),
     **dict.fromkeys(("int", "long", "int32", "int64"), "integer"),
@@ -47,7 +59,11 @@ def examples(value: JsonValue, scope: Scope) -> JsonValue:
 
 
 def number(value: JsonValue, scope: Scope) -> JsonValue:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
     return value if is_number else LEFT_OUT
 
 
@@ -58,7 +74,11 @@ def count(value: JsonValue, scope: Scope) -> JsonValue:
 
 
 def divisor(value: JsonValue, scope: Scope) -> JsonValue:
-    is_divisor = number(value, scope) is not LEFT_OUT and isinstance(value, int | float) and value > 0
+    is_divisor = (
+        number(value, scope) is not LEFT_OUT
+        and isinstance(value, int | float)
+        and value > 0
+    )
     return value if is_divisor else LEFT_OUT
 
 
@@ -73,7 +93,9 @@ def choices(value: JsonValue, scope: Scope) -> JsonValue:
     seen: set[object] = set()
     for each in value:
         # In Python, 1 equals 1.0 and True. In JSON Schema, true is a different value.
-        value_of = json.dumps(each, sort_keys=True) if isinstance(each, dict | list) else each
+        value_of = (
+            json.dumps(each, sort_keys=True) if isinstance(each, dict | list) else each
+        )
         key = (isinstance(each, bool | dict | list), value_of)
         if key not in seen:
             seen.add(key)
@@ -84,21 +106,32 @@ def choices(value: JsonValue, scope: Scope) -> JsonValue:
 def names(value: JsonValue, scope: Scope) -> JsonValue:
     if isinstance(value, str):
         value = [value]
-    return list[JsonValue](dict.fromkeys(strings(value))) if isinstance(value, list) else LEFT_OUT
+    return (
+        list[JsonValue](dict.fromkeys(strings(value)))
+        if isinstance(value, list)
+        else LEFT_OUT
+    )
 
 
 def names_by_name(value: JsonValue, scope: Scope) -> JsonValue:
     if not isinstance(value, dict):
         return LEFT_OUT
-    return {name: list[JsonValue](dict.fromkeys(strings(needed))) for name, needed in value.items()}
+    return {
+        name: list[JsonValue](dict.fromkeys(strings(needed)))
+        for name, needed in value.items()
+    }
 
 
 def types(value: JsonValue, scope: Scope) -> JsonValue:
-    """Return the types, or `LEFT_OUT` if one of them is unknown, since it could mean anything."""
+    """Return the types, or `LEFT_OUT` if one of them is unknown, since it could mean
+    anything.
+    """
     given = value if isinstance(value, list) else [value]
     known: list[str] = []
     for each in given:
-        words = each.split("|") if isinstance(each, str) else [""]  # as in "string | null"
+        words = (
+            each.split("|") if isinstance(each, str) else [""]
+        )  # as in "string | null"
         known += [TYPES.get(word.strip().lower(), "") for word in words]
     types = list[JsonValue](dict.fromkeys(known))
     if not types or "" in types:
@@ -107,11 +140,19 @@ def types(value: JsonValue, scope: Scope) -> JsonValue:
 
 
 def strings(value: JsonValue) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return (
+        [each for each in value if isinstance(each, str)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def objects(value: JsonValue) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return (
+        [each for each in value if isinstance(each, dict)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 # --- keywords that depend on each other ---
@@ -128,19 +169,31 @@ def settle_alternatives(made: JsonObject, old: JsonObject) -> None:
 
 
 def settle_type(made: JsonObject) -> None:
-    """Add `items` to arrays, make the bounds of integers inclusive, and add the type to an `enum` of strings."""
+    """Add `items` to arrays, make the bounds of integers inclusive, and add the type to
+    an `enum` of strings.
+    """
     kind = made.get("type")
     if kind == "array" or (isinstance(kind, list) and "array" in kind):
         made.setdefault("items", {})
     if kind == "integer":
-        above, below = made.pop("exclusiveMinimum", None), made.pop("exclusiveMaximum", None)
-        least, most = made.get("minimum"), made.get("maximum")
+        above = made.pop("exclusiveMinimum", None)
+        below = made.pop("exclusiveMaximum", None)
+        least = made.get("minimum")
+        most = made.get("maximum")
         if isinstance(above, int | float):
             bound = math.floor(above) + 1
-            made["minimum"] = max(bound, least) if isinstance(least, int | float) else bound
+            made["minimum"] = (
+                max(bound, least) if isinstance(least, int | float) else bound
+            )
         if isinstance(below, int | float):
             bound = math.ceil(below) - 1
-            made["maximum"] = min(bound, most) if isinstance(most, int | float) else bound
+            made["maximum"] = (
+                min(bound, most) if isinstance(most, int | float) else bound
+            )
     choices = made.get("enum")
-    if isinstance(choices, list) and "type" not in made and all(isinstance(each, str) for each in choices):
+    if (
+        isinstance(choices, list)
+        and "type" not in made
+        and all(isinstance(each, str) for each in choices)
+    ):
         made["type"] = "string"

@@ -1,16 +1,20 @@
-"""Rewrites the JSON Schema of a tool's arguments into a form that every provider accepts.
+"""Rewrites the JSON Schema of a tool's arguments into a form that every provider
+accepts.
 
-Servers use any draft of JSON Schema or OpenAPI's variant of it, and make mistakes. A provider that rejects one tool's
-schema refuses the whole request, and with it every prompt of the session. `input_schema` returns draft 2020-12. It
-translates the keywords of older drafts and of OpenAPI, and leaves out keywords that draft 2020-12 does not know or does
-not allow. A valid schema still accepts the same values, with three exceptions: alternatives at the top level become one
-object, since providers reject them there; every name in `required` is also in `properties`; and a pattern is kept only
-if all regular expression engines accept it.
+Servers use any draft of JSON Schema or OpenAPI's variant of it, and make mistakes. A
+provider that rejects one tool's schema refuses the whole request, and with it every
+prompt of the session. `input_schema` returns draft 2020-12. It translates the keywords
+of older drafts and of OpenAPI, and leaves out keywords that draft 2020-12 does not know
+or does not allow. A valid schema still accepts the same values, with three exceptions:
+alternatives at the top level become one object, since providers reject them there;
+every name in `required` is also in `properties`; and a pattern is kept only if all
+regular expression engines accept it.
 
-JSON Schema, draft 2020-12, "Core" and "Validation", and its "Migrating from older drafts".
-OpenAI, "Function calling" (`parameters` is an object; an array has `items`). Anthropic, "Tool use" (`input_schema` is
-draft 2020-12, without `anyOf`, `oneOf` and `allOf` at the top). Google, "FunctionDeclaration" and "Schema" (`required`
-names properties; references point into `$defs` of the root).
+JSON Schema, draft 2020-12, "Core" and "Validation", and its "Migrating from older
+drafts". OpenAI, "Function calling" (`parameters` is an object; an array has `items`).
+Anthropic, "Tool use" (`input_schema` is draft 2020-12, without `anyOf`, `oneOf` and
+`allOf` at the top). Google, "FunctionDeclaration" and "Schema" (`required` names
+properties; references point into `$defs` of the root).
 """
 
 from __future__ import annotations
@@ -21,27 +25,53 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.mcp.schemas import keywords
 from acp_agent.mcp.schemas.drafts import REMARKS, in_newest_words
 from acp_agent.mcp.schemas.keywords import LEFT_OUT, TYPES, WITHIN
-from acp_agent.mcp.schemas.references import References, Scope
+from acp_agent.mcp.schemas.references import SchemaReferences, Scope
 from acp_agent.mcp.schemas.top import Top, branch_properties, used_definitions
 from acp_agent.patterns import is_portable
 
 MAX_VALUES = 20_000
-"""Values in the schema of one tool; a tool with more is not offered. Real ones have up to a thousand."""
+"""Values in the schema of one tool; a tool with more is not offered. Real ones have up
+to a thousand.
+"""
 MAX_DEPTH = 60
-"""Maximum depth of nested schemas; deeper ones are left out. No real tool nests that deep, and the parsers of some
-providers fail."""
+"""Maximum depth of nested schemas; deeper ones are left out. No real tool nests that
+deep, and the parsers of some providers fail.
+"""
 _COUNTS = (
-    *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+    *(
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+    ),
     *("minContains", "maxContains"),
 )
 _AT_TOP = frozenset(
-    ("type", "properties", "required", "$ref", *WITHIN, "not", "if", "then", "else", "dependentSchemas", "enum")
+    (
+        "type",
+        "properties",
+        "required",
+        "$ref",
+        *WITHIN,
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+        "enum",
+    )
 )
-"""Keywords that are not copied unchanged at the top level: providers reject most of them there."""
+"""Keywords that are not copied unchanged at the top level: providers reject most of
+them there.
+"""
 
 
 def input_schema(schema: JsonObject) -> JsonObject:
-    """Return the schema of a tool's arguments: an object with properties, valid in draft 2020-12."""
+    """Return the schema of a tool's arguments: an object with properties, valid in
+    draft 2020-12.
+    """
     normaliser = _Normaliser(schema)
     scope = normaliser.references.scope
     whole = normaliser.schema(schema, scope)
@@ -50,7 +80,9 @@ def input_schema(schema: JsonObject) -> JsonObject:
         normaliser.definitions[name] = normaliser.schema(target, place)
     top = Top(normaliser.definitions)
     properties, required = top.arguments(whole)
-    made: JsonObject = {key: value for key, value in whole.items() if key not in _AT_TOP}
+    made: JsonObject = {
+        key: value for key, value in whole.items() if key not in _AT_TOP
+    }
     made = {"type": "object", "properties": properties, **made}
     if required:
         made["required"] = list[JsonValue](required)
@@ -78,22 +110,38 @@ class _Normaliser:
 
     :ivar references: resolves `$ref` in the server's schema.
     :ivar definitions: the rewritten schemas that references point to.
-    :ivar loosened: how many constraints were left out. If a schema under `not` or `if` loses one, it is left out too.
+    :ivar loosened: how many constraints were left out. If a schema under `not` or `if`
+        loses one, it is left out too.
     """
 
     def __init__(self, root: JsonObject) -> None:
-        self.references = References(root)
+        self.references = SchemaReferences(root)
         self.definitions: JsonObject = {}
         self.loosened = 0
         self._keywords: dict[str, Callable[[JsonValue, Scope], JsonValue]] = {
-            **dict.fromkeys(("title", "description", "format", "contentEncoding", "contentMediaType"), keywords.text),
-            **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), keywords.flag),
-            **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), keywords.number),
+            **dict.fromkeys(
+                (
+                    "title",
+                    "description",
+                    "format",
+                    "contentEncoding",
+                    "contentMediaType",
+                ),
+                keywords.text,
+            ),
+            **dict.fromkeys(
+                ("deprecated", "readOnly", "writeOnly", "uniqueItems"), keywords.flag
+            ),
+            **dict.fromkeys(
+                ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+                keywords.number,
+            ),
             **dict.fromkeys(_COUNTS, keywords.count),
             **dict.fromkeys(("items", "propertyNames", "contentSchema"), self.schema),
             **dict.fromkeys(("then", "else"), self._in_place),
             **dict.fromkeys(
-                ("additionalProperties", "unevaluatedItems", "unevaluatedProperties"), self._flag_or_schema
+                ("additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+                self._flag_or_schema,
             ),
             **dict.fromkeys(WITHIN, self._alternatives),
             **dict.fromkeys(("if", "not"), self._exactly),
@@ -112,14 +160,19 @@ class _Normaliser:
             "type": keywords.types,
         }
 
-    def schema(self, value: JsonValue, scope: Scope, *, in_place: bool = False) -> JsonObject:
+    def schema(
+        self, value: JsonValue, scope: Scope, *, in_place: bool = False
+    ) -> JsonObject:
         """Return the rewritten schema.
 
-        :param in_place: whether it adds to another schema of the same value, as the branches of `anyOf` do.
+        :param in_place: whether it adds to another schema of the same value, as the
+            branches of `anyOf` do.
         """
         if value is False:
             return {"not": {}}
-        if isinstance(value, str) and value.lower() in TYPES:  # some servers write {"name": "string"}
+        if (
+            isinstance(value, str) and value.lower() in TYPES
+        ):  # some servers write {"name": "string"}
             value = {"type": value}
         if not isinstance(value, dict):
             return {}
@@ -157,7 +210,9 @@ class _Normaliser:
         if made is LEFT_OUT:
             self.loosened += key not in REMARKS
             return {}
-        if key == "oneOf" and self.loosened > before:  # two branches may now accept the same value
+        if (
+            key == "oneOf" and self.loosened > before
+        ):  # two branches may now accept the same value
             alternatives: JsonObject = {"anyOf": made}
             return {"allOf": [alternatives]}
         return {key: made}
@@ -167,7 +222,11 @@ class _Normaliser:
 
     def _alternatives(self, value: JsonValue, scope: Scope) -> JsonValue:
         within = value if isinstance(value, list) else [value]
-        made = list[JsonValue](self.schema(each, scope, in_place=True) for each in within if each is not None)
+        made = list[JsonValue](
+            self.schema(each, scope, in_place=True)
+            for each in within
+            if each is not None
+        )
         return made or LEFT_OUT
 
     def _first_items(self, value: JsonValue, scope: Scope) -> JsonValue:
@@ -183,7 +242,10 @@ class _Normaliser:
     def _named_in_place(self, value: JsonValue, scope: Scope) -> JsonValue:
         if not isinstance(value, dict):
             return LEFT_OUT
-        return {name: self.schema(each, scope, in_place=True) for name, each in value.items()}
+        return {
+            name: self.schema(each, scope, in_place=True)
+            for name, each in value.items()
+        }
 
     def _some(self, value: JsonValue, scope: Scope) -> JsonValue:
         return self.schema(value, scope) if isinstance(value, dict | bool) else LEFT_OUT
@@ -200,10 +262,16 @@ class _Normaliser:
         return kept
 
     def _exactly(self, value: JsonValue, scope: Scope) -> JsonValue:
-        """Return the rewritten schema under `not` or `if`, or `LEFT_OUT` if it would accept more values than before."""
+        """Return the rewritten schema under `not` or `if`, or `LEFT_OUT` if it would
+        accept more values than before.
+        """
         before = self.loosened
         made = self.schema(value, scope, in_place=True)
-        return LEFT_OUT if self.loosened > before or not isinstance(value, dict | bool) else made
+        return (
+            LEFT_OUT
+            if self.loosened > before or not isinstance(value, dict | bool)
+            else made
+        )
 
     def _flag_or_schema(self, value: JsonValue, scope: Scope) -> JsonValue:
         if isinstance(value, bool):
@@ -213,8 +281,10 @@ class _Normaliser:
     def _settle_required(self, made: JsonObject, *, in_place: bool) -> None:
         """Make `required` name only properties that exist.
 
-        `anyOf: [{"required": ["a"]}, …]` requires a property that is described elsewhere, so the branch gets a property
-        that accepts whatever `additionalProperties` allows. Elsewhere, a name without a property is a mistake.
+        `anyOf: [{"required": ["a"]}, …]` requires a property that is described
+        elsewhere, so the branch gets a property that accepts whatever
+        `additionalProperties` allows. Elsewhere, a name without a property is a
+        mistake.
         """
         properties = made.get("properties")
         known: JsonObject = dict(properties) if isinstance(properties, dict) else {}
@@ -226,7 +296,13 @@ class _Normaliser:
                 self.loosened += 1
                 continue
             if name not in known:
-                rule: JsonObject = {"not": {}} if others is False else others if isinstance(others, dict) else {}
+                rule: JsonObject = (
+                    {"not": {}}
+                    if others is False
+                    else others
+                    if isinstance(others, dict)
+                    else {}
+                )
                 known[name] = rule
             kept.append(name)
         if kept:

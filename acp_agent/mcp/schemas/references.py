@@ -1,4 +1,5 @@
-"""Resolves the references in a JSON Schema: to definitions, to any other place in it, and to schemas by URI or anchor.
+"""Resolves the references in a JSON Schema: to definitions, to any other place in it,
+and to schemas by URI or anchor.
 
 JSON Schema, draft 2020-12, "Core", sections 8 and 9; RFC 6901, "JSON Pointer".
 """
@@ -24,7 +25,8 @@ _LONGEST_CHAIN = 20
 class Scope:
     """The context in which the references of a schema are resolved.
 
-    :ivar root: the schema that `#` points to: the whole schema, or the nearest enclosing one with its own URI.
+    :ivar root: the schema that `#` points to: the whole schema, or the nearest
+        enclosing one with its own URI.
     :ivar base: the URI of `root`.
     :ivar around: the enclosing schemas that have definitions, the nearest first.
     :ivar legacy: whether the schema is written in draft 7 or older.
@@ -38,11 +40,12 @@ class Scope:
     depth: int = 0
 
 
-class References:
+class SchemaReferences:
     """Resolves the references of one schema.
 
     :ivar scope: the scope of the whole schema.
-    :ivar waiting: the schemas that `name_of` has named and the caller has not taken yet, each with its name and scope.
+    :ivar waiting: the schemas that `name_of` has named and the caller has not taken
+        yet, each with its name and scope.
     """
 
     def __init__(self, root: JsonObject) -> None:
@@ -52,7 +55,9 @@ class References:
         self.waiting: list[tuple[str, JsonValue, Scope]] = []
         self._root = root
         self._names: dict[int, str] = {}
-        self._taken: dict[str, int] = {}  # names, each with the last number that was tried behind it
+        self._taken: dict[
+            str, int
+        ] = {}  # names, each with the last number that was tried behind it
         self._named: dict[str, tuple[JsonObject, Scope]] | None = None
 
     def within(self, schema: JsonObject, scope: Scope) -> Scope:
@@ -69,7 +74,8 @@ class References:
         return inner
 
     def name_of(self, reference: str, scope: Scope) -> str | None:
-        """Return the name of the definition for a reference, or None if the reference cannot be resolved.
+        """Return the name of the definition for a reference, or None if the reference
+        cannot be resolved.
 
         :param scope: the scope of the schema that contains the reference.
         """
@@ -78,7 +84,9 @@ class References:
             return None
         target, place = found
         if id(target) not in self._names:
-            words = _NOT_IN_NAMES.sub("_", unquote(reference.rpartition("/")[2].lstrip("#")))
+            words = _NOT_IN_NAMES.sub(
+                "_", unquote(reference.rpartition("/")[2].lstrip("#"))
+            )
             name = plain = words.strip("_")[:100] or "root"
             number = self._taken.get(plain, 1)
             while name in self._taken:
@@ -91,13 +99,18 @@ class References:
         return self._names[id(target)]
 
     def _target(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
-        """Return the target of a reference, or None if it cannot be resolved, or leads into a cycle or a long chain of
-        references."""
+        """Return the target of a reference, or None if it cannot be resolved, or leads
+        into a cycle or a long chain of references.
+        """
         first = found = self._resolved(reference, scope)
         seen: set[int] = set()
         while found is not None:
             target, place = found
-            if not isinstance(target, dict | bool) or id(target) in seen or len(seen) > _LONGEST_CHAIN:
+            if (
+                not isinstance(target, dict | bool)
+                or id(target) in seen
+                or len(seen) > _LONGEST_CHAIN
+            ):
                 return None
             further = target.get("$ref") if isinstance(target, dict) else None
             if not isinstance(target, dict) or not isinstance(further, str):
@@ -109,19 +122,26 @@ class References:
     def _resolved(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
         address, fragment = urldefrag(reference)
         fragment = unquote(fragment)
-        start: tuple[JsonObject, Scope] | None = (scope.root, replace(scope, around=(), depth=0))
+        start: tuple[JsonObject, Scope] | None = (
+            scope.root,
+            replace(scope, around=(), depth=0),
+        )
         if address:
             start = self._by_name(urljoin(scope.base, address))
         if start is not None and not fragment:
             return start
         if fragment and not fragment.startswith("/"):
             return self._by_name(f"{start[1].base if start else ''}#{fragment}")
-        tokens = [token.replace("~1", "/").replace("~0", "~") for token in fragment.split("/")[1:]]
+        tokens = [
+            token.replace("~1", "/").replace("~0", "~")
+            for token in fragment.split("/")[1:]
+        ]
         if start is not None and (found := self._follow(*start, tokens)) is not None:
             return found
         if address or not tokens:
             return None
-        # Servers embed schemas whose references were only valid in the original document.
+        # Servers embed schemas whose references were only valid in the original
+        # document.
         for holder in (*scope.around, self._root):
             for key in _DEFINITIONS:
                 known = holder.get(key)
@@ -129,12 +149,18 @@ class References:
                     return known[tokens[-1]], replace(scope, depth=0)
         return None
 
-    def _follow(self, root: JsonObject, scope: Scope, tokens: list[str]) -> tuple[JsonValue, Scope] | None:
+    def _follow(
+        self, root: JsonObject, scope: Scope, tokens: list[str]
+    ) -> tuple[JsonValue, Scope] | None:
         value: JsonValue = root
         for token in tokens:
             if isinstance(value, dict) and token in value:
                 value = value[token]
-            elif isinstance(value, list) and token.isdecimal() and int(token) < len(value):
+            elif (
+                isinstance(value, list)
+                and token.isdecimal()
+                and int(token) < len(value)
+            ):
                 value = value[int(token)]
             else:
                 return None
@@ -168,7 +194,9 @@ class References:
 
 
 def _address(schema: JsonObject) -> str:
-    """Return the URI that a schema declares for itself, or an empty string if it declares none."""
+    """Return the URI that a schema declares for itself, or an empty string if it
+    declares none.
+    """
     for key in ("$id", "id"):
         value = schema.get(key)
         if isinstance(value, str) and not value.startswith("#"):

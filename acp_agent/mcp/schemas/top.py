@@ -1,4 +1,6 @@
-"""Merges the top level of a schema into one object with all arguments, since providers reject alternatives there."""
+"""Merges the top level of a schema into one object with all arguments, since providers
+reject alternatives there.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,11 @@ class Top:
         self._definitions = definitions
         self._known: dict[str, tuple[JsonObject, list[str]]] = {}
 
-    def arguments(self, schema: JsonObject, depth: int = 0) -> tuple[JsonObject, list[str]]:
-        """Return the properties of all alternatives, and the names of those that every alternative requires.
+    def arguments(
+        self, schema: JsonObject, depth: int = 0
+    ) -> tuple[JsonObject, list[str]]:
+        """Return the properties of all alternatives, and the names of those that every
+        alternative requires.
 
         :param depth: of alternatives and references; very deep ones have none.
         """
@@ -32,7 +37,9 @@ class Top:
         own = schema.get("properties")
         properties: JsonObject = dict(own) if isinstance(own, dict) else {}
         required = strings(schema.get("required"))
-        parts = [self.arguments(each, depth + 1) for each in objects(schema.get("allOf"))]
+        parts = [
+            self.arguments(each, depth + 1) for each in objects(schema.get("allOf"))
+        ]
         for more, needed in (self._referred(schema, depth), *parts):
             _join(properties, more, "allOf")
             required += needed
@@ -45,13 +52,19 @@ class Top:
                 needed_by.append(needed)
             properties |= _others(found, properties)
             if needed_by:
-                required += [name for name in needed_by[0] if all(name in names for names in needed_by)]
+                required += [
+                    name
+                    for name in needed_by[0]
+                    if all(name in names for names in needed_by)
+                ]
         for each in _conditional(schema):
             properties |= _others(self.arguments(each, depth + 1)[0], properties)
         return properties, list(dict.fromkeys(required))
 
     def _referred(self, schema: JsonObject, depth: int) -> tuple[JsonObject, list[str]]:
-        """Return the result for the target of `$ref`, or nothing if there is no reference or it is circular."""
+        """Return the result for the target of `$ref`, or nothing if there is no
+        reference or it is circular.
+        """
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         target = self._definitions.get(name)
         if not isinstance(target, dict):
@@ -63,18 +76,26 @@ class Top:
 
 
 def _join(properties: JsonObject, more: JsonObject, keyword: str) -> None:
-    """Add properties; if a property already has a different schema, combine the two under `keyword`."""
+    """Add properties; if a property already has a different schema, combine the two
+    under `keyword`.
+    """
     for name, schema in more.items():
         known = properties.get(name)
         if known is None or known == {}:
             properties[name] = schema
         elif schema not in (known, {}):
-            before = known.get(keyword) if isinstance(known, dict) and known.keys() == {keyword} else None
+            before = (
+                known.get(keyword)
+                if isinstance(known, dict) and known.keys() == {keyword}
+                else None
+            )
             others: list[JsonValue] = before if isinstance(before, list) else [known]
             if len(others) >= _MOST_COMBINED:
                 properties[name] = {}  # accepts anything
                 continue
-            both: JsonObject = {keyword: others if schema in others else [*others, schema]}
+            both: JsonObject = {
+                keyword: others if schema in others else [*others, schema]
+            }
             properties[name] = both
 
 
@@ -84,7 +105,11 @@ def _others(found: JsonObject, known: JsonObject) -> JsonObject:
 
 def _conditional(schema: JsonObject) -> list[JsonObject]:
     dependent = schema.get("dependentSchemas")
-    within = [schema.get("then"), schema.get("else"), *(dependent.values() if isinstance(dependent, dict) else ())]
+    within = [
+        schema.get("then"),
+        schema.get("else"),
+        *(dependent.values() if isinstance(dependent, dict) else ()),
+    ]
     return [each for each in within if isinstance(each, dict)]
 
 
@@ -98,14 +123,18 @@ def branch_properties(schema: JsonObject) -> Iterable[str]:
 
 
 def used_definitions(schema: JsonObject, definitions: JsonObject) -> JsonObject:
-    """Return the definitions that a schema refers to, directly or through other definitions."""
+    """Return the definitions that a schema refers to, directly or through other
+    definitions.
+    """
     found: dict[str, None] = {}
     waiting: list[JsonValue] = [schema]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
             reference = value.get("$ref")
-            name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
+            name = (
+                reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
+            )
             if name in definitions and name not in found:
                 found[name] = None
                 waiting.append(definitions[name])

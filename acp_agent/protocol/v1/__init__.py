@@ -1,7 +1,8 @@
-"""ACP version 1: its enumerations at once, the models of what an agent reads when they are asked for.
+"""ACP version 1: its enumerations at once, the models of what an agent reads when they
+are asked for.
 
-`from acp_agent.protocol.v1 import PromptRequest` loads pydantic and the models; everything else here needs the standard
-library alone.
+`from acp_agent.protocol.v1 import PromptRequest` loads pydantic and the models;
+everything else here needs the standard library alone.
 """
 
 from __future__ import annotations

@@ -179,7 +179,8 @@ class EmbeddedResource(WireModel):
 
 
 ContentBlock: TypeAlias = Annotated[
-    TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource, Field(discriminator="type")
+    TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource,
+    Field(discriminator="type"),
 ]
 
 
@@ -206,7 +207,8 @@ class SelectedPermissionOutcome(WireModel):
 
 
 RequestPermissionOutcome: TypeAlias = Annotated[
-    CancelledPermissionOutcome | SelectedPermissionOutcome, Field(discriminator="outcome")
+    CancelledPermissionOutcome | SelectedPermissionOutcome,
+    Field(discriminator="outcome"),
 ]
 
 

@@ -8,20 +8,37 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 ToolKind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
 ]
 ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
 Role: TypeAlias = Literal["assistant", "user"]
-PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+PermissionOptionKind: TypeAlias = Literal[
+    "allow_once", "allow_always", "reject_once", "reject_always"
+]
 ElicitationSchemaType: TypeAlias = Literal["object"]
 StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"]
-SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "model_config", "thought_level"]
-StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+SessionConfigOptionCategory: TypeAlias = Literal[
+    "mode", "model", "model_config", "thought_level"
+]
+StopReason: TypeAlias = Literal[
+    "end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"
+]
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
 PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"]
 CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "cancelled"]
 LlmProtocol: TypeAlias = Literal["anthropic", "openai", "azure", "vertex", "bedrock"]
-AuthState: TypeAlias = Literal["authenticated", "unauthenticated", "not_required", "unknown"]
+AuthState: TypeAlias = Literal[
+    "authenticated", "unauthenticated", "not_required", "unknown"
+]
 SessionStatus: TypeAlias = Literal["open", "saved"]
 SessionArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]

@@ -1,7 +1,9 @@
-"""ACP version 2, a draft: its enumerations at once, the models of what an agent reads when they are asked for.
+"""ACP version 2, a draft: its enumerations at once, the models of what an agent reads
+when they are asked for.
 
-`from acp_agent.protocol.v2 import PromptRequest` loads pydantic and the models; everything else here needs the standard
-library alone. What version 1 has in the same form is imported from there.
+`from acp_agent.protocol.v2 import PromptRequest` loads pydantic and the models;
+everything else here needs the standard library alone. What version 1 has in the same
+form is imported from there.
 """
 
 from __future__ import annotations

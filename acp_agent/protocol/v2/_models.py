@@ -138,7 +138,11 @@ ContentBlock: TypeAlias = Annotated[
     | Annotated[ResourceLink, Tag("resource_link")]
     | Annotated[EmbeddedResource, Tag("resource")]
     | Annotated[OtherContentBlock, Tag("other")],
-    tag("type", frozenset({"text", "image", "audio", "resource_link", "resource"}), "other"),
+    tag(
+        "type",
+        frozenset({"text", "image", "audio", "resource_link", "resource"}),
+        "other",
+    ),
 ]
 
 

@@ -25,7 +25,9 @@ from acp_agent.protocol.v1._words import (  # noqa: F401
     ToolKind,
 )
 
-ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "paused", "completed", "failed", "cancelled"]
+ToolCallStatus: TypeAlias = Literal[
+    "pending", "in_progress", "paused", "completed", "failed", "cancelled"
+]
 IconTheme: TypeAlias = Literal["light", "dark"]
 DiffFileType: TypeAlias = Literal["text", "binary", "directory", "symlink"]
 DiffPatchFormat: TypeAlias = Literal["git_patch"]

@@ -39,11 +39,21 @@ class EditorClient:
     ) -> None:
         self._channel = channel = Channel(peer, session_id)
         self._presenter = Presenter(capabilities)
-        dialogs = PermissionDialogs(channel, diff_items, _dialog_params, _chosen_option, self._announce, offers_always)
-        self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
+        dialogs = PermissionDialogs(
+            channel,
+            diff_items,
+            _dialog_params,
+            _chosen_option,
+            self._announce,
+            offers_always,
+        )
+        self.ask_permission = dialogs.ask_permission
+        self.ask_trust = dialogs.ask_trust
         self.questions = EditorQuestions(channel, dialogs, capabilities)
         self.files = EditorFiles(channel, capabilities, in_step)
-        self.commands: CommandRunner = EditorTerminals(channel) if capabilities.terminal else LocalCommands()
+        self.commands: CommandRunner = (
+            EditorTerminals(channel) if capabilities.terminal else LocalCommands()
+        )
         self.shows_notices = capabilities.notices
         self.mcp_channel = servers
 
@@ -58,8 +68,9 @@ class EditorClient:
 
 
 def _dialog_params(tool_call: JsonObject, description: str, facts: str) -> JsonObject:
-    """Return a permission request's params without its options. The facts come behind a change: some editors look for
-    one in the first item of the content only."""
+    """Return a permission request's params without its options. The facts come behind a
+    change: some editors look for one in the first item of the content only.
+    """
     shown = tool_call.get("content")
     content: list[JsonValue] = [*shown] if isinstance(shown, list) else []
     if description:
@@ -72,5 +83,9 @@ def _dialog_params(tool_call: JsonObject, description: str, facts: str) -> JsonO
 
 
 def _chosen_option(answer: JsonValue) -> str | None:
-    outcome = v1.RequestPermissionResponse.from_result(answer, methods.SESSION_REQUEST_PERMISSION).outcome
-    return outcome.option_id if isinstance(outcome, v1.SelectedPermissionOutcome) else None
+    outcome = v1.RequestPermissionResponse.from_result(
+        answer, methods.SESSION_REQUEST_PERMISSION
+    ).outcome
+    return (
+        outcome.option_id if isinstance(outcome, v1.SelectedPermissionOutcome) else None
+    )

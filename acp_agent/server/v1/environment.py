@@ -1,11 +1,14 @@
-"""Files through the editor, unsaved buffers included, or from the disk where it cannot help; commands in its terminals.
+"""Files through the editor, unsaved buffers included, or from the disk where it cannot
+help; commands in its terminals.
 
-Some editors read every file as UTF-8, normalise its line ends or split it into lines, and later write the result. So a
-file that is not UTF-8, or has line ends other than LF, is read from and written to the disk. A file whose byte order
-mark the editor drops is written to the disk as well.
+Some editors read every file as UTF-8, normalise its line ends or split it into lines,
+and later write the result. So a file that is not UTF-8, or has line ends other than LF,
+is read from and written to the disk. A file whose byte order mark the editor drops is
+written to the disk as well.
 
-An editor may still show a file as it was before a command changed it. So we remember the last text that the editor and
-the disk had in common. If the editor still has that text, the text on the disk is used.
+An editor may still show a file as it was before a command changed it. So we remember
+the last text that the editor and the disk had in common. If the editor still has that
+text, the text on the disk is used.
 
 ACP, "File System", "Terminals".
 """
@@ -53,30 +56,40 @@ _log = logging.getLogger(__name__)
 
 
 class EditorFiles:
-    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the editor offers them.
+    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the
+    editor offers them.
 
-    :param in_step: by path, the digest of the last text that the editor and the disk had in common; None if there was
-        no file. All sessions of a connection share this mapping, as they share the editor's buffers.
+    :param in_step: by path, the digest of the last text that the editor and the disk
+        had in common; None if there was no file. All sessions of a connection share
+        this mapping, as they share the editor's buffers.
     """
 
     def __init__(
-        self, channel: Channel, capabilities: Capabilities, in_step: dict[Path, str | None] | None = None
+        self,
+        channel: Channel,
+        capabilities: Capabilities,
+        in_step: dict[Path, str | None] | None = None,
     ) -> None:
         self._channel = channel
-        self._reads, self._writes = capabilities.read_text_file, capabilities.write_text_file
+        self._reads = capabilities.read_text_file
+        self._writes = capabilities.write_text_file
         self._local = LocalFiles()
-        self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their BOM
+        self._to_disk: set[Path] = (
+            set()
+        )  # files that the editor failed to read, or would write without their BOM
         self._in_step = {} if in_step is None else in_step
 
     async def read_text(self, path: Path, real: Path | None = None) -> str:
-        """Return the file as the editor shows it, or as it is on the disk if only the disk has changed.
+        """Return the file as the editor shows it, or as it is on the disk if only the
+        disk has changed.
 
-        Read it from the disk if the editor does not know it, usually because it is outside the editor's project. Also
-        do so if the editor fails to read it or does not answer; the text is then a `DiskText`. If both have changed
-        since they were last the same, return the editor's text as a `DivergedText`.
+        Read it from the disk if the editor does not know it, usually because it is
+        outside the editor's project. Also do so if the editor fails to read it or does
+        not answer; the text is then a `DiskText`. If both have changed since they were
+        last the same, return the editor's text as a `DivergedText`.
 
-        :raises ToolError: see `FileAccess`; or a command of another session runs in the folder, and the editor has
-            another text than the disk.
+        :raises ToolError: see `FileAccess`; or a command of another session runs in the
+            folder, and the editor has another text than the disk.
         """
         self._to_disk.discard(path)
         place = real or resolved(path)
@@ -86,7 +99,10 @@ class EditorFiles:
             await anyio.to_thread.run_sync(_check, path, place)
             try:
                 answer = await self._channel.request(
-                    methods.FS_READ_TEXT_FILE, {"path": str(path)}, v1.ReadTextFileResponse, timeout=READ_SECONDS
+                    methods.FS_READ_TEXT_FILE,
+                    {"path": str(path)},
+                    v1.ReadTextFileResponse,
+                    timeout=READ_SECONDS,
                 )
             except (RpcError, TimeoutError, ToolError) as error:
                 return await self._from_disk(path, place, error)
@@ -101,14 +117,18 @@ class EditorFiles:
         return text
 
     def _newer(self, path: Path, shown: str, on_disk: str | None) -> str:
-        """Return the editor's text, or the text on the disk if only the disk has changed since both were the same.
+        """Return the editor's text, or the text on the disk if only the disk has
+        changed since both were the same.
 
         :param on_disk: None if there is no file.
-        :raises FileNotFoundError: if there is no file, and the editor has no changed text for it.
+        :raises FileNotFoundError: if there is no file, and the editor has no changed
+            text for it.
         """
         from acp_agent.tools.files.changes import DivergedText
 
-        if on_disk is None and not shown:  # several editors return an empty text for a file that does not exist
+        if (
+            on_disk is None and not shown
+        ):  # several editors return an empty text for a file that does not exist
             self._in_step[path] = None
             raise FileNotFoundError(str(path))
         forms = _forms(shown, on_disk)
@@ -119,7 +139,9 @@ class EditorFiles:
             return on_disk
         is_known = path in self._in_step
         before = self._in_step.get(path)
-        unchanged = not shown if before is None else before in [digest(form) for form in forms]
+        unchanged = (
+            not shown if before is None else before in [digest(form) for form in forms]
+        )
         if is_known and unchanged:
             if on_disk is None:
                 raise FileNotFoundError(str(path))
@@ -127,18 +149,32 @@ class EditorFiles:
         text = forms[-1] if on_disk is not None and on_disk.startswith(_BOM) else shown
         if text is not shown:
             self._to_disk.add(path)
-        has_changed = is_known and before != (None if on_disk is None else digest(on_disk))
+        has_changed = is_known and before != (
+            None if on_disk is None else digest(on_disk)
+        )
         return DivergedText(text) if has_changed else text
 
-    async def _from_disk(self, path: Path, real: Path, error: RpcError | TimeoutError | ToolError) -> str:
-        """Read a file from the disk after the editor has answered with an error, or not at all."""
+    async def _from_disk(
+        self, path: Path, real: Path, error: RpcError | TimeoutError | ToolError
+    ) -> str:
+        """Read a file from the disk after the editor has answered with an error, or not
+        at all.
+        """
         from acp_agent.tools.files.changes import DiskText
 
-        _log.info("the editor did not read a file, so it is read from the disk: %r", error)
+        _log.info(
+            "the editor did not read a file, so it is read from the disk: %r", error
+        )
         on_disk = await self._local.read_text(path, real)
-        if isinstance(error, RpcError) and error.code in (_RESOURCE_NOT_FOUND, METHOD_NOT_FOUND):
+        if isinstance(error, RpcError) and error.code in (
+            _RESOURCE_NOT_FOUND,
+            METHOD_NOT_FOUND,
+        ):
             return on_disk
-        reason = one_line(str(error)).rstrip(".") or f"it did not answer within {READ_SECONDS:.0f} s"
+        reason = (
+            one_line(str(error)).rstrip(".")
+            or f"it did not answer within {READ_SECONDS:.0f} s"
+        )
         if isinstance(error, RpcError):
             reason = f"it answered: {reason}"
         self._to_disk.add(path)
@@ -146,16 +182,24 @@ class EditorFiles:
         text.reason = reason
         return text
 
-    async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
-        """Write through the editor, so that an open buffer and its undo history stay correct.
+    async def write_text(
+        self, path: Path, text: str, *, outside: bool = False, real: Path | None = None
+    ) -> None:
+        """Write through the editor, so that an open buffer and its undo history stay
+        correct.
 
-        If the editor refuses a file inside the session's directories, raise: its user may have declined. Outside them
-        we have already asked the user, so write to the disk instead. Also write to the disk if the editor could not
-        read the file, whose buffer then keeps unsaved changes, or while a command of another session could lead the
-        path elsewhere.
+        If the editor refuses a file inside the session's directories, raise: its user
+        may have declined. Outside them we have already asked the user, so write to the
+        disk instead. Also write to the disk if the editor could not read the file,
+        whose buffer then keeps unsaved changes, or while a command of another session
+        could lead the path elsewhere.
         """
         place = real or resolved(path)
-        if not self._writes or path in self._to_disk or await anyio.to_thread.run_sync(_needs_disk, place):
+        if (
+            not self._writes
+            or path in self._to_disk
+            or await anyio.to_thread.run_sync(_needs_disk, place)
+        ):
             await self._local.write_text(path, text, real=place)
             return
         with editor_access(place) as is_alone:
@@ -164,20 +208,31 @@ class EditorFiles:
                 return
             await anyio.to_thread.run_sync(_check, path, place)
             await self._write_through(path, place, text, outside=outside)
-        on_disk = await anyio.to_thread.run_sync(_text, place)  # the editor's formatter may have changed it
+        on_disk = await anyio.to_thread.run_sync(
+            _text, place
+        )  # the editor's formatter may have changed it
         self._in_step[path] = None if on_disk is None else digest(on_disk)
 
-    async def _write_through(self, path: Path, real: Path, text: str, *, outside: bool) -> None:
+    async def _write_through(
+        self, path: Path, real: Path, text: str, *, outside: bool
+    ) -> None:
         """Write through the editor; see `write_text`."""
-        if len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass")) > MAX_WRITTEN:
+        if (
+            len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass"))
+            > MAX_WRITTEN
+        ):
             raise ToolError(
                 f"The text for {path} is too large to be written through the editor (in JSON more than "
                 f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
             )
         try:
-            await anyio.to_thread.run_sync(make_folder, real.parent)  # some editors do not create it
+            await anyio.to_thread.run_sync(
+                make_folder, real.parent
+            )  # some editors do not create it
             await self._channel.request_raw(
-                methods.FS_WRITE_TEXT_FILE, {"path": str(path), "content": text}, timeout=WRITE_SECONDS
+                methods.FS_WRITE_TEXT_FILE,
+                {"path": str(path), "content": text},
+                timeout=WRITE_SECONDS,
             )
         except TimeoutError as error:
             raise ToolError(
@@ -190,17 +245,23 @@ class EditorFiles:
                     f"The editor did not write {path}: {error.message.rstrip('.')}. Ask the user before you write it "
                     "in another way."
                 ) from error
-            _log.info("the editor did not write a file, so it is written to the disk: %s", error)
+            _log.info(
+                "the editor did not write a file, so it is written to the disk: %s",
+                error,
+            )
             await self._local.write_text(path, text, real=real)
         except OSError as error:
-            raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
+            raise ToolError(
+                f"The folder of {path} cannot be made: {error.strerror or error}."
+            ) from error
 
 
 def _forms(shown: str, on_disk: str | None) -> list[str]:
     """Return the texts that a file may have if the editor shows this one.
 
-    Some editors split a file into lines and join them again, which loses the last line end. Some drop the byte order
-    mark; if the file on the disk has one, so does the last text that is returned.
+    Some editors split a file into lines and join them again, which loses the last line
+    end. Some drop the byte order mark; if the file on the disk has one, so does the
+    last text that is returned.
     """
     forms = [shown, f"{shown}\n"] if shown else [shown]
     if on_disk is not None and on_disk.startswith(_BOM) and not shown.startswith(_BOM):
@@ -209,7 +270,8 @@ def _forms(shown: str, on_disk: str | None) -> list[str]:
 
 
 def _check(path: Path, real: Path) -> None:
-    """Refuse a path that leads elsewhere than when it was decided on, since the editor follows links.
+    """Refuse a path that leads elsewhere than when it was decided on, since the editor
+    follows links.
 
     :raises ToolError: it does.
     """
@@ -218,7 +280,8 @@ def _check(path: Path, real: Path) -> None:
 
 
 def _needs_disk(real: Path) -> bool:
-    """Return whether an editor might corrupt the file, or the path cannot be read as text at all.
+    """Return whether an editor might corrupt the file, or the path cannot be read as
+    text at all.
 
     :param real: absolute and resolved.
     """
@@ -233,7 +296,8 @@ def _needs_disk(real: Path) -> bool:
 
 
 def _text(real: Path) -> str | None:
-    """Return the text of a file on the disk, or None if there is no file or it cannot be read as text.
+    """Return the text of a file on the disk, or None if there is no file or it cannot
+    be read as text.
 
     :param real: absolute and resolved.
     """
@@ -244,18 +308,24 @@ def _text(real: Path) -> str | None:
 
 
 ANSWER_SECONDS = 10.0
-"""Time limit for an answer about a terminal, after which the editor has probably lost it."""
+"""Time limit for an answer about a terminal, after which the editor has probably lost
+it.
+"""
 CLEAN_UP_SECONDS = 2.0
 OUTPUT_BYTES = 1_000_000
 
 
 class EditorTerminals:
-    """`CommandRunner` through `terminal/*`. Results have both output streams in one, as a terminal shows them."""
+    """`CommandRunner` through `terminal/*`. Results have both output streams in one, as
+    a terminal shows them.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._local = LocalCommands()
-        self._is_local: bool | None = None  # whether sandboxed commands can run there; None before the first
+        self._is_local: bool | None = (
+            None  # whether sandboxed commands can run there; None before the first
+        )
 
     async def run(
         self,
@@ -268,15 +338,25 @@ class EditorTerminals:
         exclude: Collection[str] = (),
         try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command in a new terminal, or without one where that is on another machine or has no sandbox."""
+        """Run one command in a new terminal, or without one where that is on another
+        machine or has no sandbox.
+        """
         in_terminal = command_line(argv)
         if not try_out or self._is_local:
             return await self._run(in_terminal, cwd, timeout, report, exclude)
         if self._is_local is None:
             with temporary_folder() as folder:
-                proof, failure, result = anyio.Path(folder, "proof"), None, None
+                proof = anyio.Path(folder, "proof")
+                failure = None
+                result = None
                 try:
-                    result = await self._run(_proving(str(proof), try_out, in_terminal), cwd, timeout, report, exclude)
+                    result = await self._run(
+                        _proving(str(proof), try_out, in_terminal),
+                        cwd,
+                        timeout,
+                        report,
+                        exclude,
+                    )
                 except ToolError as error:
                     failure = error
                 self._is_local = await proof.exists()
@@ -284,13 +364,25 @@ class EditorTerminals:
                 raise failure
             if self._is_local and result is not None:
                 return result
-            _log.info("the editor's terminals run no sandboxed commands: %s", failure or "they are on another machine")
-        return await self._local.run(argv, cwd, timeout, report, shown=shown, exclude=exclude)
+            _log.info(
+                "the editor's terminals run no sandboxed commands: %s",
+                failure or "they are on another machine",
+            )
+        return await self._local.run(
+            argv, cwd, timeout, report, shown=shown, exclude=exclude
+        )
 
     async def _run(
-        self, argv: Sequence[str], cwd: Path, timeout: float, report: Report, exclude: Collection[str]
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        timeout: float,
+        report: Report,
+        exclude: Collection[str],
     ) -> CommandResult:
-        """Run one command in a new terminal, and release the terminal afterwards, which kills the command."""
+        """Run one command in a new terminal, and release the terminal afterwards, which
+        kills the command.
+        """
         created: list[JsonObject] = []
         try:
             await self._create(created, argv, cwd, exclude)
@@ -298,31 +390,46 @@ class EditorTerminals:
             await report(TerminalStarted(str(terminal["terminalId"])))
             return await self._wait(terminal, timeout)
         except TimeoutError as error:
-            raise ToolError(f"The editor did not answer about a terminal within {ANSWER_SECONDS:.0f} s.") from error
+            raise ToolError(
+                f"The editor did not answer about a terminal within {ANSWER_SECONDS:.0f} s."
+            ) from error
         finally:
             for terminal in created:
                 with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                     await self._end(methods.TERMINAL_RELEASE, terminal)
 
     async def _create(
-        self, created: list[JsonObject], argv: Sequence[str], cwd: Path, exclude: Collection[str]
+        self,
+        created: list[JsonObject],
+        argv: Sequence[str],
+        cwd: Path,
+        exclude: Collection[str],
     ) -> None:
-        """Start the command. A cancel waits briefly for the answer: without the id the command could not be killed.
+        """Start the command. A cancel waits briefly for the answer: without the id the
+        command could not be killed.
 
-        :param created: receives the params that name the terminal, even if this is cancelled.
+        :param created: receives the params that name the terminal, even if this is
+            cancelled.
         """
-        # A request cannot remove variables from the editor's environment, so it sets them to the empty string.
-        variables = {name: "" for name in sorted(exclude) if name in os.environ} | git_variables()
+        # A request cannot remove variables from the editor's environment, so it sets
+        # them to the empty string.
+        variables = {
+            name: "" for name in sorted(exclude) if name in os.environ
+        } | git_variables()
         params: JsonObject = {
             "command": argv[0],
             "args": [*argv[1:]],
             "cwd": str(cwd),
             "outputByteLimit": OUTPUT_BYTES,
-            "env": [{"name": name, "value": value} for name, value in variables.items()],
+            "env": [
+                {"name": name, "value": value} for name, value in variables.items()
+            ],
         }
 
         async def ask() -> None:
-            answer = await self._request(methods.TERMINAL_CREATE, params, v1.CreateTerminalResponse)
+            answer = await self._request(
+                methods.TERMINAL_CREATE, params, v1.CreateTerminalResponse
+            )
             created.append({"terminalId": answer.terminal_id})
 
         await finish_shielded(ask, CLEAN_UP_SECONDS)
@@ -331,29 +438,48 @@ class EditorTerminals:
         ended: v1.WaitForTerminalExitResponse | None = None
         try:
             method = methods.TERMINAL_WAIT_FOR_EXIT
-            ended = await self._request(method, terminal, v1.WaitForTerminalExitResponse, timeout)
+            ended = await self._request(
+                method, terminal, v1.WaitForTerminalExitResponse, timeout
+            )
         except TimeoutError:
             await self._end(methods.TERMINAL_KILL, terminal)
-        output = await self._request(methods.TERMINAL_OUTPUT, terminal, v1.TerminalOutputResponse)
-        exit_code, signal = (ended.exit_code, ended.signal) if ended is not None else (None, None)
-        return CommandResult(output.output, "", exit_code, signal, timed_out=ended is None, merged=True)
+        output = await self._request(
+            methods.TERMINAL_OUTPUT, terminal, v1.TerminalOutputResponse
+        )
+        exit_code, signal = (
+            (ended.exit_code, ended.signal) if ended is not None else (None, None)
+        )
+        return CommandResult(
+            output.output, "", exit_code, signal, timed_out=ended is None, merged=True
+        )
 
     async def _end(self, method: str, terminal: JsonObject) -> None:
-        """Kill the command, which some editors cannot, or release the terminal, which they may have forgotten."""
+        """Kill the command, which some editors cannot, or release the terminal, which
+        they may have forgotten.
+        """
         with suppress(RpcError, TimeoutError, PeerClosedError):
             await self._channel.request_raw(method, terminal, timeout=ANSWER_SECONDS)
 
     async def _request(
-        self, method: str, params: JsonObject, result: type[Result], limit: float = ANSWER_SECONDS
+        self,
+        method: str,
+        params: JsonObject,
+        result: type[Result],
+        limit: float = ANSWER_SECONDS,
     ) -> Result:
         try:
             return await self._channel.request(method, params, result, timeout=limit)
         except RpcError as error:
-            raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
+            raise ToolError(
+                f"The editor's terminal failed ({method}): {error.message}"
+            ) from error
 
 
 def _proving(proof: str, try_out: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
-    """Return a command line that runs a command where it is on this machine and the sandbox works, and leaves a file as
-    the proof; it does nothing elsewhere."""
-    tried = f"{{ {shlex.join(try_out)} && echo > {shlex.quote(proof)}; }} > /dev/null 2>&1"
+    """Return a command line that runs a command where it is on this machine and the
+    sandbox works, and leaves a file as the proof; it does nothing elsewhere.
+    """
+    tried = (
+        f"{{ {shlex.join(try_out)} && echo > {shlex.quote(proof)}; }} > /dev/null 2>&1"
+    )
     return ("/bin/sh", "-c", f"{tried} && exec {shlex.join(argv)}")

@@ -1,7 +1,9 @@
-"""`Presenter`: converts the domain's updates to those `session/update` objects that this client supports.
+"""`Presenter`: converts the domain's updates to those `session/update` objects that
+this client supports.
 
-A client without the session updates for compaction gets a tool call of kind `other` in their place. A client always
-gets the beginning of a call or a compaction before its end.
+A client without the session updates for compaction gets a tool call of kind `other` in
+their place. A client always gets the beginning of a call or a compaction before its
+end.
 
 ACP, "Prompt Turn", "Tool Calls", "Agent Plan"; its RFDs, "Session Usage", "Compaction".
 """
@@ -40,15 +42,30 @@ from acp_agent.conversation.updates import (
     UserSaid,
 )
 from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.protocol.updates import given, message_chunk, text_content, tool_call, tool_text
-from acp_agent.server.content import PLAN_TOOL, block_from_part, cut, locations, pending_call, raw_input
+from acp_agent.protocol.updates import (
+    given,
+    message_chunk,
+    text_content,
+    tool_call,
+    tool_text,
+)
+from acp_agent.server.content import (
+    PLAN_TOOL,
+    block_from_part,
+    cut,
+    locations,
+    pending_call,
+    raw_input,
+)
 from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
 
 SHOWN_RESULT = 30_000
 """Characters of a tool's result that are sent to an editor; the model gets more."""
 SUMMARY_STEP = 1_000
-"""Characters by which a summary grows before it is sent again to a client that sees it as a tool call."""
+"""Characters by which a summary grows before it is sent again to a client that sees it
+as a tool call.
+"""
 PLAN = "plan"
 """The id of a session's only plan."""
 COMPACTION_TITLE = "Compact conversation"
@@ -61,15 +78,23 @@ _Compaction: TypeAlias = CompactionStarted | CompactionChunk | CompactionFinishe
 def diff_items(view: CallView) -> list[JsonObject]:
     """Return the file changes of a call, made or proposed, as items of its content."""
     return [
-        {"type": "diff", "path": diff.path, "oldText": diff.old_text, "newText": diff.new_text} for diff in view.diffs
+        {
+            "type": "diff",
+            "path": diff.path,
+            "oldText": diff.old_text,
+            "newText": diff.new_text,
+        }
+        for diff in view.diffs
     ]
 
 
 class Presenter:
-    """Converts the updates of one session; remembers which calls and compactions were announced.
+    """Converts the updates of one session; remembers which calls and compactions were
+    announced.
 
-    Many editors join the chunks of neighbouring messages whatever their ids are. So each message of a turn after the
-    first one begins with an empty line, and so does each thought.
+    Many editors join the chunks of neighbouring messages whatever their ids are. So
+    each message of a turn after the first one begins with an empty line, and so does
+    each thought.
 
     :param capabilities: of the client.
     :ivar terminals: the ids of terminals, by the id of the call that runs in them.
@@ -84,18 +109,22 @@ class Presenter:
         self._appends_output = capabilities.traits.appends_output
         self._shows_plans = capabilities.plans or capabilities.traits.shows_plans
         self.terminals: dict[str, str] = {}
-        self._said: dict[str, set[str]] = {}  # the ids of the turn's messages by the kind of their chunks
+        self._said: dict[
+            str, set[str]
+        ] = {}  # the ids of the turn's messages by the kind of their chunks
         self._hidden: dict[str, CallAnnounced] = {}  # by the id of the call
         self._announced: set[str] = set()
         self._summary = ""
         self._summary_sent = 0
 
     def present(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the `session/update` objects for an update; none if the client does not support it.
+        """Yield the `session/update` objects for an update; none if the client does not
+        support it.
 
-        Send each before taking the next: a call or a compaction counts as announced only then. A cancel can prevent the
-        announcement, and editors show an update of an unknown call as a permanent failure, so the final update then
-        carries the announcement too.
+        Send each before taking the next: a call or a compaction counts as announced
+        only then. A cancel can prevent the announcement, and editors show an update of
+        an unknown call as a permanent failure, so the final update then carries the
+        announcement too.
         """
         match update:
             case TurnBegan():
@@ -103,27 +132,45 @@ class Presenter:
             case AgentSaid():
                 yield self._chunk("agent_message_chunk", update.message_id, update.text)
             case AgentThought():
-                yield self._chunk("agent_thought_chunk", f"{update.message_id}_thought", update.text)
+                yield self._chunk(
+                    "agent_thought_chunk", f"{update.message_id}_thought", update.text
+                )
             case UserSaid():
                 self._said.clear()
-                yield message_chunk("user_message_chunk", update.message_id, block_from_part(update.part))
-            case CallAnnounced(call_id=id, name=name) if name == PLAN_TOOL and self._shows_plans:
+                yield message_chunk(
+                    "user_message_chunk",
+                    update.message_id,
+                    block_from_part(update.part),
+                )
+            case CallAnnounced(call_id=id, name=name) if (
+                name == PLAN_TOOL and self._shows_plans
+            ):
                 self._hidden[id] = update
             case CallAnnounced():
                 yield from self._announce(update)
-            case CallStarted(call_id=id) | CallTerminal(call_id=id) | CallOutput(call_id=id) if id in self._hidden:
+            case (
+                CallStarted(call_id=id)
+                | CallTerminal(call_id=id)
+                | CallOutput(call_id=id)
+            ) if id in self._hidden:
                 pass
             case CallOutput() if self._appends_output:
                 pass  # the end of the call has all of it
             case CallStarted() | CallTerminal() | CallOutput():
                 yield {"sessionUpdate": "tool_call_update", **self._progress(update)}
             case CallFinished(call_id=id):
-                is_hidden = _is_plan(update) and self._shows_plans and id not in self._announced
+                is_hidden = (
+                    _is_plan(update) and self._shows_plans and id not in self._announced
+                )
                 if not is_hidden:
-                    yield from self._finished(update, standalone=update.replayed or id not in self._announced)
+                    yield from self._finished(
+                        update, standalone=update.replayed or id not in self._announced
+                    )
                 self._announced.discard(id)
                 self._hidden.pop(id, None)
-            case CompactionFinished(compaction_id=id, replayed=False) if id not in self._announced:
+            case CompactionFinished(compaction_id=id, replayed=False) if (
+                id not in self._announced
+            ):
                 yield from self.present(CompactionStarted(id, ""))
                 yield from self.present(update)
             case CompactionStarted() | CompactionChunk() | CompactionFinished():
@@ -137,7 +184,9 @@ class Presenter:
                 yield from self._state(update)
 
     def reveal(self, call_id: str) -> Iterator[JsonObject]:
-        """Yield the announcement of a call that was not shown, since the user is asked about it."""
+        """Yield the announcement of a call that was not shown, since the user is asked
+        about it.
+        """
         if (hidden := self._hidden.pop(call_id, None)) is not None:
             yield from self._announce(hidden)
 
@@ -147,7 +196,9 @@ class Presenter:
         self._announced.add(update.call_id)
 
     def _chunk(self, kind: str, message_id: str, text: str) -> JsonObject:
-        """Return a chunk of a message, with an empty line in front of it if it begins a later message of the turn."""
+        """Return a chunk of a message, with an empty line in front of it if it begins a
+        later message of the turn.
+        """
         said = self._said.setdefault(kind, set())
         if self._sets_messages_apart and said and message_id not in said:
             text = f"\n\n{text}"
@@ -159,24 +210,35 @@ class Presenter:
     def _progress(self, update: CallStarted | CallTerminal | CallOutput) -> JsonObject:
         match update:
             case CallStarted(call_id, view, asks):
-                shown, places = self._diffs(view), locations(view)
+                shown = self._diffs(view)
+                places = locations(view)
                 status = "pending" if asks else "in_progress"
                 return tool_call(
-                    call_id, title=view.title, kind=view.kind, status=status, content=shown, locations=places
+                    call_id,
+                    title=view.title,
+                    kind=view.kind,
+                    status=status,
+                    content=shown,
+                    locations=places,
                 )
             case CallTerminal(call_id, terminal_id):
                 self.terminals[call_id] = terminal_id
-                return tool_call(call_id, content=[{"type": "terminal", "terminalId": terminal_id}])
+                return tool_call(
+                    call_id, content=[{"type": "terminal", "terminalId": terminal_id}]
+                )
             case CallOutput(call_id, text):
                 return tool_call(call_id, content=[tool_text(_fenced(text))])
 
-    def _finished(self, update: CallFinished, *, standalone: bool) -> Iterator[JsonObject]:
+    def _finished(
+        self, update: CallFinished, *, standalone: bool
+    ) -> Iterator[JsonObject]:
         """Yield the end of a call.
 
         :param standalone: whether it announces the call as well.
         """
         view = update.view
-        # Content that is sent now would replace the terminal in the editor, so that its output would be lost.
+        # Content that is sent now would replace the terminal in the editor, so that its
+        # output would be lost.
         in_terminal = self.terminals.pop(update.call_id, None) is not None
         wire = tool_call(
             update.call_id,
@@ -184,17 +246,24 @@ class Presenter:
             status="completed" if update.status == "completed" else "failed",
             content=() if in_terminal else self._result(update),
             locations=locations(view),
-            raw_output=_plan_text(update.arguments) if _is_plan(update) else view.raw_output,
+            raw_output=_plan_text(update.arguments)
+            if _is_plan(update)
+            else view.raw_output,
         )
         if standalone:
             wire |= {"name": one_line(update.name), "kind": view.kind}
             wire |= given(rawInput=raw_input(update.name, update.arguments))
-        yield {"sessionUpdate": self._announcement if standalone else "tool_call_update", **wire}
+        yield {
+            "sessionUpdate": self._announcement if standalone else "tool_call_update",
+            **wire,
+        }
 
     def _result(self, update: CallFinished) -> list[JsonObject]:
-        """Return the content of a finished call; of a plan, its entries, since the editor shows them nowhere else.
+        """Return the content of a finished call; of a plan, its entries, since the
+        editor shows them nowhere else.
 
-        A plan's `rawOutput` has them as well: of a call's results, Jupyter AI displays nothing else.
+        A plan's `rawOutput` has them as well: of a call's results, Jupyter AI displays
+        nothing else.
         """
         if _is_plan(update):
             return [tool_text(cut(_plan_text(update.arguments)))]
@@ -204,8 +273,11 @@ class Presenter:
         call_id = update.compaction_id
         match update:
             case CompactionStarted():
-                self._summary, self._summary_sent = "", 0
-                call = tool_call(call_id, title=COMPACTION_TITLE, kind="other", status="in_progress")
+                self._summary = ""
+                self._summary_sent = 0
+                call = tool_call(
+                    call_id, title=COMPACTION_TITLE, kind="other", status="in_progress"
+                )
                 yield {"sessionUpdate": "tool_call", **call}
             case CompactionChunk():
                 self._summary += update.text
@@ -216,7 +288,11 @@ class Presenter:
                     yield {"sessionUpdate": "tool_call_update", **call}
             case CompactionFinished():
                 completed = update.status == "completed"
-                texts = (update.summary, update.receipt) if completed else (update.error or "Cancelled.",)
+                texts = (
+                    (update.summary, update.receipt)
+                    if completed
+                    else (update.error or "Cancelled.",)
+                )
                 call = tool_call(
                     call_id,
                     title=_compaction_title(update),
@@ -224,19 +300,33 @@ class Presenter:
                     status="completed" if completed else "failed",
                     content=[tool_text(cut(text)) for text in texts if text],
                 )
-                yield {"sessionUpdate": "tool_call" if update.replayed else "tool_call_update", **call}
+                yield {
+                    "sessionUpdate": "tool_call"
+                    if update.replayed
+                    else "tool_call_update",
+                    **call,
+                }
 
     # --- the session's state ---
 
     def _state(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the update for a new state of the session. The response to `session/prompt` reports a turn's end."""
+        """Yield the update for a new state of the session. The response to
+        `session/prompt` reports a turn's end.
+        """
         match update:
             case PlanUpdated():
                 if self._shows_plans:
                     yield self._plan(update)
             case UsageUpdated(used, size, cost):
-                priced: JsonValue = None if cost is None else {"amount": cost, "currency": "USD"}
-                yield {"sessionUpdate": "usage_update", "used": used, "size": size, **given(cost=priced)}
+                priced: JsonValue = (
+                    None if cost is None else {"amount": cost, "currency": "USD"}
+                )
+                yield {
+                    "sessionUpdate": "usage_update",
+                    "used": used,
+                    "size": size,
+                    **given(cost=priced),
+                }
             case ModeUpdated(mode):
                 yield {"sessionUpdate": "current_mode_update", "currentModeId": mode}
             case OptionsUpdated(options):
@@ -245,7 +335,10 @@ class Presenter:
             case TitleUpdated(title):
                 yield {"sessionUpdate": "session_info_update", "title": title}
             case CommandsUpdated(commands):
-                yield {"sessionUpdate": "available_commands_update", "availableCommands": available_commands(commands)}
+                yield {
+                    "sessionUpdate": "available_commands_update",
+                    "availableCommands": available_commands(commands),
+                }
             case Notice():
                 if self._capabilities.notices:
                     yield _notice(update)
@@ -257,18 +350,38 @@ class Presenter:
         entries = [entry for entry in update.entries if entry.status != "cancelled"]
         if not self._capabilities.plans:
             return {"sessionUpdate": "plan", "entries": _plan_entries(entries)}
-        return plan_update(entries) if entries else {"sessionUpdate": "plan_removed", "planId": PLAN}
+        return (
+            plan_update(entries)
+            if entries
+            else {"sessionUpdate": "plan_removed", "planId": PLAN}
+        )
 
 
 def _compaction(update: _Compaction) -> JsonObject:
-    wire: JsonObject = {"sessionUpdate": "compaction_update", "compactionId": update.compaction_id}
+    wire: JsonObject = {
+        "sessionUpdate": "compaction_update",
+        "compactionId": update.compaction_id,
+    }
     if isinstance(update, CompactionChunk):
-        return {**wire, "sessionUpdate": "compaction_summary_chunk", "content": text_content(cut(update.text))}
-    wire["status"] = "in_progress" if isinstance(update, CompactionStarted) else update.status
+        return {
+            **wire,
+            "sessionUpdate": "compaction_summary_chunk",
+            "content": text_content(cut(update.text)),
+        }
+    wire["status"] = (
+        "in_progress" if isinstance(update, CompactionStarted) else update.status
+    )
     match update:
         case CompactionFinished(status="completed"):
-            wire["summary"] = [text_content(cut(text)) for text in (update.summary, update.receipt) if text]
-            wire["_meta"] = {"tokensBefore": update.tokens_before, "tokensAfter": update.tokens_after}
+            wire["summary"] = [
+                text_content(cut(text))
+                for text in (update.summary, update.receipt)
+                if text
+            ]
+            wire["_meta"] = {
+                "tokensBefore": update.tokens_before,
+                "tokensAfter": update.tokens_after,
+            }
         case CompactionFinished(status="failed"):
             wire["error"] = update.error or ""
         case _:
@@ -284,15 +397,27 @@ def _compaction_title(update: CompactionFinished) -> str:
 
 
 def _notice(update: Notice) -> JsonObject:
-    """Return a notice: the first sentence is its title, the rest (such as what to do) its description."""
-    title, *more = re.split(r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*", update.text.strip(), maxsplit=1)
+    """Return a notice: the first sentence is its title, the rest (such as what to do)
+    its description.
+    """
+    title, *more = re.split(
+        r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*", update.text.strip(), maxsplit=1
+    )
     description = more[0] if more else None
-    return {"sessionUpdate": "notice", "severity": update.severity, "title": title, **given(description=description)}
+    return {
+        "sessionUpdate": "notice",
+        "severity": update.severity,
+        "title": title,
+        **given(description=description),
+    }
 
 
 def _plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
     """Return the entries of a plan."""
-    return [{"content": entry.content, "priority": entry.priority, "status": entry.status} for entry in entries]
+    return [
+        {"content": entry.content, "priority": entry.priority, "status": entry.status}
+        for entry in entries
+    ]
 
 
 def _is_plan(update: CallFinished) -> bool:
@@ -313,7 +438,11 @@ def _plan_text(arguments: JsonObject) -> str:
 
 def plan_update(entries: Sequence[PlanEntry]) -> JsonObject:
     """Return a `plan_update` with these entries."""
-    plan: JsonObject = {"type": "items", "planId": PLAN, "entries": _plan_entries(entries)}
+    plan: JsonObject = {
+        "type": "items",
+        "planId": PLAN,
+        "entries": _plan_entries(entries),
+    }
     return {"sessionUpdate": "plan_update", "plan": plan}
 
 
@@ -337,28 +466,44 @@ def config_options(options: Sequence[Option], *, switches: bool) -> list[JsonVal
 def config_option(option: Option, *, switches: bool) -> JsonObject:
     """Convert an option of a session.
 
-    :param switches: whether the client supports boolean options; otherwise a switch becomes a menu.
+    :param switches: whether the client supports boolean options; otherwise a switch
+        becomes a menu.
     """
     said = given(category=option.category, description=option.description)
     head: JsonObject = {"id": option.id, "name": option.name, **said}
     if option.is_switch and switches:
-        return {"type": "boolean", **head, "currentValue": option.current == option.choices[0].value}
+        return {
+            "type": "boolean",
+            **head,
+            "currentValue": option.current == option.choices[0].value,
+        }
     values: list[JsonValue] = [
-        {"value": choice.value, "name": choice.name, **given(description=choice.description)}
+        {
+            "value": choice.value,
+            "name": choice.name,
+            **given(description=choice.description),
+        }
         for choice in option.choices
     ]
     return {"type": "select", **head, "currentValue": option.current, "options": values}
 
 
 def _result_items(update: CallFinished, diffs: list[JsonObject]) -> list[JsonObject]:
-    """Return the content of a finished call: its diffs alone if it completed with some, otherwise also its result.
+    """Return the content of a finished call: its diffs alone if it completed with some,
+    otherwise also its result.
 
     Diffs come first, since some editors look at the first item only.
     """
     if diffs and update.status == "completed":
         return diffs
     as_code = update.status == "completed" and update.view.kind in _FENCED_KINDS
-    return [*diffs, *({"type": "content", "content": _result_block(part, as_code=as_code)} for part in update.parts)]
+    return [
+        *diffs,
+        *(
+            {"type": "content", "content": _result_block(part, as_code=as_code)}
+            for part in update.parts
+        ),
+    ]
 
 
 def _result_block(part: ResultPart, *, as_code: bool) -> JsonObject:
@@ -369,7 +514,9 @@ def _result_block(part: ResultPart, *, as_code: bool) -> JsonObject:
 
 
 def _fenced(text: str) -> str:
-    """Return a text as a code block, since editors would render files and command output as Markdown."""
+    """Return a text as a code block, since editors would render files and command
+    output as Markdown.
+    """
     fence = "```"
     while fence in text:
         fence += "`"

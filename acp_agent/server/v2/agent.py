@@ -1,6 +1,7 @@
 """`AgentV2`: the methods that are specific to version 2.
 
-`session/prompt` is answered once the prompt is in the conversation; updates report the progress and end of its turn.
+`session/prompt` is answered once the prompt is in the conversation; updates report the
+progress and end of its turn.
 
 ACP v2, "Prompt Lifecycle" and "Session Setup".
 """
@@ -11,14 +12,23 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionNotFoundError
-from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
-from acp_agent.jsonrpc.router import Call
+from acp_agent.errors import (
+    InvalidParamsError,
+    SessionClosedError,
+    SessionNotFoundError,
+)
+from acp_agent.jsonrpc.messages import (
+    REQUEST_CANCELLED,
+    JsonObject,
+    JsonValue,
+    RpcError,
+)
+from acp_agent.jsonrpc.router import IncomingCall
 from acp_agent.protocol import methods, v2
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks
 from acp_agent.server.params import Cancel, Prompt, trace_context
-from acp_agent.server.v2.client import EditorClient
+from acp_agent.server.v2.client import V2EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import ClientFor, SessionManager
@@ -53,68 +63,109 @@ class AgentV2(Agent):
             methods.SESSION_CANCEL: ("CancelSessionNotification", self._cancel),
             methods.TOOL_CALL_CANCEL: ("CancelToolCallRequest", self._cancel_call),
             methods.TERMINAL_CANCEL: ("CancelTerminalRequest", self._cancel_terminal),
-            methods.SESSION_SET_CONFIG_OPTION: ("SetSessionConfigOptionRequest", self._set_config_option),
+            methods.SESSION_SET_CONFIG_OPTION: (
+                "SetSessionConfigOptionRequest",
+                self._set_config_option,
+            ),
         }
 
-    async def _resume(self, call: Call, params: ResumeSessionRequest) -> JsonValue:
+    async def _resume(
+        self, call: IncomingCall, params: ResumeSessionRequest
+    ) -> JsonValue:
         if params.replay_from is not None and params.replay_from.type != "start":
             raise InvalidParamsError(
                 "session/resume: a conversation is replayed from its `start`, or not at all: leave replayFrom out."
             )
         return await self._open(call, params, replayed=params.replay_from is not None)
 
-    async def _close(self, call: Call, params: CloseSessionRequest) -> JsonValue:
-        with suppress(SessionClosedError, SessionNotFoundError):  # it is closed, as requested
+    async def _close(
+        self, call: IncomingCall, params: CloseSessionRequest
+    ) -> JsonValue:
+        with suppress(
+            SessionClosedError, SessionNotFoundError
+        ):  # it is closed, as requested
             await super()._close(call, params)
         return {}
 
-    async def _prompt(self, call: Call, params: PromptRequest | Prompt) -> JsonValue:
-        parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
+    async def _prompt(
+        self, call: IncomingCall, params: PromptRequest | Prompt
+    ) -> JsonValue:
+        parts = (
+            params.parts
+            if isinstance(params, Prompt)
+            else parts_from_blocks(params.prompt)
+        )
         if not says_anything(parts):
             raise InvalidParamsError("session/prompt: the prompt is empty.")
         session = await self._find(call, params.session_id)
-        ticket = session.submit(parts, trace_context(call.params.get("_meta")), provisional=True)
+        ticket = session.submit(
+            parts, trace_context(call.params.get("_meta")), provisional=True
+        )
         call.on_cancel(partial(self._withdraw, session, ticket))
         await ticket.placed.wait()
         if not ticket.message_id:
             ticket.result()  # raises the reason, if it is an error
-            raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled before it was taken.")
+            raise RpcError(
+                REQUEST_CANCELLED, "The prompt was cancelled before it was taken."
+            )
         return {"messageId": ticket.message_id}
 
-    async def _cancel(self, call: Call, params: CancelSessionNotification | Cancel) -> JsonValue:
+    async def _cancel(
+        self, call: IncomingCall, params: CancelSessionNotification | Cancel
+    ) -> JsonValue:
         (await self._find(call, params.session_id)).cancel_all()
         return None
 
-    async def _cancel_call(self, call: Call, params: CancelToolCallRequest) -> JsonValue:
-        if not _client(await self._find(call, params.session_id)).cancel_call(params.tool_call_id):
-            raise InvalidParamsError(f"tool_call/cancel: the call {params.tool_call_id!r} runs no command now.")
+    async def _cancel_call(
+        self, call: IncomingCall, params: CancelToolCallRequest
+    ) -> JsonValue:
+        if not _client(await self._find(call, params.session_id)).cancel_call(
+            params.tool_call_id
+        ):
+            raise InvalidParamsError(
+                f"tool_call/cancel: the call {params.tool_call_id!r} runs no command now."
+            )
         return {}
 
-    async def _cancel_terminal(self, call: Call, params: CancelTerminalRequest) -> JsonValue:
-        if not _client(await self._find(call, params.session_id)).commands.cancel(params.terminal_id):
-            raise InvalidParamsError(f"terminal/cancel: no command runs in {params.terminal_id!r} now.")
+    async def _cancel_terminal(
+        self, call: IncomingCall, params: CancelTerminalRequest
+    ) -> JsonValue:
+        if not _client(await self._find(call, params.session_id)).commands.cancel(
+            params.terminal_id
+        ):
+            raise InvalidParamsError(
+                f"terminal/cancel: no command runs in {params.terminal_id!r} now."
+            )
         return {}
 
-    async def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> JsonValue:
+    async def _set_config_option(
+        self, call: IncomingCall, params: SetSessionConfigOptionRequest
+    ) -> JsonValue:
         if {"id": str, "boolean": bool}.get(params.type) is not type(params.value):
             raise InvalidParamsError(
                 f"session/set_config_option: {params.config_id!r} takes the id of one of its values (type `id`, and a "
                 "string), or whether it is on (type `boolean`, and true or false)."
             )
-        options = await self._set_option(call, params.session_id, params.config_id, params.value)
+        options = await self._set_option(
+            call, params.session_id, params.config_id, params.value
+        )
         return {"configOptions": config_options(options)}
 
-    async def _status(self, call: Call, params: SessionStatusRequest) -> JsonObject:
+    async def _status(
+        self, call: IncomingCall, params: SessionStatusRequest
+    ) -> JsonObject:
         status = await super()._status(call, params)
         session = (await self._sessions()).find_anywhere(params.session_id)
-        if session is not None and isinstance(session.client, EditorClient):
+        if session is not None and isinstance(session.client, V2EditorClient):
             status["state"] = session.client.presenter.state
         return status
 
     # --- used by the shared methods ---
 
     def _client_for(self, cwd: str) -> ClientFor:
-        return partial(EditorClient, self._peer, self.capabilities, self._servers, cwd)
+        return partial(
+            V2EditorClient, self._peer, self.capabilities, self._servers, cwd
+        )
 
     async def _session_result(self, session: Session) -> JsonObject:
         return {
@@ -122,15 +173,19 @@ class AgentV2(Agent):
             "availableCommands": available_commands(await session.offer.commands()),
         }
 
-    async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:
+    async def _show_opened(
+        self, manager: SessionManager, session: Session, *, replayed: bool
+    ) -> None:
         client = _client(session)
         if replayed:
             async with client.replaying():
                 await session.replay()
-        await client.show_state("idle")  # opening the session has ended its running turn
+        await client.show_state(
+            "idle"
+        )  # opening the session has ended its running turn
 
 
-def _client(session: Session) -> EditorClient:
+def _client(session: Session) -> V2EditorClient:
     client = session.client
-    assert isinstance(client, EditorClient)
+    assert isinstance(client, V2EditorClient)
     return client

@@ -1,8 +1,10 @@
-"""`EditorClient`: the `SessionClient` of an editor that speaks version 2.
+"""`V2EditorClient`: the `SessionClient` of an editor that speaks version 2.
 
-Such an editor offers neither files nor terminals. It shows the commands that the agent runs, and the session's state.
+Such an editor offers neither files nor terminals. It shows the commands that the agent
+runs, and the session's state.
 
-ACP v2, "Prompt Lifecycle"; "Tool Calls", "Requesting Permission"; "Display-only Terminals" and "Cancelling Terminals".
+ACP v2, "Prompt Lifecycle"; "Tool Calls", "Requesting Permission"; "Display-only
+Terminals" and "Cancelling Terminals".
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from acp_agent.server.channel import Channel, EditorServers
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.questions import EditorQuestions, PermissionDialogs
 from acp_agent.server.v2.diffs import diff_items
-from acp_agent.server.v2.presenter import CANCEL, Presenter, State
+from acp_agent.server.v2.presenter import CANCEL, State, V2Presenter
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.paths import absolute
@@ -36,10 +38,12 @@ from acp_agent.tools.text import one_line
 from acp_agent.visible import visible
 
 _REPORT_SECONDS = 2.0
-"""Time limit for reporting the end of a command, also while its turn is being cancelled."""
+"""Time limit for reporting the end of a command, also while its turn is being
+cancelled.
+"""
 
 
-class EditorClient:
+class V2EditorClient:
     """`SessionClient` over the wire.
 
     :param cwd: the session's working directory, absolute.
@@ -51,14 +55,24 @@ class EditorClient:
     """
 
     def __init__(
-        self, peer: Peer, capabilities: Capabilities, servers: EditorServers, cwd: str, session_id: str
+        self,
+        peer: Peer,
+        capabilities: Capabilities,
+        servers: EditorServers,
+        cwd: str,
+        session_id: str,
     ) -> None:
         self._channel = channel = Channel(peer, session_id)
-        self.presenter = presenter = Presenter(capabilities)
-        asking = Channel(peer, session_id, partial(_waiting_for_user, channel, presenter))
+        self.presenter = presenter = V2Presenter(capabilities)
+        asking = Channel(
+            peer, session_id, partial(_waiting_for_user, channel, presenter)
+        )
         params = partial(_dialog_params, Path(cwd))
-        dialogs = PermissionDialogs(asking, diff_items, params, _chosen_option, self._announce)
-        self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
+        dialogs = PermissionDialogs(
+            asking, diff_items, params, _chosen_option, self._announce
+        )
+        self.ask_permission = dialogs.ask_permission
+        self.ask_trust = dialogs.ask_trust
         self.questions = EditorQuestions(asking, dialogs, capabilities)
         self.files = LocalFiles()
         self.commands = _ShownCommands(channel)
@@ -80,7 +94,9 @@ class EditorClient:
 
     @asynccontextmanager
     async def replaying(self) -> AsyncGenerator[None]:
-        """Send the messages that are shown in this context as a replay: each as a whole."""
+        """Send the messages that are shown in this context as a replay: each as a
+        whole.
+        """
         self.presenter.begin_replay()
         yield
         for wire in self.presenter.end_replay():
@@ -96,8 +112,12 @@ class EditorClient:
 
 
 @asynccontextmanager
-async def _waiting_for_user(channel: Channel, presenter: Presenter) -> AsyncGenerator[None]:
-    """Set the session's state to `requires_action`, and back to `running` after the last open question."""
+async def _waiting_for_user(
+    channel: Channel, presenter: V2Presenter
+) -> AsyncGenerator[None]:
+    """Set the session's state to `requires_action`, and back to `running` after the
+    last open question.
+    """
     presenter.open_questions += 1
     try:
         if presenter.open_questions == 1:
@@ -109,12 +129,16 @@ async def _waiting_for_user(channel: Channel, presenter: Presenter) -> AsyncGene
             await channel.send(presenter.state_update("running"))
 
 
-def _dialog_params(folder: Path, tool_call: JsonObject, description: str, facts: str) -> JsonObject:
-    """Return a permission request's params without its options. The subject of a shell call is its command, in which
-    every character shows."""
+def _dialog_params(
+    folder: Path, tool_call: JsonObject, description: str, facts: str
+) -> JsonObject:
+    """Return a permission request's params without its options. The subject of a shell
+    call is its command, in which every character shows.
+    """
     subject: JsonObject = {"type": "tool_call", "toolCall": tool_call}
     arguments = as_object(tool_call.get("rawInput"))
-    command, cwd = arguments.get("command"), arguments.get("cwd")
+    command = arguments.get("command")
+    cwd = arguments.get("cwd")
     if tool_call.get("kind") == "execute" and isinstance(command, str):
         place = absolute(cwd, folder) if isinstance(cwd, str) else folder
         subject = {
@@ -124,27 +148,37 @@ def _dialog_params(folder: Path, tool_call: JsonObject, description: str, facts:
             "toolCallId": tool_call["toolCallId"],
         }
     told = "\n\n".join(filter(None, (description, facts)))
-    return {"title": tool_call["title"], **given(description=told or None), "subject": subject}
+    return {
+        "title": tool_call["title"],
+        **given(description=told or None),
+        "subject": subject,
+    }
 
 
 def _chosen_option(answer: JsonValue) -> str | None:
-    match v2.RequestPermissionResponse.from_result(answer, methods.SESSION_REQUEST_PERMISSION).outcome:
+    match v2.RequestPermissionResponse.from_result(
+        answer, methods.SESSION_REQUEST_PERMISSION
+    ).outcome:
         case v2.SelectedPermissionOutcome(option_id=chosen):
             return chosen
         case v2.CancelledPermissionOutcome():
             return None
         case other:  # such as one of a later draft: it is no consent
-            raise ToolError(f"The editor's answer is of an unknown kind, {one_line(other.outcome, 40)!r}.")
+            raise ToolError(
+                f"The editor's answer is of an unknown kind, {one_line(other.outcome, 40)!r}."
+            )
 
 
 # --- commands that the editor shows ---
 
 
 class _ShownCommands:
-    """`CommandRunner` with local processes, each in a terminal that the editor shows, and may cancel.
+    """`CommandRunner` with local processes, each in a terminal that the editor shows,
+    and may cancel.
 
-    Output is sent as bytes of the terminal, not as content of the tool call. If a command prints more than should be
-    sent, its newest output replaces all that was shown.
+    Output is sent as bytes of the terminal, not as content of the tool call. If a
+    command prints more than should be sent, its newest output replaces all that was
+    shown.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -182,7 +216,9 @@ class _ShownCommands:
             await report(TerminalStarted(terminal_id))
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
-                return await self._local.run_raw(argv, cwd, timeout, terminal.print, terminal.end, exclude=exclude)
+                return await self._local.run_raw(
+                    argv, cwd, timeout, terminal.print, terminal.end, exclude=exclude
+                )
             return terminal.result()
         finally:
             self._running.pop(terminal_id, None)
@@ -192,7 +228,8 @@ class _ShownCommands:
 
 
 class _Terminal:
-    """The output of a command: sent to the editor, and kept for the model in case the user ends the command.
+    """The output of a command: sent to the editor, and kept for the model in case the
+    user ends the command.
 
     :ivar exit_code: None until the command has exited with one; `signal` likewise.
     """
@@ -206,7 +243,9 @@ class _Terminal:
         self.signal: str | None = None
 
     async def update(self, **members: JsonValue) -> None:
-        await self._channel.send({"sessionUpdate": "terminal_update", "terminalId": self._id, **members})
+        await self._channel.send(
+            {"sessionUpdate": "terminal_update", "terminalId": self._id, **members}
+        )
 
     async def print(self, data: bytes, gap: bool) -> None:
         self._kept.add((MISSING if gap else "") + self._decoder.decode(data))
@@ -214,11 +253,25 @@ class _Terminal:
         if gap:  # replaces all that is shown
             await self.update(output={"data": chunk})
         else:
-            await self._channel.send({"sessionUpdate": "terminal_output_chunk", "terminalId": self._id, "data": chunk})
+            await self._channel.send(
+                {
+                    "sessionUpdate": "terminal_output_chunk",
+                    "terminalId": self._id,
+                    "data": chunk,
+                }
+            )
 
     def end(self, exit_code: int | None, signal: str | None) -> None:
-        self.exit_code, self.signal = exit_code, signal
+        self.exit_code = exit_code
+        self.signal = signal
 
     def result(self) -> CommandResult:
         """Return the result of a command that the user has ended."""
-        return CommandResult(self._kept.text, "", self.exit_code, self.signal, merged=True, ended_by_user=True)
+        return CommandResult(
+            self._kept.text,
+            "",
+            self.exit_code,
+            self.signal,
+            merged=True,
+            ended_by_user=True,
+        )

@@ -1,4 +1,5 @@
-"""Changes of files as version 2 shows them: the operation on each file, and the same as a patch in git's form.
+"""Changes of files as version 2 shows them: the operation on each file, and the same as
+a patch in git's form.
 
 A patch has absolute paths without prefixes.
 
@@ -30,14 +31,22 @@ _ESCAPES = {
 
 
 def diff_items(view: CallView) -> list[JsonObject]:
-    """Return the file changes of a call, made or proposed, as at most one item of its content."""
+    """Return the file changes of a call, made or proposed, as at most one item of its
+    content.
+    """
     if not view.diffs:
         return []
     changes: list[JsonValue] = [
-        {"operation": "add" if diff.old_text is None else "modify", "path": diff.path, "fileType": "text"}
+        {
+            "operation": "add" if diff.old_text is None else "modify",
+            "path": diff.path,
+            "fileType": "text",
+        }
         for diff in view.diffs
     ]
-    first_lines = {place.path: place.line for place in view.locations if place.line is not None}
+    first_lines = {
+        place.path: place.line for place in view.locations if place.line is not None
+    }
     sections = [patch(diff, first_lines.get(diff.path)) for diff in view.diffs]
     text = "".join(section for section in sections if section is not None)
     whole: JsonValue = {"format": "git_patch", "text": text} if text else None
@@ -45,7 +54,9 @@ def diff_items(view: CallView) -> list[JsonObject]:
 
 
 def change_items(view: CallView) -> list[JsonObject]:
-    """Return the files that a call has deleted, moved or copied, as at most one item of its content."""
+    """Return the files that a call has deleted, moved or copied, as at most one item of
+    its content.
+    """
     if not view.changes:
         return []
     changes: list[JsonValue] = [
@@ -61,9 +72,11 @@ def change_items(view: CallView) -> list[JsonObject]:
 
 
 def patch(diff: Diff, line: int | None = None) -> str | None:
-    """Return one file's section of a patch; None if a text was truncated, or if nothing changes.
+    """Return one file's section of a patch; None if a text was truncated, or if nothing
+    changes.
 
-    :param line: the number of the first changed line, from 1; None if the texts are the whole file.
+    :param line: the number of the first changed line, from 1; None if the texts are the
+        whole file.
     """
     if diff.cut:
         return None
@@ -77,13 +90,15 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     changed = hunks(old_text, diff.new_text, skipped)
     if not changed:
         return head if diff.old_text is None else None
-    named = f"{name}\t" if " " in name else name  # git marks the end of such a name by a tab
+    named = (
+        f"{name}\t" if " " in name else name
+    )  # git marks the end of such a name by a tab
     return f"{head}--- {'/dev/null' if diff.old_text is None else named}\n+++ {named}\n{changed}"
 
 
 def _quoted(name: str) -> str:
-    """Return a file name as git writes it: in quotes with escapes if it contains quotes, backslashes or characters that
-    do not print.
+    """Return a file name as git writes it: in quotes with escapes if it contains
+    quotes, backslashes or characters that do not print.
 
     Source: git-config(1), `core.quotePath`, set to false; quote.c, `quote_c_style`
     """

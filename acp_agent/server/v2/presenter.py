@@ -1,7 +1,9 @@
-"""`Presenter`: converts the domain's updates to `session/update` objects where version 2 differs from version 1.
+"""`V2Presenter`: converts the domain's updates to `session/update` objects where
+version 2 differs from version 1.
 
-A message is sent in chunks while it is being written, and otherwise as a whole (a prompt, and every message of a
-replay), so that an editor which has it already does not show it twice.
+A message is sent in chunks while it is being written, and otherwise as a whole (a
+prompt, and every message of a replay), so that an editor which has it already does not
+show it twice.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ State: TypeAlias = Literal["running", "requires_action", "idle"]
 _MessageUpdate: TypeAlias = UserSaid | AgentSaid | AgentThought
 
 
-class Presenter(presenter.Presenter):
-    """Converts the updates of one session; remembers running calls, and the messages of a replay.
+class V2Presenter(presenter.Presenter):
+    """Converts the updates of one session; remembers running calls, and the messages of
+    a replay.
 
     :param capabilities: of the client.
     :ivar state: the session's state that was last sent to the client.
@@ -93,13 +96,25 @@ class Presenter(presenter.Presenter):
             case TurnOver(stop, None):
                 yield self.state_update("idle", **given(stopReason=stop))
             case TurnOver(error=Exception() as error):
-                yield self.state_update("idle", stopReason="error", error=error_object(to_rpc_error(error)))
+                yield self.state_update(
+                    "idle", stopReason="error", error=error_object(to_rpc_error(error))
+                )
             case PromptTaken(message_id, parts):
-                yield from _whole_message("user_message", message_id, [block_from_part(part) for part in parts])
+                yield from _whole_message(
+                    "user_message",
+                    message_id,
+                    [block_from_part(part) for part in parts],
+                )
             case OptionsUpdated(options):
-                yield {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
+                yield {
+                    "sessionUpdate": "config_option_update",
+                    "configOptions": config_options(options),
+                }
             case CommandsUpdated(commands):
-                yield {"sessionUpdate": "available_commands_update", "availableCommands": available_commands(commands)}
+                yield {
+                    "sessionUpdate": "available_commands_update",
+                    "availableCommands": available_commands(commands),
+                }
             case PlanUpdated(entries):
                 yield plan_update(entries)
             case ModeUpdated():
@@ -109,24 +124,39 @@ class Presenter(presenter.Presenter):
 
     def _progress(self, update: CallStarted | CallTerminal | CallOutput) -> JsonObject:
         wire = super()._progress(update)
-        return {**wire, "capabilities": CANCEL} if isinstance(update, CallTerminal) else wire
+        return (
+            {**wire, "capabilities": CANCEL}
+            if isinstance(update, CallTerminal)
+            else wire
+        )
 
-    def _finished(self, update: CallFinished, *, standalone: bool) -> Iterator[JsonObject]:
-        in_terminal, changes = update.call_id in self.terminals, change_items(update.view)
+    def _finished(
+        self, update: CallFinished, *, standalone: bool
+    ) -> Iterator[JsonObject]:
+        in_terminal = update.call_id in self.terminals
+        changes = change_items(update.view)
         [wire] = super()._finished(update, standalone=standalone)
         if in_terminal:
             wire["capabilities"] = None
-            # Content would replace the terminal. Chunks come before the final status, since some editors stop there.
+            # Content would replace the terminal. Chunks come before the final status,
+            # since some editors stop there.
             for item in changes:
-                yield {"sessionUpdate": "tool_call_content_chunk", "toolCallId": update.call_id, "content": item}
+                yield {
+                    "sessionUpdate": "tool_call_content_chunk",
+                    "toolCallId": update.call_id,
+                    "content": item,
+                }
         elif changes:
             shown = wire.get("content")
             wire["content"] = [*(shown if isinstance(shown, list) else []), *changes]
         yield {**wire, "status": update.status}
 
     def _flush_replayed(self) -> Iterator[JsonObject]:
-        """Yield the pending message of a replay, with its chunks from before any other update interrupted it."""
-        key, self._pending = self._pending, None
+        """Yield the pending message of a replay, with its chunks from before any other
+        update interrupted it.
+        """
+        key = self._pending
+        self._pending = None
         if key is not None and self._replayed is not None:
             yield from _whole_message(*key, self._replayed[key])
 
@@ -142,12 +172,16 @@ def _message_block(update: _MessageUpdate) -> tuple[tuple[str, str], JsonObject]
             return ("agent_thought", f"{message_id}_thought"), text_content(cut(text))
 
 
-def _whole_message(kind: str, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Yield a message in one update; blocks that do not fit into its line follow in chunks.
+def _whole_message(
+    kind: str, message_id: str, blocks: Sequence[JsonObject]
+) -> Iterator[JsonObject]:
+    """Yield a message in one update; blocks that do not fit into its line follow in
+    chunks.
 
     :param blocks: each fits into a line.
     """
-    taken, length = 1, size([*blocks[:1]])
+    taken = 1
+    length = size([*blocks[:1]])
     while taken < len(blocks) and (length := length + size(blocks[taken])) <= MAX_TEXT:
         taken += 1
     yield {"sessionUpdate": kind, "messageId": message_id, "content": [*blocks[:taken]]}
@@ -165,7 +199,11 @@ def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
             "type": "command",
             "name": command.name,
             "description": command.description,
-            **given(input=None if command.hint is None else {"type": "text", "hint": command.hint}),
+            **given(
+                input=None
+                if command.hint is None
+                else {"type": "text", "hint": command.hint}
+            ),
         }
         for command in commands
     ]
@@ -187,5 +225,8 @@ def _config_option(option: Option) -> JsonObject:
     for choice, value in zip(option.choices, values, strict=True):
         groups.setdefault(choice.group, []).append(value)
     if len(groups) > 1 and None not in groups:
-        wire["options"] = [{"groupId": name, "name": name, "options": group} for name, group in groups.items()]
+        wire["options"] = [
+            {"groupId": name, "name": name, "options": group}
+            for name, group in groups.items()
+        ]
     return wire

@@ -1,1 +1,3 @@
-"""Decides when to compact a session, carries out the compaction, and reports it to the user."""
+"""Decides when to compact a session, carries out the compaction, and reports it to the
+user.
+"""

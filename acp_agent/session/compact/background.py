@@ -14,7 +14,7 @@ from acp_agent.conversation.events import SummaryDropped
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.decide import Background
-from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
@@ -27,9 +27,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
-    """Writes a summary of a fixed revision of the context while the turn continues; at most one at a time.
+    """Writes a summary of a fixed revision of the context while the turn continues; at
+    most one at a time.
 
-    The summary is shown only if a caller waits for it. An unused summary is dropped, and its cost is logged.
+    The summary is shown only if a caller waits for it. An unused summary is dropped,
+    and its cost is logged.
     """
 
     _log: SessionLog
@@ -37,14 +39,17 @@ class BackgroundSummary:
     _compactor: Compactor
     _tasks: TaskGroup
     _cache: PromptCache
-    _draft: Draft | None = None
-    _beside: Draft | None = None  # the summary that was being written when the turn's request began
+    _draft: SummaryDraft | None = None
+    _beside: SummaryDraft | None = (
+        None  # the summary that was being written when the turn's request began
+    )
     _turn: bool = False  # whether a turn that has called the model is running
 
     def give_way(self) -> None:
         """Note that the turn is about to call the model.
 
-        If the model's server answers one request at a time, the summary waits until the turn is over.
+        If the model's server answers one request at a time, the summary waits until the
+        turn is over.
         """
         self._turn = True
         self._beside = None
@@ -57,10 +62,12 @@ class BackgroundSummary:
     def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
         """Note that the turn's answer begins.
 
-        If the same server finished the summary first, it made the turn wait, so it answers one request at a time.
+        If the same server finished the summary first, it made the turn wait, so it
+        answers one request at a time.
         """
         self._cache.answered(active.name)
-        draft, self._beside = self._beside, None
+        draft = self._beside
+        self._beside = None
         if draft is None or draft.order is None or active.parallel != "unknown":
             return
         if draft.is_answered and draft.order.model.provider is active.provider:
@@ -76,30 +83,38 @@ class BackgroundSummary:
     def state(self) -> Background:
         """Return the state of the current context's background summary."""
         draft = self._draft
-        if draft is None or draft.taken.is_set() or draft.revision != self._log.context.revision:
+        if (
+            draft is None
+            or draft.taken.is_set()
+            or draft.revision != self._log.context.revision
+        ):
             return "none"
         if draft.result is not None:
             return "ready"
         return "unavailable" if draft.done else "running"
 
     @property
-    def draft(self) -> Draft | None:
-        """Return the current context's summary if it is being written or ready; else None."""
+    def draft(self) -> SummaryDraft | None:
+        """Return the current context's summary if it is being written or ready; else
+        None.
+        """
         return self._draft if self.state in ("running", "ready") else None
 
     @property
     def failure(self) -> AgentError | None:
         """Return the error if the current context's summary failed; else None."""
-        return self._draft.failure if self._draft and self.state == "unavailable" else None
+        return (
+            self._draft.failure if self._draft and self.state == "unavailable" else None
+        )
 
     def begin(self, active: ActiveModel, order: Order | None = None) -> None:
         """Begin a summary of the current context.
 
-        :param order: the order of a summary that is prepared while the user pauses. None makes an order, and writes no
-            summary if masking old results is enough.
+        :param order: the order of a summary that is prepared while the user pauses.
+            None makes an order, and writes no summary if masking old results is enough.
         """
         self.drop()
-        self._draft = Draft(self._log.context.revision, self._cache.now)
+        self._draft = SummaryDraft(self._log.context.revision, self._cache.now)
         if not self._turn:
             self._draft.courtesy.go_on()
         self._draft.order = order
@@ -108,7 +123,9 @@ class BackgroundSummary:
     def fail(self, error: AgentError) -> None:
         """Mark the summary as unusable, and store the error."""
         self.drop()
-        self._draft = Draft(self._log.context.revision, self._cache.now, done=True, failure=error)
+        self._draft = SummaryDraft(
+            self._log.context.revision, self._cache.now, done=True, failure=error
+        )
 
     def drop(self) -> None:
         """Drop the summary. Its cost is logged."""
@@ -117,19 +134,30 @@ class BackgroundSummary:
             self._draft = None
 
     async def _masking_is_enough(self, order: Order) -> bool:
-        return await self._compactor.run_strategies(order.with_steps("mask")) is not None
+        return (
+            await self._compactor.run_strategies(order.with_steps("mask")) is not None
+        )
 
-    async def _write(self, active: ActiveModel, draft: Draft) -> None:
+    async def _write(self, active: ActiveModel, draft: SummaryDraft) -> None:
         calls: ModelCalls | None = None
         try:
             with draft.scope:
                 order = draft.order or await self._orders.make("threshold", active)
-                if order.policy.idle or order.policy.native_first or not await self._masking_is_enough(order):
+                if (
+                    order.policy.idle
+                    or order.policy.native_first
+                    or not await self._masking_is_enough(order)
+                ):
                     order = order.with_steps(*_steps(order))
-                    competes = order.model.provider is active.provider and active.parallel == "one"
+                    competes = (
+                        order.model.provider is active.provider
+                        and active.parallel == "one"
+                    )
                     courtesy = draft.courtesy if competes else None
                     draft.order = order
-                    calls = ModelCalls(order.model.stream, draft.add, draft.asked, courtesy)
+                    calls = ModelCalls(
+                        order.model.stream, draft.add, draft.asked, courtesy
+                    )
                     draft.calls = calls
                     draft.result = await self._compactor.prepare(order, calls)
                     self._note_read(draft)
@@ -140,23 +168,37 @@ class BackgroundSummary:
         except AgentError as error:
             draft.failure = error
         except Exception as error:
-            draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
+            draft.failure = CompactionError(
+                log_failure(_log, "Preparing a summary failed inside the agent", error)
+            )
         finally:
             draft.done = True
             draft.wake()
             # Shielded, since the session may be closing. An append is fast.
             with anyio.CancelScope(shield=True), suppress(AgentError):
-                if calls is not None and calls.usage is not None and not draft.taken.is_set():
+                if (
+                    calls is not None
+                    and calls.usage is not None
+                    and not draft.taken.is_set()
+                ):
                     await self._log.append(SummaryDropped(calls.usage))
             if draft is self._draft and draft.is_idle and draft.result is None:
                 self._draft = None  # a summary that failed in a pause is tried again when a compaction is due
         if draft.failure is not None:
             _log.warning("no summary was prepared: %s", draft.failure)
 
-    def _note_read(self, draft: Draft) -> None:
-        """Note that the summary's request read the conversation from the provider's cache, which keeps it longer."""
-        order, calls = draft.order, draft.calls
-        if order is None or order.writer is not None or calls is None or calls.usage is None:
+    def _note_read(self, draft: SummaryDraft) -> None:
+        """Note that the summary's request read the conversation from the provider's
+        cache, which keeps it longer.
+        """
+        order = draft.order
+        calls = draft.calls
+        if (
+            order is None
+            or order.writer is not None
+            or calls is None
+            or calls.usage is None
+        ):
             return
         is_same = order.revision == self._log.context.revision
         if is_same and calls.usage.cache_read_tokens > 0 and draft.asked_at is not None:
@@ -166,5 +208,7 @@ class BackgroundSummary:
 def _steps(order: Order) -> tuple[str, ...]:
     """Return the strategies that write a summary in the background."""
     if order.policy.idle and order.policy.native_first:
-        return (order.policy.strategy,)  # a summary would lose the reasoning of the kept messages
+        return (
+            order.policy.strategy,
+        )  # a summary would lose the reasoning of the kept messages
     return tuple(dict.fromkeys((order.policy.strategy, "summary")))

@@ -7,7 +7,9 @@ import time
 import anyio
 
 _ID = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""On Linux, `CLOCK_MONOTONIC` stops while the machine is suspended; on macOS it continues (clock_gettime(2), (3))."""
+"""On Linux, `CLOCK_MONOTONIC` stops while the machine is suspended; on macOS it
+continues (clock_gettime(2), (3)).
+"""
 
 
 class Clock:
@@ -18,5 +20,7 @@ class Clock:
         return time.clock_gettime(_ID)
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until `now` reaches a moment, or longer if the machine is suspended meanwhile."""
+        """Wait until `now` reaches a moment, or longer if the machine is suspended
+        meanwhile.
+        """
         await anyio.sleep(max(0.0, moment - self.now()))

@@ -1,11 +1,18 @@
-"""`SessionCompaction`: starts a session's compactions: manual, automatic, and after a provider's refusal."""
+"""`SessionCompaction`: starts a session's compactions: manual, automatic, and after a
+provider's refusal.
+"""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
 
-from acp_agent.compaction.budget import Pressure, TokenBudget, pressure, truncated_by_window
+from acp_agent.compaction.budget import (
+    Pressure,
+    TokenBudget,
+    pressure,
+    truncated_by_window,
+)
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.saving import pays, saving_of
 from acp_agent.compaction.state import CompactedState
@@ -36,7 +43,10 @@ from acp_agent.session.project.requests import Requests
 
 _MADE_SHORT = "It was made short in this turn already; a new session may help, or a model that takes more."
 _NO_GAIN = "There is nothing in the conversation that could be left out. Start a new session, or choose a larger model."
-_TRIGGERS: dict[Pressure, CompactionTrigger] = {"full": "overflow", "request_size": "request_size"}
+_TRIGGERS: dict[Pressure, CompactionTrigger] = {
+    "full": "overflow",
+    "request_size": "request_size",
+}
 
 _logger = logging.getLogger(__name__)
 
@@ -58,16 +68,24 @@ class SessionCompaction:
     _cache: PromptCache
     _opens_turn: bool = True  # whether no request has been sent since the newest prompt
     _failed_at: int = 0  # sequence number of the log when a compaction last failed or was not possible
-    _vetoed: bool = False  # whether a hook has vetoed a compaction since the newest prompt
-    _compacted_in: int = -1  # sequence number of the prompt whose turn was compacted after a refusal
+    _vetoed: bool = (
+        False  # whether a hook has vetoed a compaction since the newest prompt
+    )
+    _compacted_in: int = (
+        -1
+    )  # sequence number of the prompt whose turn was compacted after a refusal
     _compacted_at: int = -1  # sequence number of the log after that compaction
-    _shortened_at: int = -1  # sequence number of the log when a shorter answer was asked for
+    _shortened_at: int = (
+        -1
+    )  # sequence number of the log when a shorter answer was asked for
 
     async def by_hand(self, run: RecipeRun) -> str:
-        """Compact because the user asked for it. Use the background summary if it was begun with the same recipe.
+        """Compact because the user asked for it. Use the background summary if it was
+        begun with the same recipe.
 
         :returns: an empty text: the user has seen the receipt of the swap.
-        :raises CompactionError: if the compaction failed, or there is nothing to compact. The context is unchanged.
+        :raises CompactionError: if the compaction failed, or there is nothing to
+            compact. The context is unchanged.
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
         draft = self.background.draft
@@ -79,44 +97,61 @@ class SessionCompaction:
             raise CompactionError("There is nothing to compact yet.")
         return ""
 
-    async def preview(self, run: RecipeRun) -> tuple[CompactedState | None, TokenBudget]:
-        """Return the result of a manual compaction, with excerpts instead of a summary, and the current budget.
+    async def preview(
+        self, run: RecipeRun
+    ) -> tuple[CompactedState | None, TokenBudget]:
+        """Return the result of a manual compaction, with excerpts instead of a summary,
+        and the current budget.
 
         :raises CompactionError: if the compaction would fail.
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
         step = "mask" if order.policy.strategy == "mask" else "excerpts"
-        return await self._compactor.run_strategies(order.with_steps(step)), order.state.budget
+        return await self._compactor.run_strategies(
+            order.with_steps(step)
+        ), order.state.budget
 
     async def summary(self, instructions: str) -> str:
-        """Return a summary of the conversation without compacting it; empty if there is nothing to summarise."""
-        order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
+        """Return a summary of the conversation without compacting it; empty if there is
+        nothing to summarise.
+        """
+        order = await self._orders.make(
+            "hook", await self._requests.active(), instructions=instructions
+        )
         result = await self._compactor.run_strategies(order.after_turn())
         return result.summary if result else ""
 
     async def for_hook(self, wanted: Compact, *, turn_over: bool = True) -> None:
-        """Compact because a hook asked for it. If that fails, show the failure and let the turn continue.
+        """Compact because a hook asked for it. If that fails, show the failure and let
+        the turn continue.
 
         :param turn_over: whether no prompt is being answered.
         """
         self.background.drop()
         try:
-            order = await self._orders.make("hook", await self._requests.active(), instructions=wanted.instructions)
+            order = await self._orders.make(
+                "hook", await self._requests.active(), instructions=wanted.instructions
+            )
             await self._compactor.compact(order.after_turn() if turn_over else order)
         except AgentError as error:
             await self._note_failure(error)
 
     def begin_turn(self) -> None:
-        """Note that a prompt arrived, so that hooks are asked again and failed compactions are retried."""
-        self._opens_turn, self._vetoed = True, False
+        """Note that a prompt arrived, so that hooks are asked again and failed
+        compactions are retried.
+        """
+        self._opens_turn = True
+        self._vetoed = False
         if isinstance(self.background.failure, CompactionVetoedError):
             self.background.drop()
 
     async def before_request(self) -> ActiveModel:
         """Compact before a model call if that is due, and return the model to call.
 
-        :raises ContextOverflowError: if the request is certainly too large for the model and could not be shortened.
-        :raises CompactionVetoedError: if the request does not fit and a hook vetoed the compaction.
+        :raises ContextOverflowError: if the request is certainly too large for the
+            model and could not be shortened.
+        :raises CompactionVetoedError: if the request does not fit and a hook vetoed the
+            compaction.
         """
         active = await self._requests.active()
         if self.background.state == "none":
@@ -131,47 +166,74 @@ class SessionCompaction:
         if action == "begin_summary":
             self.background.begin(active)
         elif action != "nothing":
-            await self._compact_or_go_on(action, _TRIGGERS.get(situation.level, "threshold"), active)
+            await self._compact_or_go_on(
+                action, _TRIGGERS.get(situation.level, "threshold"), active
+            )
         elif situation.level == "full":
             self._requests.check_fits(active)
-        return await self._requests.active()  # the user may have chosen another model meanwhile
+        return (
+            await self._requests.active()
+        )  # the user may have chosen another model meanwhile
 
     async def use_ready_summary(self) -> None:
         """Swap in a ready summary after the last answer of a turn."""
         if self.background.state == "ready":
             active = await self._requests.active()
-            if decide(replace(await self._situation(active), opens_turn=True)) == "use_summary":
+            if (
+                decide(replace(await self._situation(active), opens_turn=True))
+                == "use_summary"
+            ):
                 await self._use_prepared(active, turn_over=True)
 
-    async def after_refusal(self, model: ActiveModel, refusal: ContextOverflowError) -> None:
-        """Make room after the provider refused a request as too long, so that the next one may fit.
+    async def after_refusal(
+        self, model: ActiveModel, refusal: ContextOverflowError
+    ) -> None:
+        """Make room after the provider refused a request as too long, so that the next
+        one may fit.
 
         :param model: the model of the refused request.
-        :raises ContextOverflowError: if nothing more can be done in this turn. The context is unchanged.
+        :raises ContextOverflowError: if nothing more can be done in this turn. The
+            context is unchanged.
         """
-        requests, counted = self._requests, refusal.limit == "tokens"
+        requests = self._requests
+        counted = refusal.limit == "tokens"
         before = requests.answer_tokens(model)
         forget = requests.learn_refusal(model, refusal) if counted else None
-        active, shorter_fits = await requests.active(), False
-        if counted and refusal.maximum is not None and self._shortened_at != self._requests.context.head:
+        active = await requests.active()
+        shorter_fits = False
+        if (
+            counted
+            and refusal.maximum is not None
+            and self._shortened_at != self._requests.context.head
+        ):
             now = requests.answer_tokens(active)
-            # `used` includes the provider's own count of the prompt, if the refusal states one. If the prompt alone is
-            # too long, a request with a shorter answer would be refused too.
-            shorter_fits = now < before and requests.used(active) + now <= active.budget.window
-        made_room = self._compacted_in == requests.context.prompted and not self._was_answered()
-        why = await self._make_room(active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits)
+            # `used` includes the provider's own count of the prompt, if the refusal
+            # states one. If the prompt alone is too long, a request with a shorter
+            # answer would be refused too.
+            shorter_fits = (
+                now < before and requests.used(active) + now <= active.budget.window
+            )
+        made_room = (
+            self._compacted_in == requests.context.prompted and not self._was_answered()
+        )
+        why = await self._make_room(
+            active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits
+        )
         if forget is not None and why and refusal.maximum is None:
             forget()  # do not keep a guessed window if nothing could be compacted
         elif forget is not None:
             requests.keep_window(model)
         if why:
             why = f"{sentence(refusal)} {why}"
-            raise ContextOverflowError(why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt)
+            raise ContextOverflowError(
+                why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt
+            )
 
     async def after_cut(self, model: ActiveModel, answer: AssistantMessage) -> bool:
         """Make room for the rest of an answer that was cut off.
 
-        :returns: False if the answer reached its own token limit, or if no room could be made.
+        :returns: False if the answer reached its own token limit, or if no room could
+            be made.
         :raises CompactionError: if the window is full and nothing could be shortened.
         """
         if not truncated_by_window(answer, model.budget):
@@ -181,19 +243,37 @@ class SessionCompaction:
             self._requests.learn_full(model)
         was_compacted = self._compacted_in == self._requests.context.prompted
         limit: OverflowLimit | None = "tokens" if is_full else None
-        why = await self._make_room(await self._requests.active(), limit, made_room=was_compacted)
+        why = await self._make_room(
+            await self._requests.active(), limit, made_room=was_compacted
+        )
         if is_full and why and not was_compacted:
-            raise CompactionError(f"The model's context window was full before the end of the answer. {why}")
+            raise CompactionError(
+                f"The model's context window was full before the end of the answer. {why}"
+            )
         return not why
 
     def _was_answered(self) -> bool:
-        """Return whether the model has answered since the last compaction after a refusal."""
+        """Return whether the model has answered since the last compaction after a
+        refusal.
+        """
         entries = reversed(self._requests.context.entries)
-        newest = next((entry.seq for entry in entries if isinstance(entry.message, AssistantMessage)), 0)
+        newest = next(
+            (
+                entry.seq
+                for entry in entries
+                if isinstance(entry.message, AssistantMessage)
+            ),
+            0,
+        )
         return newest > self._compacted_at
 
     async def _make_room(
-        self, active: ActiveModel, refused: OverflowLimit | None, *, made_room: bool, shorter_fits: bool = False
+        self,
+        active: ActiveModel,
+        refused: OverflowLimit | None,
+        *,
+        made_room: bool,
+        shorter_fits: bool = False,
     ) -> str:
         """Compact, even if our estimate fits, or ask for a shorter answer.
 
@@ -220,52 +300,76 @@ class SessionCompaction:
             return _MADE_SHORT
         self._compacted_in = context.prompted
         try:
-            return "" if await self._compact(action, "overflow", active, refused) else _NO_GAIN
+            return (
+                ""
+                if await self._compact(action, "overflow", active, refused)
+                else _NO_GAIN
+            )
         except AgentError as error:
             return str(error)
         finally:
             self._compacted_at = self._requests.context.head
 
     async def _situation(self, active: ActiveModel) -> Situation:
-        context, settings = self._requests.context, self._requests.compaction(active.name)
+        context = self._requests.context
+        settings = self._requests.compaction(active.name)
         budget = self._requests.filled(active)
         exceeds = await self._requests.exceeds_limits(active)
-        level = pressure(budget, limits_exceeded=exceeds, threshold=settings.threshold, prepare=settings.prepare)
-        since, grown = max(self._failed_at, *context.swaps[-1:], 0), 0
+        level = pressure(
+            budget,
+            limits_exceeded=exceeds,
+            threshold=settings.threshold,
+            prepare=settings.prepare,
+        )
+        since = max(self._failed_at, *context.swaps[-1:], 0)
+        grown = 0
         if level != "none":
-            grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
+            grown = estimate_messages(
+                entry.message for entry in context.entries if entry.seq > since
+            )
         return Situation(
             level,
             auto=settings.auto,
             undone=context.restored,
-            writes=level == "none" or await self._orders.strategy(active) not in WITHOUT_MODEL,
+            writes=level == "none"
+            or await self._orders.strategy(active) not in WITHOUT_MODEL,
             prepares=settings.prepare is not None,
             wait=settings.wait,
             background=self.background.state,
             opens_turn=self._opens_turn,
             grown=grown / budget.usable,
-            vetoed=self._vetoed or isinstance(self.background.failure, CompactionVetoedError),
+            vetoed=self._vetoed
+            or isinstance(self.background.failure, CompactionVetoedError),
             saves=settings.idle == "auto" and self._saves(active),
         )
 
     def _saves(self, active: ActiveModel) -> bool:
-        """Return whether the ready summary makes the next request cheaper because the prompt cache has expired."""
-        draft, prices = self.background.draft, self._uncached(active)
+        """Return whether the ready summary makes the next request cheaper because the
+        prompt cache has expired.
+        """
+        draft = self.background.draft
+        prices = self._uncached(active)
         if draft is None or draft.result is None or prices is None:
             return False
-        used, gained = self._requests.used(active), draft.result.tokens_before - draft.result.tokens_after
+        used = self._requests.used(active)
+        gained = draft.result.tokens_before - draft.result.tokens_after
         return pays(saving_of(used, used - gained, prices))
 
     def _uncached(self, active: ActiveModel) -> Prices | None:
-        """Return the prices of the next request if the provider no longer has the context in its cache.
+        """Return the prices of the next request if the provider no longer has the
+        context in its cache.
 
         :returns: None if the provider may still have it, or if the prices are unknown.
         """
         is_gone = self._cache.is_gone(active.name, self._requests.cache_life(active))
         return active.profile.prices if is_gone else None
 
-    async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> None:
-        """Swap in the ready summary. On an error, mark the background summary as failed."""
+    async def _use_prepared(
+        self, active: ActiveModel, *, turn_over: bool = False
+    ) -> None:
+        """Swap in the ready summary. On an error, mark the background summary as
+        failed.
+        """
         draft = self.background.draft
         assert draft is not None
         assert draft.order is not None
@@ -277,11 +381,14 @@ class SessionCompaction:
             self.background.fail(error)
             await self._note_failure(error)
 
-    async def _compact_or_go_on(self, action: Action, trigger: CompactionTrigger, active: ActiveModel) -> None:
+    async def _compact_or_go_on(
+        self, action: Action, trigger: CompactionTrigger, active: ActiveModel
+    ) -> None:
         """Compact. If that fails, let the turn continue if the request may fit.
 
         :raises ContextOverflowError: if the request certainly does not fit.
-        :raises CompactionVetoedError: if the request is not expected to fit and a hook vetoed the compaction.
+        :raises CompactionVetoedError: if the request is not expected to fit and a hook
+            vetoed the compaction.
         """
         reason = ""
         try:
@@ -297,9 +404,14 @@ class SessionCompaction:
             self._requests.check_fits(active, reason)
 
     async def _compact(
-        self, action: Action, trigger: CompactionTrigger, active: ActiveModel, refused: OverflowLimit | None = None
+        self,
+        action: Action,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        refused: OverflowLimit | None = None,
     ) -> bool:
-        """Compact as `decide` said, or without a model if the background summary cannot be used.
+        """Compact as `decide` said, or without a model if the background summary cannot
+        be used.
 
         :returns: False if there is nothing to compact.
         """
@@ -309,7 +421,11 @@ class SessionCompaction:
             note = f"No summary: {reason_of(failure)}" if failure else ""
             order = order.with_steps(*order.steps_without_model, note=note)
             self.background.drop()
-        draft = self.background.draft if action in ("use_summary", "wait_for_summary") else None
+        draft = (
+            self.background.draft
+            if action in ("use_summary", "wait_for_summary")
+            else None
+        )
         try:
             return await self._compactor.compact(order, draft) is not None
         except AgentError as error:

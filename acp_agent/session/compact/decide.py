@@ -1,4 +1,5 @@
-"""Decides whether to compact a context now, as a pure function of usage, settings, refusals and earlier attempts.
+"""Decides whether to compact a context now, as a pure function of usage, settings,
+refusals and earlier attempts.
 
 | level        | reached at                         | action                                                         |
 | ------------ | ---------------------------------- | -------------------------------------------------------------- |
@@ -9,8 +10,8 @@
 | request_size | nine tenths of the images or bytes | swap in excerpts, unless the user prefers to wait              |
 | full         | the request does not fit           | swap in excerpts, even if automatic compaction is off          |
 
-After a refusal by the provider, the context is shortened at any level. If the next request is refused too, before any
-answer, the turn ends.
+After a refusal by the provider, the context is shortened at any level. If the next
+request is refused too, before any answer, the turn ends.
 """
 
 from __future__ import annotations
@@ -22,14 +23,24 @@ from acp_agent.frozen import frozen
 
 Background: TypeAlias = Literal["none", "running", "ready", "unavailable"]
 Action: TypeAlias = Literal[
-    "nothing", "begin_summary", "use_summary", "without_model", "wait_for_summary", "shorten", "give_up"
+    "nothing",
+    "begin_summary",
+    "use_summary",
+    "without_model",
+    "wait_for_summary",
+    "shorten",
+    "give_up",
 ]
-"""`begin_summary`: write a summary in the background, unless masking old results is enough. `use_summary`: swap in the
-ready summary. `without_model`: mask old results, or swap in excerpts. `wait_for_summary`: pause the turn until the
-summary is written. `shorten`: ask for a shorter answer. `give_up`: end the turn."""
+"""`begin_summary`: write a summary in the background, unless masking old results is
+enough. `use_summary`: swap in the ready summary. `without_model`: mask old results, or
+swap in excerpts. `wait_for_summary`: pause the turn until the summary is written.
+`shorten`: ask for a shorter answer. `give_up`: end the turn.
+"""
 
 GROWTH = 0.02
-"""Share of the usable window by which a context must grow before another summary of it is begun."""
+"""Share of the usable window by which a context must grow before another summary of it
+is begun.
+"""
 
 
 @frozen
@@ -41,18 +52,23 @@ class Situation:
     :ivar writes: whether the chosen strategy asks a model.
     :ivar prepares: whether summaries are written in the background.
     :ivar wait: whether the user prefers waiting for a summary to excerpts.
-    :ivar background: state of the background summary; `unavailable` if it failed or masking is enough, so that there
-        will be no summary of this context.
+    :ivar background: state of the background summary; `unavailable` if it failed or
+        masking is enough, so that there will be no summary of this context.
     :ivar opens_turn: whether this is the first request since a prompt.
-    :ivar grown: growth since the last compaction, or the last attempt at one, as a share of the usable window.
+    :ivar grown: growth since the last compaction, or the last attempt at one, as a
+        share of the usable window.
     :ivar vetoed: whether a hook has vetoed a compaction since the newest prompt.
-    :ivar saves: whether the prepared summary makes the next request cheaper, since the provider's prompt cache has
-        expired.
-    :ivar used: whether the prepared summary has just been swapped in, or swapping it in has just failed.
-    :ivar refused: whether the provider refused the last request, or cut off its answer, for lack of room.
-    :ivar shorter_fits: whether the same request fits with a shorter answer, which has not been tried yet.
-    :ivar made_room: whether this turn was already compacted after a refusal, and the model has not answered since.
-        After an answer that the window cut off, any compaction after a refusal in this turn counts.
+    :ivar saves: whether the prepared summary makes the next request cheaper, since the
+        provider's prompt cache has expired.
+    :ivar used: whether the prepared summary has just been swapped in, or swapping it in
+        has just failed.
+    :ivar refused: whether the provider refused the last request, or cut off its answer,
+        for lack of room.
+    :ivar shorter_fits: whether the same request fits with a shorter answer, which has
+        not been tried yet.
+    :ivar made_room: whether this turn was already compacted after a refusal, and the
+        model has not answered since. After an answer that the window cut off, any
+        compaction after a refusal in this turn counts.
     """
 
     level: Pressure
@@ -81,7 +97,9 @@ def decide(situation: Situation) -> Action:
             return "use_summary"
         return "wait_for_summary" if situation.wait else "without_model"
     is_ready = situation.background == "ready"
-    if situation.level == "none" and not (is_ready and situation.saves and situation.opens_turn):
+    if situation.level == "none" and not (
+        is_ready and situation.saves and situation.opens_turn
+    ):
         return "nothing"
     if not situation.auto and situation.level != "full":
         return "nothing"
@@ -90,13 +108,18 @@ def decide(situation: Situation) -> Action:
     if situation.undone and situation.level not in ("full", "request_size"):
         return "nothing"  # the user wants this context as it is
     if situation.used:
-        failed = situation.background == "unavailable" and situation.level not in ("none", "prepare")
+        failed = situation.background == "unavailable" and situation.level not in (
+            "none",
+            "prepare",
+        )
         return "without_model" if situation.level == "full" or failed else "nothing"
     if is_ready and (situation.opens_turn or situation.level != "prepare"):
         return "use_summary"
     if situation.level == "prepare":
         wanted = situation.writes and situation.prepares and situation.grown >= GROWTH
-        return "begin_summary" if wanted and situation.background == "none" else "nothing"
+        return (
+            "begin_summary" if wanted and situation.background == "none" else "nothing"
+        )
     has_grown = situation.opens_turn or situation.grown >= NEW_INPUT
     if situation.level == "full":
         if situation.grown <= 0 and not situation.opens_turn:

@@ -1,4 +1,4 @@
-"""`Draft`: a summary that is written in the background."""
+"""`SummaryDraft`: a summary that is written in the background."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from acp_agent.session.compact.order import Order
 
 
 @dataclass(eq=False, slots=True)
-class Draft:
-    """A summary of one revision of the context, from its order until it is used or dropped.
+class SummaryDraft:
+    """A summary of one revision of the context, from its order until it is used or
+    dropped.
 
     :ivar clock: returns the current time.
     :ivar text: the text that has streamed so far.
@@ -25,7 +26,8 @@ class Draft:
     :ivar taken: set when the summary is used.
     :ivar calls: the requests that write the summary.
     :ivar asked_at: when the first request was sent, according to `clock`.
-    :ivar courtesy: makes the requests wait while the turn needs a server that answers one request at a time.
+    :ivar courtesy: makes the requests wait while the turn needs a server that answers
+        one request at a time.
     """
 
     revision: int
@@ -72,11 +74,14 @@ class Draft:
         self.changed = anyio.Event()
 
     async def take(self, show: ShowText) -> CompactedState | None:
-        """Take the summary, or return None if it failed. If it is still being written, wait and show all of it."""
+        """Take the summary, or return None if it failed. If it is still being written,
+        wait and show all of it.
+        """
         self.courtesy.go_on()  # the turn waits for the summary
         shown = 0
         while not self.done:
-            changed, text = self.changed, self.text[shown:]
+            changed = self.changed
+            text = self.text[shown:]
             shown += len(text)
             await show(text)
             await changed.wait()

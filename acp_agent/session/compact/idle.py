@@ -1,8 +1,10 @@
-"""`IdleSummaries`: prepares a summary while the user pauses, shortly before the provider's prompt cache expires.
+"""`IdleSummaries`: prepares a summary while the user pauses, shortly before the
+provider's prompt cache expires.
 
-At that time the summary is cheap, since the provider reads the conversation from its cache. Once the cache has expired,
-the next request is cheaper with the summary than with the whole conversation. A pause is the time between two turns.
-At most one summary is requested per pause.
+At that time the summary is cheap, since the provider reads the conversation from its
+cache. Once the cache has expired, the next request is cheaper with the summary than
+with the whole conversation. A pause is the time between two turns. At most one summary
+is requested per pause.
 """
 
 from __future__ import annotations
@@ -27,14 +29,22 @@ from acp_agent.session.project.requests import Requests
 
 LEAST_TOKENS = 60_000
 LEAST_SHARE = 0.5
-"""Share of the usable window. A context must be larger than this, or than `LEAST_TOKENS` if that is less."""
+"""Share of the usable window. A context must be larger than this, or than
+`LEAST_TOKENS` if that is less.
+"""
 MARGIN_SHARE = 0.1
 MOST_MARGIN = 60
-"""How many seconds before the cache expires the summary is requested; at most a tenth of the cache's lifetime."""
+"""How many seconds before the cache expires the summary is requested; at most a tenth
+of the cache's lifetime.
+"""
 SHORTEST_PAUSE = 5
-"""Seconds after which the time until the next prompt counts as a pause. All providers keep a cache for longer."""
+"""Seconds after which the time until the next prompt counts as a pause. All providers
+keep a cache for longer.
+"""
 LONGEST_PAUSE = 3_600
-"""Seconds after which the user is not expected to return. No summary is prepared if the cache is kept longer."""
+"""Seconds after which the user is not expected to return. No summary is prepared if the
+cache is kept longer.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +74,9 @@ class IdleSummaries:
     _clock: Clock
     _tasks: TaskGroup
     _pause: anyio.CancelScope | None = None
-    _tried: float | None = None  # time of the last model request at the latest attempt to prepare a summary
+    _tried: float | None = (
+        None  # time of the last model request at the latest attempt to prepare a summary
+    )
 
     def begin_pause(self) -> None:
         """Note that a turn is over, and end the previous pause if it has not ended."""
@@ -73,36 +85,46 @@ class IdleSummaries:
         self._tasks.start_soon(self._wait, self._pause)
 
     def end_pause(self) -> None:
-        """Note that a prompt arrived, and request nothing more. A summary that is being written continues."""
+        """Note that a prompt arrived, and request nothing more. A summary that is being
+        written continues.
+        """
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
 
     async def plan(self, active: ActiveModel) -> Plan:
         """Return the plan for a pause that begins now."""
-        life, read_at = self._requests.cache_life(active), self._cache.last_read(active.name)
+        life = self._requests.cache_life(active)
+        read_at = self._cache.last_read(active.name)
         least = least_tokens(active)
         if why := self._never(active, life):
             return Plan(why=why)
         if self._requests.used(active) <= least:
             return Plan(why=f"from {least:,} tokens on")
-        if why := _obstacle(await self._orders.strategy(active), self._requests.rules(active)):
+        if why := _obstacle(
+            await self._orders.strategy(active), self._requests.rules(active)
+        ):
             return Plan(why=why)
         if self._requests.context.restored:
             return Plan(why="no, as the newest compaction was undone")
         if self._background.state in ("running", "unavailable"):
-            return Plan(why="no, as a summary of this context is being written, or none could be")
+            return Plan(
+                why="no, as a summary of this context is being written, or none could be"
+            )
         if read_at is None or life is None:
             return Plan(why="after the next answer")
         if read_at == self._tried:
             return Plan(why="not again before the next answer")
         margin = min(MOST_MARGIN, life.kept * MARGIN_SHARE)
-        wait, kept = _minutes(life.kept - margin), _minutes(life.kept)
+        wait = _minutes(life.kept - margin)
+        kept = _minutes(life.kept)
         why = f"{wait} after the last request, as the provider keeps its prompt cache for {kept}"
         return Plan(read_at + life.kept - margin, read_at + life.kept, why)
 
     def _never(self, active: ActiveModel, life: CacheLife | None) -> str:
-        """Return why this model or the settings rule out summaries in pauses; empty if they do not."""
+        """Return why this model or the settings rule out summaries in pauses; empty if
+        they do not.
+        """
         if self._requests.compaction(active.name).idle == "off":
             return "off"
         if life is None:
@@ -118,7 +140,8 @@ class IdleSummaries:
     async def _wait(self, pause: anyio.CancelScope) -> None:
         try:
             with pause:
-                # A user who types the next prompt at once should not wait for the reading of recipes.
+                # A user who types the next prompt at once should not wait for the
+                # reading of recipes.
                 await self._clock.sleep_until(self._clock.now() + SHORTEST_PAUSE)
                 plan = await self.plan(await self._requests.active())
                 if plan.at is None:
@@ -131,10 +154,14 @@ class IdleSummaries:
             _log.exception("preparing a summary in a pause failed inside the agent")
 
     async def _prepare(self) -> None:
-        """Begin a summary, unless it is no longer planned or would cost more than it saves."""
+        """Begin a summary, unless it is no longer planned or would cost more than it
+        saves.
+        """
         active = await self._requests.active()
         plan = await self.plan(active)
-        if plan.at is None or self._clock.now() >= plan.until:  # the machine may have been suspended
+        if (
+            plan.at is None or self._clock.now() >= plan.until
+        ):  # the machine may have been suspended
             return
         order = await self._orders.make("idle", active)
         self._tried = self._cache.last_read(active.name)
@@ -142,12 +169,19 @@ class IdleSummaries:
         if pays(saving, cost):
             self._background.begin(active, order)
         else:
-            _log.info("no summary was prepared in a pause: it would cost $%.4f and save %s", cost, saving)
+            _log.info(
+                "no summary was prepared in a pause: it would cost $%.4f and save %s",
+                cost,
+                saving,
+            )
 
     def _expected(self, order: Order, active: ActiveModel) -> tuple[Saving, float]:
-        """Return the expected saving of a summary in the next request, and the summary's expected price."""
+        """Return the expected saving of a summary in the next request, and the
+        summary's expected price.
+        """
         assert active.profile.prices is not None
-        prices, used = active.profile.prices, order.state.budget.used
+        prices = active.profile.prices
+        used = order.state.budget.used
         size = order.policy.size_tokens(order.state)
         after = order.state.budget.system + min(size, order.state.budget.messages)
         before = used
@@ -155,7 +189,11 @@ class IdleSummaries:
         if ready is not None and ready.result is not None:
             before -= ready.result.tokens_before - ready.result.tokens_after
         writer = order.model.profile.prices if order.writer else prices
-        cost = summary_cost(used, writer, cached=order.writer is None) if writer else float("inf")
+        cost = (
+            summary_cost(used, writer, cached=order.writer is None)
+            if writer
+            else float("inf")
+        )
         return saving_of(before, after, prices), cost
 
 

@@ -1,7 +1,8 @@
-"""Runs one compaction of a session, from its first update in the editor to the swap in the log.
+"""Runs one compaction of a session, from its first update in the editor to the swap in
+the log.
 
-Every compaction that was shown ends exactly once, in the editor and in the log. The context does not change before the
-swap is appended.
+Every compaction that was shown ends exactly once, in the editor and in the log. The
+context does not change before the swap is appended.
 """
 
 from __future__ import annotations
@@ -32,12 +33,17 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.swaps import CompactionTrigger
-from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Show
+from acp_agent.conversation.updates import (
+    CompactionChunk,
+    CompactionFinished,
+    CompactionStarted,
+    Show,
+)
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import NOTHING, SwapContext
 from acp_agent.llm.provider import Refused, RefusedTools
 from acp_agent.logfile import log_failure
-from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.order import REQUESTED, Order
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
@@ -46,7 +52,9 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
 
 ESTIMATE_TOLERANCE = 1.25
-"""Factor by which a summary's estimated tokens may exceed the limit, since the estimate is inexact."""
+"""Factor by which a summary's estimated tokens may exceed the limit, since the estimate
+is inexact.
+"""
 _UNCHANGED = "The history is unchanged."
 
 _log = logging.getLogger(__name__)
@@ -62,16 +70,21 @@ class Compactor:
     _requests: Requests
     _show: Show
 
-    async def compact(self, order: Order, draft: Draft | None = None) -> ContextSwapped | None:
+    async def compact(
+        self, order: Order, draft: SummaryDraft | None = None
+    ) -> ContextSwapped | None:
         """Compact now; return None if there is nothing to compact.
 
-        :param draft: the background summary to use instead of a new one. It may still be being written.
-        :raises AgentError: if the compaction failed. The context is unchanged. The failure was shown and logged if the
-            compaction was shown, or was requested and not vetoed.
+        :param draft: the background summary to use instead of a new one. It may still
+            be being written.
+        :raises AgentError: if the compaction failed. The context is unchanged. The
+            failure was shown and logged if the compaction was shown, or was requested
+            and not vetoed.
         """
         shown = _CompactionDisplay(order.trigger, self._show)
         calls = ModelCalls(order.model.stream, shown.chunk, shown.begin)
-        began, swapped = anyio.current_time(), None
+        began = anyio.current_time()
+        swapped = None
         try:
             result = await draft.take(shown.chunk) if draft is not None else None
             if result is None:
@@ -79,27 +92,54 @@ class Compactor:
             else:
                 if result.usage is not None:
                     calls.spent(result.usage)
-                written_of = draft.order.state if draft is not None and draft.order is not None else None
-                result = await to_thread.run_sync(refreshed, result, order.state, order.policy, order.index, written_of)
+                written_of = (
+                    draft.order.state
+                    if draft is not None and draft.order is not None
+                    else None
+                )
+                result = await to_thread.run_sync(
+                    refreshed,
+                    result,
+                    order.state,
+                    order.policy,
+                    order.index,
+                    written_of,
+                )
                 if order.uncached is not None:
-                    saving = saving_of(result.tokens_before, result.tokens_after, order.uncached)
-                    result = replace(result, receipt=replace(result.receipt, saving=saving))
+                    saving = saving_of(
+                        result.tokens_before, result.tokens_after, order.uncached
+                    )
+                    result = replace(
+                        result, receipt=replace(result.receipt, saving=saving)
+                    )
             if result is None:
                 if shown.begun:
                     raise CompactionError("There was nothing to compact.", _UNCHANGED)
                 return None
             result, swap, added = await self._approve_summary(order, result)
             await shown.begin()
-            instructions = None if swap.preserve_system_prompt else await self._requests.instructions()
+            instructions = (
+                None
+                if swap.preserve_system_prompt
+                else await self._requests.instructions()
+            )
             before = await self._hooks.usage()
-            result = replace(result, receipt=replace(result.receipt, waited=anyio.current_time() - began))
-            build = partial(order.swap_events, result, shown.compaction_id, instructions)
-            # A cancel after the append is too late: the user must see what is in the log.
+            result = replace(
+                result,
+                receipt=replace(result.receipt, waited=anyio.current_time() - began),
+            )
+            build = partial(
+                order.swap_events, result, shown.compaction_id, instructions
+            )
+            # A cancel after the append is too late: the user must see what is in the
+            # log.
             with anyio.CancelScope(shield=True):
                 *_, swapped = await self._log.append_built(build)
                 await self._hooks.add(added)
                 await self._show(finished(swapped))
-                with suppress(AgentError):  # the swap has succeeded, whether or not the usage can be shown
+                with suppress(
+                    AgentError
+                ):  # the swap has succeeded, whether or not the usage can be shown
                     await self._show(await self._requests.usage())
         except anyio.get_cancelled_exc_class():
             await self._report_end(shown, None, calls)
@@ -108,12 +148,18 @@ class Compactor:
             await self._report_end(shown, error, calls)
             raise
         except Exception as error:
-            failure = CompactionError(log_failure(_log, "The compaction failed inside the agent", error), _UNCHANGED)
+            failure = CompactionError(
+                log_failure(_log, "The compaction failed inside the agent", error),
+                _UNCHANGED,
+            )
             await self._report_end(shown, failure, calls)
             raise failure from error
         assert swapped is not None  # a shielded scope swallows nothing
-        # Outside of the `try` block, since a failure from here on does not undo the swap.
-        await self._hooks.after_compaction(order.trigger, order.state.budget.window, swapped.summary, before)
+        # Outside of the `try` block, since a failure from here on does not undo the
+        # swap.
+        await self._hooks.after_compaction(
+            order.trigger, order.state.budget.window, swapped.summary, before
+        )
         await self._hooks.recipe_ended(order.run, swapped.summary)
         return swapped
 
@@ -125,19 +171,29 @@ class Compactor:
         :raises CompactionVetoedError: if a hook vetoed the compaction.
         :raises AgentError: if the compaction failed.
         """
-        began, policy = anyio.current_time(), order.policy
-        window, instructions = order.state.budget.window, order.run.instructions
+        began = anyio.current_time()
+        policy = order.policy
+        window = order.state.budget.window
+        instructions = order.run.instructions
         hooked = NOTHING
-        if await self._hooks.listen("before_compaction") and await self._has_work(order):
-            hooked = await self._hooks.before_compaction(order.trigger, window, instructions)
+        if await self._hooks.listen("before_compaction") and await self._has_work(
+            order
+        ):
+            hooked = await self._hooks.before_compaction(
+                order.trigger, window, instructions
+            )
         if hooked.blocks or hooked.stop is not None:
             why = f"A hook did not allow the compaction. {hooked.stop or hooked.reason}".rstrip()
             raise CompactionVetoedError(why, _UNCHANGED)
         if hooked.context:
-            policy = replace(policy, prompt="\n\n".join((policy.prompt, *hooked.context)))
+            policy = replace(
+                policy, prompt="\n\n".join((policy.prompt, *hooked.context))
+            )
         if hooked.summary is not None:
             steps = ("summary", "excerpts") if policy.must_fit else ("summary",)
-            policy = replace(policy, written=hooked.summary, verify="off", sections=(), steps=steps)
+            policy = replace(
+                policy, written=hooked.summary, verify="off", sections=(), steps=steps
+            )
         try:
             result = await self.run_strategies(replace(order, policy=policy), calls)
         finally:
@@ -145,48 +201,76 @@ class Compactor:
         if result is None:
             return None
         notes = (*filter(None, [order.note]), *result.receipt.notes)
-        receipt = replace(result.receipt, seconds=anyio.current_time() - began, notes=notes)
+        receipt = replace(
+            result.receipt, seconds=anyio.current_time() - began, notes=notes
+        )
         return replace(result, receipt=receipt)
 
     async def _has_work(self, order: Order) -> bool:
-        return await self._service.has_work(order.state, order.policy, order.model.stream, order.index)
+        return await self._service.has_work(
+            order.state, order.policy, order.model.stream, order.index
+        )
 
     async def _log_refusals(self, model: ActiveModel, calls: ModelCalls) -> None:
-        """Log which parts of the summary requests the provider refused, so that they are not sent again."""
+        """Log which parts of the summary requests the provider refused, so that they
+        are not sent again.
+        """
         events: list[Event] = []
         for refusal in calls.refusals:
             if isinstance(refusal, Refused):
-                events.append(FeatureRefused(model.name, refusal.feature, refusal.takes))
+                events.append(
+                    FeatureRefused(model.name, refusal.feature, refusal.takes)
+                )
             elif isinstance(refusal, RefusedTools):
                 events.append(ToolsRefused(model.name, refusal.tools))
             else:
-                events.append(ReasoningWithheld(refusal.messages, refusal.said, refusal.pieces))
+                events.append(
+                    ReasoningWithheld(refusal.messages, refusal.said, refusal.pieces)
+                )
         calls.refusals.clear()
         if events:
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 await self._log.append(*events)
 
-    async def run_strategies(self, order: Order, calls: ModelCalls | None = None) -> CompactedState | None:
-        """Run the order's strategies and return the result, without running hooks or committing anything.
+    async def run_strategies(
+        self, order: Order, calls: ModelCalls | None = None
+    ) -> CompactedState | None:
+        """Run the order's strategies and return the result, without running hooks or
+        committing anything.
 
-        :param calls: shows the summary as it streams and counts its cost; None for neither.
+        :param calls: shows the summary as it streams and counts its cost; None for
+            neither.
         """
         calls = calls or ModelCalls(order.model.stream)
-        native, writer, index = order.native, order.writer, order.index
+        native = order.native
+        writer = order.writer
+        index = order.index
         try:
             return await self._service(
-                order.state, order.policy, order.model.stream, calls=calls, native=native, writer=writer, index=index
+                order.state,
+                order.policy,
+                order.model.stream,
+                calls=calls,
+                native=native,
+                writer=writer,
+                index=index,
             )
         finally:
             for overflow in calls.overflows:
                 # Do not keep a guessed window if the smaller request failed too.
-                if overflow.refusal.maximum is not None or calls.usage is not overflow.before:
-                    self._requests.learn_overflow(order.model, overflow.refusal, overflow.estimate)
+                if (
+                    overflow.refusal.maximum is not None
+                    or calls.usage is not overflow.before
+                ):
+                    self._requests.learn_overflow(
+                        order.model, overflow.refusal, overflow.estimate
+                    )
 
     async def _approve_summary(
         self, order: Order, result: CompactedState
     ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
-        """Ask the recipe's `turn_end` hooks whether to swap in a summary that a model or a hook wrote.
+        """Ask the recipe's `turn_end` hooks whether to swap in a summary that a model
+        or a hook wrote.
 
         Excerpts and masking need no approval.
         """
@@ -194,47 +278,64 @@ class Compactor:
             return result, order.run.swap, ()
         outcome = await self._hooks.summary_written(order.run, result.summary)
         if outcome.blocks:
-            raise CompactionError(f"A hook refused the summary. {outcome.reason}".rstrip(), _UNCHANGED)
+            raise CompactionError(
+                f"A hook refused the summary. {outcome.reason}".rstrip(), _UNCHANGED
+            )
         if not isinstance(outcome.action, SwapContext):
-            raise CompactionError(f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap.", _UNCHANGED)
+            raise CompactionError(
+                f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap.",
+                _UNCHANGED,
+            )
         # The recipe's limits apply even if a hook has changed the summary.
         swap = replace(order.run.swap, summary=outcome.action.summary)
-        most, size = swap.max_summary_tokens, estimate_text(swap.summary)
+        most = swap.max_summary_tokens
+        size = estimate_text(swap.summary)
         if most is not None and size > most * ESTIMATE_TOLERANCE:
             raise CompactionError(
                 f"The summary has about {size:,} tokens, more than the {most:,} of `max_summary_tokens`.",
                 "The history is unchanged; have the recipe ask for less, or allow more.",
             )
         if swap.summary != result.summary:
-            sent = reworded(result.sent, result.summary, swap.summary, recall=order.state.recall)
+            sent = reworded(
+                result.sent, result.summary, swap.summary, recall=order.state.recall
+            )
             result = replace(result, summary=swap.summary, sent=sent)
         return result, swap, outcome.context
 
-    async def _report_end(self, shown: _CompactionDisplay, error: AgentError | None, calls: ModelCalls) -> None:
+    async def _report_end(
+        self, shown: _CompactionDisplay, error: AgentError | None, calls: ModelCalls
+    ) -> None:
         """Log and show that a compaction failed or was cancelled.
 
-        If it was neither shown nor requested, or if it was vetoed before it was shown, only log its cost.
+        If it was neither shown nor requested, or if it was vetoed before it was shown,
+        only log its cost.
         """
         ended, reason = ("cancelled", None) if error is None else ("failed", str(error))
         is_failure = error is not None and not isinstance(error, CompactionVetoedError)
         is_reported = shown.begun or (is_failure and shown.trigger in REQUESTED)
         with anyio.CancelScope(shield=True):
-            # The next append reports an error of the log. The compaction shown in the editor must end in any case.
+            # The next append reports an error of the log. The compaction shown in the
+            # editor must end in any case.
             with suppress(AgentError):
                 if is_reported:
-                    event = CompactionFailed(shown.compaction_id, shown.trigger, ended, reason, calls.usage)
+                    event = CompactionFailed(
+                        shown.compaction_id, shown.trigger, ended, reason, calls.usage
+                    )
                     await self._log.append(event)
                 elif calls.usage is not None:
                     await self._log.append(SummaryDropped(calls.usage))
             if is_reported:
                 await shown.begin()
-                await self._show(CompactionFinished(shown.compaction_id, ended, error=reason))
+                await self._show(
+                    CompactionFinished(shown.compaction_id, ended, error=reason)
+                )
 
 
 @dataclass(eq=False, slots=True)
 class _CompactionDisplay:
-    """Shows one compaction. `CompactionStarted` is sent before the first model call or chunk, or at the latest before
-    the end."""
+    """Shows one compaction. `CompactionStarted` is sent before the first model call or
+    chunk, or at the latest before the end.
+    """
 
     trigger: CompactionTrigger
     _show: Show

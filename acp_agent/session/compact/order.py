@@ -1,4 +1,6 @@
-"""`Order`: one requested compaction as plain values, built from a recipe, the configuration and the models."""
+"""`Order`: one requested compaction as plain values, built from a recipe, the
+configuration and the models.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from acp_agent.compaction.budget import Limits
 from acp_agent.compaction.calls import beside_thread
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+    Workspace,
+)
 from acp_agent.compaction.strategy import Writer
 from acp_agent.config.forms import Share
 from acp_agent.conversation.context import Context
@@ -64,9 +71,11 @@ class Order:
 
     :ivar state: an immutable copy of the conversation at `revision`.
     :ivar revision: the context's revision at that time.
-    :ivar model: the model that writes the summary. `writer` describes it if it is not the session's own model.
+    :ivar model: the model that writes the summary. `writer` describes it if it is not
+        the session's own model.
     :ivar index: the index of the state's original entries.
-    :ivar uncached: prices of the next request, if the provider no longer has the context in its cache.
+    :ivar uncached: prices of the next request, if the provider no longer has the
+        context in its cache.
     """
 
     run: RecipeRun
@@ -84,7 +93,11 @@ class Order:
     def is_like(self, other: Order) -> bool:
         """Return whether a summary prepared for this order can be used for another one."""
         mine = (self.run.recipe.digest, self.policy.prompt, self.policy.strategy)
-        return mine == (other.run.recipe.digest, other.policy.prompt, other.policy.strategy)
+        return mine == (
+            other.run.recipe.digest,
+            other.policy.prompt,
+            other.policy.strategy,
+        )
 
     @property
     def steps_without_model(self) -> tuple[str, ...]:
@@ -92,25 +105,40 @@ class Order:
         return ("excerpts",) if self.policy.native_first else WITHOUT_MODEL
 
     def with_steps(self, *steps: str, note: str = "") -> Order:
-        """Return this order with only these strategies, and with a note for the receipt."""
+        """Return this order with only these strategies, and with a note for the
+        receipt.
+        """
         return replace(self, policy=replace(self.policy, steps=steps), note=note)
 
     def after_turn(self) -> Order:
-        """Return this order for use after the turn, when the newest prompt may be summarised too."""
+        """Return this order for use after the turn, when the newest prompt may be
+        summarised too.
+        """
         return replace(self, state=replace(self.state, turn_from=None))
 
     def swap_events(
-        self, result: CompactedState, compaction_id: str, instructions: InstructionsLoaded | None, context: Context
+        self,
+        result: CompactedState,
+        compaction_id: str,
+        instructions: InstructionsLoaded | None,
+        context: Context,
     ) -> tuple[*tuple[Event, ...], ContextSwapped]:
         """Return the swap, preceded by the events to append before it.
 
-        :param instructions: the project's current instructions; None keeps the context's instructions.
+        :param instructions: the project's current instructions; None keeps the
+            context's instructions.
         :param context: the context at the moment of the swap.
         :raises CompactionError: if the context no longer has the order's revision.
         """
         if context.revision != self.revision:
-            raise CompactionError("The session changed while the summary was written, so it was not used.")
-        kept = tuple(entry for entry in context.entries if not entry.summary and entry.seq > result.boundary)
+            raise CompactionError(
+                "The session changed while the summary was written, so it was not used."
+            )
+        kept = tuple(
+            entry
+            for entry in context.entries
+            if not entry.summary and entry.seq > result.boundary
+        )
         carried = context.carried()
         fresh: tuple[Event, ...] = ()
         behind: Amendment | None = None
@@ -118,19 +146,27 @@ class Order:
         with_reasoning, left = self._reasoning(result, kept, context)
         depends = bool(with_reasoning) and self.policy.binds_reasoning
         if depends or not result.sent:
-            # The kept messages depend on the beginning of the request, so the beginning is kept too.
+            # The kept messages depend on the beginning of the request, so the beginning
+            # is kept too.
             behind = _behind(result, kept, context)
         else:
             carried, fresh = _begun_anew(carried, instructions, context)
             if result.behind:
                 behind = Amendment(new_id("msg"), result.behind)
         if left:
-            carried = replace(carried, withheld=tuple(sorted({*carried.withheld, *left})))
-        receipt = replace(receipt, with_reasoning=len(with_reasoning), left_reasoning=sum(left.values()))
+            carried = replace(
+                carried, withheld=tuple(sorted({*carried.withheld, *left}))
+            )
+        receipt = replace(
+            receipt,
+            with_reasoning=len(with_reasoning),
+            left_reasoning=sum(left.values()),
+        )
         keep_from = fold_from = context.fold_from or 1
         if result.sent:
             seqs = [entry.seq for entry in kept]
-            keep_from, fold_from = min(seqs, default=context.head + len(fresh) + 1), 0
+            keep_from = min(seqs, default=context.head + len(fresh) + 1)
+            fold_from = 0
         swap = ContextSwapped(
             compaction_id=compaction_id,
             message_id=new_id("msg"),
@@ -158,20 +194,31 @@ class Order:
     def _reasoning(
         self, result: CompactedState, kept: Sequence[Entry], context: Context
     ) -> tuple[list[str], dict[str, int]]:
-        """Return the ids of the kept answers that keep their reasoning, and of those that lose it.
+        """Return the ids of the kept answers that keep their reasoning, and of those
+        that lose it.
 
         The latter are mapped to the number of lost pieces.
         """
-        native = any(isinstance(part, CompactedBlock) and part.at is not None for part in result.sent)
+        native = any(
+            isinstance(part, CompactedBlock) and part.at is not None
+            for part in result.sent
+        )
         rewritten = [each.seq for each in result.rewritten]
-        changed_from = min(rewritten, default=context.head + 1) if native or not result.sent else 0
+        changed_from = (
+            min(rewritten, default=context.head + 1) if native or not result.sent else 0
+        )
         stays: list[str] = []
         left: dict[str, int] = {}
         for entry in kept:
             message = entry.message
-            if not isinstance(message, AssistantMessage) or message.id in context.withheld:
+            if (
+                not isinstance(message, AssistantMessage)
+                or message.id in context.withheld
+            ):
                 continue
-            pieces = sum(isinstance(part, Thinking) and bool(part.data) for part in message.parts)
+            pieces = sum(
+                isinstance(part, Thinking) and bool(part.data) for part in message.parts
+            )
             if pieces and (entry.seq < changed_from or not self.policy.binds_reasoning):
                 stays.append(message.id)
             elif pieces:
@@ -182,11 +229,13 @@ class Order:
 def _begun_anew(
     carried: Carried, instructions: InstructionsLoaded | None, context: Context
 ) -> tuple[Carried, tuple[Event, ...]]:
-    """Return what a swap carries over if the next request need not begin like the last one.
+    """Return what a swap carries over if the next request need not begin like the last
+    one.
 
     The second value is the event of a changed system prompt, if there is one.
 
-    :param instructions: the system prompt from the current files; None keeps the context's.
+    :param instructions: the system prompt from the current files; None keeps the
+        context's.
     """
     if instructions is None:
         return replace(carried, declared=Surroundings(context.declared.sections)), ()
@@ -195,33 +244,49 @@ def _begun_anew(
     return replace(carried, instructions=instructions.text, declared=declared), fresh
 
 
-def _behind(result: CompactedState, kept: Sequence[Entry], context: Context) -> Amendment | None:
+def _behind(
+    result: CompactedState, kept: Sequence[Entry], context: Context
+) -> Amendment | None:
     """Return the message to place after the kept messages.
 
-    The message contains what is carried over, and the system prompt changes that the removed messages announced.
-    Changes of the tools and of the thinking level are announced before each request.
+    The message contains what is carried over, and the system prompt changes that the
+    removed messages announced. Changes of the tools and of the thinking level are
+    announced before each request.
     """
     if not result.sent:
         return None
     told = context.declared.after(amendments_in(kept))
-    amendment = retold(told.sections, context.told.sections) or Amendment(new_id("msg"), ())
+    amendment = retold(told.sections, context.told.sections) or Amendment(
+        new_id("msg"), ()
+    )
     parts = (*result.behind, *amendment.parts)
     return replace(amendment, parts=parts) if parts else None
 
 
 def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, ...]:
-    """Return the file versions that the model still sees, from calls whose results are unchanged."""
+    """Return the file versions that the model still sees, from calls whose results are
+    unchanged.
+    """
     gone = {rewritten.seq for rewritten in result.rewritten}
     stays = {
         entry.message.call_id
         for entry in result.entries
         if isinstance(entry.message, ToolResult) and entry.seq not in gone
     }
-    answers = [entry.message for entry in context.entries if isinstance(entry.message, AssistantMessage)]
+    answers = [
+        entry.message
+        for entry in context.entries
+        if isinstance(entry.message, AssistantMessage)
+    ]
     calls = [call for answer in answers for call in answer.tool_calls]
-    seen = {str(Path(context.cwd, str(call.arguments.get("path")))): call.id in stays for call in calls}
+    seen = {
+        str(Path(context.cwd, str(call.arguments.get("path")))): call.id in stays
+        for call in calls
+    }
     versions = (FileVersion(path, digest) for path, digest in context.files.items())
-    return tuple(version for version in versions if seen.get(version.path, not result.sent))
+    return tuple(
+        version for version in versions if seen.get(version.path, not result.sent)
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -247,15 +312,18 @@ class Orders:
         """Return an order for the current conversation.
 
         :param run: the recipe that the user ran; None for the recipe named `compact`.
-        :param refused: the limit that the request exceeded according to the provider, whatever our own count says.
+        :param refused: the limit that the request exceeded according to the provider,
+            whatever our own count says.
         :param instructions: the instructions of the hook that asks for the compaction.
         :raises RecipeError: if the recipe cannot be rendered.
-        :raises CompactionError: if the log cannot be read, or if the trigger is `manual` and the model for summaries
-            cannot be used.
+        :raises CompactionError: if the log cannot be read, or if the trigger is
+            `manual` and the model for summaries cannot be used.
         """
         run = run or RecipeRun(await self._recipes.compact_recipe(), instructions)
         # Ask the user only in a manual compaction.
-        prompt = await self._recipes.render(run, self._questions if trigger == "manual" else None)
+        prompt = await self._recipes.render(
+            run, self._questions if trigger == "manual" else None
+        )
         prompt = "\n\n".join((prompt, *await self._hooks.prompt_additions(run, prompt)))
         try:
             writer = await self._requests.summary_writer(run.recipe, active)
@@ -263,18 +331,47 @@ class Orders:
             if trigger == "manual":
                 raise
             writer = None
-            await self._notices.tell_once(f"{error.reason} The session's own model writes them.")
-        state, revision, index = await self._conversation(active, guessed=refused == "tokens" and active.guessed)
-        has_room = state.budget.used < (state.budget.window if refused == "bytes" else state.budget.limit)
+            await self._notices.tell_once(
+                f"{error.reason} The session's own model writes them."
+            )
+        state, revision, index = await self._conversation(
+            active, guessed=refused == "tokens" and active.guessed
+        )
+        has_room = state.budget.used < (
+            state.budget.window if refused == "bytes" else state.budget.limit
+        )
         if refused in ("bytes", "tokens") and has_room:
-            # Assume that the refused request fills the window. A byte limit says nothing about the number of tokens. If
-            # the provider refuses a request that should fit by our count, the count is wrong.
-            state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
-        policy = replace(await self._policy(trigger, active, run, state, refused), prompt=prompt)
-        described = Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None
-        return Order(run, trigger, state, revision, policy, writer or active, active.native, described, index)
+            # Assume that the refused request fills the window. A byte limit says
+            # nothing about the number of tokens. If the provider refuses a request that
+            # should fit by our count, the count is wrong.
+            state = replace(
+                state,
+                budget=replace(state.budget, window=max(1, state.budget.used)),
+                guessed=True,
+            )
+        policy = replace(
+            await self._policy(trigger, active, run, state, refused), prompt=prompt
+        )
+        described = (
+            Writer(writer.model_id, writer.budget.window, writer.max_output_tokens)
+            if writer
+            else None
+        )
+        return Order(
+            run,
+            trigger,
+            state,
+            revision,
+            policy,
+            writer or active,
+            active.native,
+            described,
+            index,
+        )
 
-    async def renewed(self, order: Order, active: ActiveModel, *, turn_over: bool) -> Order:
+    async def renewed(
+        self, order: Order, active: ActiveModel, *, turn_over: bool
+    ) -> Order:
         """Return the same order for the current conversation.
 
         :param turn_over: whether no prompt is being answered.
@@ -285,7 +382,8 @@ class Orders:
 
     async def strategy(self, active: ActiveModel) -> str:
         """Return the first strategy of automatic compactions with this model."""
-        said, recipe = self._requests.compaction(active.name), await self._recipes.compact_recipe()
+        said = self._requests.compaction(active.name)
+        recipe = await self._recipes.compact_recipe()
         default = _default_strategy(self._requests.rules(active), by_hand=False)
         return said.strategy or recipe.compaction.strategy or default
 
@@ -295,7 +393,9 @@ class Orders:
         """Return the conversation, its revision and the index of its original entries."""
         cwd = self._requests.context.cwd
         try:
-            index, (_, head, branch) = await beside_thread(self._source.index, partial(git_place, cwd))
+            index, (_, head, branch) = await beside_thread(
+                self._source.index, partial(git_place, cwd)
+            )
         except Exception as error:
             why = log_failure(_log, "The log of this session cannot be read", error)
             raise CompactionError(why, "Nothing was changed.") from error
@@ -321,17 +421,24 @@ class Orders:
         state: ConversationState,
         refused: OverflowLimit | None,
     ) -> CompactionPolicy:
-        said, options, swap = self._requests.compaction(active.name), run.recipe.compaction, run.swap
+        said = self._requests.compaction(active.name)
+        options = run.recipe.compaction
+        swap = run.swap
         rules = self._requests.rules(active)
         size = said.size or options.size
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
-        by_hand, messages = trigger in REQUESTED, state.request.messages
+        by_hand = trigger in REQUESTED
+        messages = state.request.messages
         if by_hand and tokens is not None:
-            tokens = max(1, min(tokens, state.by_hand_size))  # an empty conversation leaves nothing to share
+            tokens = max(
+                1, min(tokens, state.by_hand_size)
+            )  # an empty conversation leaves nothing to share
         sent = (await self._requests.limits(active, messages)).sent
         return CompactionPolicy(
             prompt="",
-            strategy=said.strategy or options.strategy or _default_strategy(rules, by_hand=by_hand),
+            strategy=said.strategy
+            or options.strategy
+            or _default_strategy(rules, by_hand=by_hand),
             size=tokens,
             tail=swap.keep_tail_tokens,
             summary=swap.max_summary_tokens,
@@ -341,8 +448,12 @@ class Orders:
             must_fit=trigger == "overflow",
             # A provider may accept less than its profile says.
             limits=Limits(
-                count_images(messages) - 1 if refused == "images" else active.profile.max_images,
-                request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
+                count_images(messages) - 1
+                if refused == "images"
+                else active.profile.max_images,
+                request_bytes(messages, sent) - 1
+                if refused == "bytes"
+                else active.profile.max_request_bytes,
                 sent,
             ),
             idle=trigger == "idle",
@@ -354,9 +465,11 @@ class Orders:
 
 
 def before_open_calls(context: Context) -> Context:
-    """Return the context without the answer whose calls are still running, if there is one.
+    """Return the context without the answer whose calls are still running, if there is
+    one.
 
-    A background summary may be requested meanwhile, and providers refuse calls without results.
+    A background summary may be requested meanwhile, and providers refuse calls without
+    results.
     """
     if not context.open_calls:
         return context

@@ -25,7 +25,9 @@ class _Read:
 
 @dataclass(eq=False, slots=True)
 class PromptCache:
-    """Records the last request that the provider answered, whose prompt it keeps in its cache for a while."""
+    """Records the last request that the provider answered, whose prompt it keeps in its
+    cache for a while.
+    """
 
     _log: SessionLog
     _clock: Clock
@@ -44,23 +46,35 @@ class PromptCache:
         """Note that a request with the current context was answered.
 
         :param model: `provider/model`.
-        :param at: when the request was sent; None for the time of the last call to `asked`.
+        :param at: when the request was sent; None for the time of the last call to
+            `asked`.
         """
-        self._read = _Read(self._asked_at if at is None else at, model, self._log.context.revision)
+        self._read = _Read(
+            self._asked_at if at is None else at, model, self._log.context.revision
+        )
 
     def last_read(self, model: str) -> float | None:
-        """Return when the current context was sent to a model; None if the last answered request was another one.
+        """Return when the current context was sent to a model; None if the last
+        answered request was another one.
 
         :param model: `provider/model`.
         """
-        read, revision = self._read, self._log.context.revision
-        return read.at if read and (read.model, read.revision) == (model, revision) else None
+        read = self._read
+        revision = self._log.context.revision
+        return (
+            read.at
+            if read and (read.model, read.revision) == (model, revision)
+            else None
+        )
 
     def is_gone(self, model: str, life: CacheLife | None) -> bool:
-        """Return whether the current context was in the provider's cache and has certainly expired.
+        """Return whether the current context was in the provider's cache and has
+        certainly expired.
 
         :param model: `provider/model`.
         :param life: how long the provider keeps a prompt; None if that is unknown.
         """
         at = self.last_read(model)
-        return at is not None and life is not None and self._clock.now() >= at + life.gone
+        return (
+            at is not None and life is not None and self._clock.now() >= at + life.gone
+        )

@@ -1,7 +1,9 @@
-"""`RecallIndex`: keeps the index behind the `recall` tool up to date while no turn is running.
+"""`RecallIndex`: keeps the index behind the `recall` tool up to date while no turn is
+running.
 
-Only sessions that were compacted need it, since in others the model sees everything. Indexing 17 MB takes some seconds,
-for which the model's first search would otherwise have to wait.
+Only sessions that were compacted need it, since in others the model sees everything.
+Indexing 17 MB takes some seconds, for which the model's first search would otherwise
+have to wait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The receipt of a compaction, which the user reads when it is committed and when it is replayed."""
+"""The receipt of a compaction, which the user reads when it is committed and when it is
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def dollars(amount: float) -> str:
 
 
 def receipt_text(swap: ContextSwapped) -> str:
-    """Return the receipt: a line of figures, followed by a line for each thing that the user should know."""
+    """Return the receipt: a line of figures, followed by a line for each thing that the
+    user should know.
+    """
     receipt = swap.receipt
     facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens"]
     if receipt.summarised:
@@ -45,7 +49,10 @@ def receipt_text(swap: ContextSwapped) -> str:
     if receipt.cached is not None:
         facts.append(f"{receipt.cached:.0%} of the prompt cached")
     lines = [" · ".join(facts)]
-    if any(each.seq == swap.carried.turn_from and isinstance(each.message, UserMessage) for each in swap.rewritten):
+    if any(
+        each.seq == swap.carried.turn_from and isinstance(each.message, UserMessage)
+        for each in swap.rewritten
+    ):
         lines.append(
             "Your prompt does not fit the model's window: the model sees only its beginning and its end. Put long text "
             "into a file and name that in the prompt, and the model reads the parts that it needs."
@@ -56,16 +63,26 @@ def receipt_text(swap: ContextSwapped) -> str:
             f"{dollars(saving.before)}."
         )
     if receipt.unverified:
-        named = ", ".join(f"`{one_line(piece, 60)}`" for piece in receipt.unverified[:NAMED])
+        named = ", ".join(
+            f"`{one_line(piece, 60)}`" for piece in receipt.unverified[:NAMED]
+        )
         more = len(receipt.unverified) - NAMED
-        lines.append(f"Not found in the conversation: {named}{f' and {more} more' if more > 0 else ''}")
+        lines.append(
+            f"Not found in the conversation: {named}{f' and {more} more' if more > 0 else ''}"
+        )
     if receipt.with_reasoning:
         whose = "its" if receipt.with_reasoning == 1 else "their"
-        lines.append(f"Kept {counted(receipt.with_reasoning, 'message')} with {whose} reasoning")
+        lines.append(
+            f"Kept {counted(receipt.with_reasoning, 'message')} with {whose} reasoning"
+        )
     if receipt.left_reasoning:
         pieces = counted(receipt.left_reasoning, "piece")
         how = "replaced" if swap.sent else "changed"
-        lines.append(f"Left {pieces} of reasoning behind: the conversation before them was {how}.")
+        lines.append(
+            f"Left {pieces} of reasoning behind: the conversation before them was {how}."
+        )
     if receipt.missing:
-        lines.append(f"Sections that the recipe asks for and the summary lacks: {', '.join(receipt.missing)}")
+        lines.append(
+            f"Sections that the recipe asks for and the summary lacks: {', '.join(receipt.missing)}"
+        )
     return "\n".join([*lines, *receipt.notes])

@@ -1,1 +1,3 @@
-"""A session's view of its project and configuration: trust, hooks, recipes, MCP servers, models, options."""
+"""A session's view of its project and configuration: trust, hooks, recipes, MCP
+servers, models, options.
+"""

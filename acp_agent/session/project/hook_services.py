@@ -1,9 +1,12 @@
-"""What hooks are given of a session: the functions that one in Python may call, and the transcript file.
+"""What hooks are given of a session: the functions that one in Python may call, and the
+transcript file.
 
-The transcript is the log as JSON lines, written when a hook first wants it, and carried on each time it is wanted
-again. The lines are those of Claude Code's session files, as far as there is something that corresponds, so that what
-was written to read those reads these: `user` and `assistant` with a message each, and a `summary` for a compaction,
-behind all that it took the place of. Calls have Claude Code's names and keys, and ours as well.
+The transcript is the log as JSON lines, written when a hook first wants it, and carried
+on each time it is wanted again. The lines are those of Claude Code's session files, as
+far as there is something that corresponds, so that what was written to read those reads
+these: `user` and `assistant` with a message each, and a `summary` for a compaction,
+behind all that it took the place of. Calls have Claude Code's names and keys, and ours
+as well.
 """
 
 from __future__ import annotations
@@ -55,14 +58,16 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.storage.store import SessionStore
 
 
 class HookServices:
     """Implements `acp_agent.hooks.contract.Services` for one session."""
 
-    def __init__(self, services: Services, requests: Requests, recipes: SessionRecipes) -> None:
+    def __init__(
+        self, services: SessionServices, requests: Requests, recipes: SessionRecipes
+    ) -> None:
         self._services = services
         self._requests = requests
         self._recipes = recipes
@@ -79,19 +84,26 @@ class HookServices:
         return self._services.home
 
     async def compaction(
-        self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
+        self,
+        messages: Sequence[Message] | None = None,
+        *,
+        prompt: str | None = None,
+        model: str | None = None,
     ) -> Summary:
         """Compact a conversation without changing it.
 
         :param messages: what to compact; the session's context if None.
-        :param prompt: the instructions for the summary; the text of the recipe `compact` if None.
+        :param prompt: the instructions for the summary; the text of the recipe
+            `compact` if None.
         :param model: `provider/model` that writes it; the session's own if None.
         :raises AgentError: it failed.
         """
         own = await self._requests.active()
         request = self._requests.request(own)
         if messages is None:
-            state = ConversationState.from_context(self._requests.context, request, own.budget)
+            state = ConversationState.from_context(
+                self._requests.context, request, own.budget
+            )
         else:
             state = ConversationState.of(
                 messages,
@@ -102,21 +114,30 @@ class HookServices:
                 max_output_tokens=own.max_output_tokens,
                 cwd=self._requests.context.cwd,
             )
-        # The session itself does not change, so the running prompt may be summarised too.
+        # The session itself does not change, so the running prompt may be summarised
+        # too.
         state = replace(state, turn_from=None)
         writing = await self._named(model)
         writer = None
         if writing.name != own.name:
-            writer = Writer(writing.model_id, writing.budget.window, writing.max_output_tokens)
+            writer = Writer(
+                writing.model_id, writing.budget.window, writing.max_output_tokens
+            )
         if not prompt:
-            prompt = await self._recipes.render(RecipeRun(await self._recipes.compact_recipe(), ""))
+            prompt = await self._recipes.render(
+                RecipeRun(await self._recipes.compact_recipe(), "")
+            )
         policy = CompactionPolicy(prompt=prompt)
-        result = await self._services.compaction()(state, policy, writing.stream, writer=writer)
+        result = await self._services.compaction()(
+            state, policy, writing.stream, writer=writer
+        )
         if result is None:
             raise CompactionError("There is nothing to compact yet.")
         return Summary(result.summary, result.tokens_before, result.tokens_after)
 
-    async def ask_model(self, prompt: str, *, system: str = "", model: str | None = None) -> str:
+    async def ask_model(
+        self, prompt: str, *, system: str = "", model: str | None = None
+    ) -> str:
         """Ask a model one question, with no tools and nothing of the session.
 
         :param model: `provider/model`; the session's own if None.
@@ -129,7 +150,9 @@ class HookServices:
         return answered[0]
 
     async def _named(self, model: str | None) -> ActiveModel:
-        return await (self._requests.active() if model is None else self._requests.named(model))
+        return await (
+            self._requests.active() if model is None else self._requests.named(model)
+        )
 
 
 class Transcript:
@@ -150,10 +173,17 @@ class Transcript:
 
         :returns: its absolute path.
         """
-        async with self._lock:  # hooks that are told of an event side by side want it at once
+        async with (
+            self._lock
+        ):  # hooks that are told of an event side by side want it at once
             if not self._path.exists():
                 self._written = 0
-            events = [event async for event in self._store.events(self._session_id, after=self._written)]
+            events = [
+                event
+                async for event in self._store.events(
+                    self._session_id, after=self._written
+                )
+            ]
             if events or not self._written:
                 await to_thread.run_sync(self._append, events)
         return str(self._path)
@@ -161,9 +191,14 @@ class Transcript:
     def _append(self, events: Sequence[LoggedEvent]) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         if not self._written:
-            self._last, self._model = None, ""
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._written else os.O_TRUNC)
-        with os.fdopen(os.open(self._path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
+            self._last = None
+            self._model = ""
+        flags = (
+            os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._written else os.O_TRUNC)
+        )
+        with os.fdopen(
+            os.open(self._path, flags, 0o600), "w", encoding="utf-8", errors="replace"
+        ) as file:
             for event in events:
                 for line in self._lines(event):
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -172,19 +207,35 @@ class Transcript:
 
     def _lines(self, logged: LoggedEvent) -> Iterator[JsonObject]:
         match logged.event:
-            case SessionStarted(cwd=cwd) | SessionForked(cwd=cwd) | DirectoriesChanged(cwd=cwd):
+            case (
+                SessionStarted(cwd=cwd)
+                | SessionForked(cwd=cwd)
+                | DirectoriesChanged(cwd=cwd)
+            ):
                 self._cwd = cwd or self._cwd
             case UserPrompted() as prompt:
                 said = prompt.shown if prompt.sent is None else prompt.sent
                 # A command such as `/compact` is for the agent: no model reads it.
                 message = UserMessage(prompt.message_id, said or prompt.shown)
-                yield self._message(logged, message, **({} if said else {"isMeta": True}))
+                yield self._message(
+                    logged, message, **({} if said else {"isMeta": True})
+                )
             case AssistantAnswered() as answer:
                 yield self._message(logged, answer.message)
             case ToolReturned() as returned:
                 yield self._message(logged, returned.result)
-            case ContextAdded() | ContinuationAsked() | TextPinned() | PinRemoved() | EditsUndone() as added:
-                yield self._message(logged, UserMessage(added.message_id, (Text(added.sent),)), isMeta=True)
+            case (
+                ContextAdded()
+                | ContinuationAsked()
+                | TextPinned()
+                | PinRemoved()
+                | EditsUndone() as added
+            ):
+                yield self._message(
+                    logged,
+                    UserMessage(added.message_id, (Text(added.sent),)),
+                    isMeta=True,
+                )
             case ContextSwapped() as swap if swap.sent:
                 yield {
                     "type": "summary",
@@ -195,22 +246,37 @@ class Transcript:
                         "preTokens": swap.tokens_before,
                     },
                 }
-                yield self._message(logged, UserMessage(swap.message_id, swap.sent), isCompactSummary=True)
+                yield self._message(
+                    logged,
+                    UserMessage(swap.message_id, swap.sent),
+                    isCompactSummary=True,
+                )
             case _:
                 pass
 
-    def _message(self, logged: LoggedEvent, message: Message, **marks: JsonValue) -> JsonObject:
+    def _message(
+        self, logged: LoggedEvent, message: Message, **marks: JsonValue
+    ) -> JsonObject:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
         blocks: list[JsonValue] = [*_blocks(message, self._cwd)]
         content: JsonObject = {"role": role, "content": blocks}
         if isinstance(message, AssistantMessage):
-            # The provider's own id, as hooks of Claude Code know it; of an answer that broke off, it was not kept.
+            # The provider's own id, as hooks of Claude Code know it; of an answer that
+            # broke off, it was not kept.
             self._model = message.model.partition("/")[2] or self._model
-            content = {"id": message.id, "type": "message", "model": self._model, **content, **_ending(message)}
+            content = {
+                "id": message.id,
+                "type": "message",
+                "model": self._model,
+                **content,
+                **_ending(message),
+            }
         at = datetime.fromtimestamp(logged.at / 1000, UTC)
         line: JsonObject = {
             "type": role,
-            "uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._session_id}/{logged.seq}")),
+            "uuid": str(
+                uuid.uuid5(uuid.NAMESPACE_URL, f"{self._session_id}/{logged.seq}")
+            ),
             "parentUuid": self._last,
             "timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "sessionId": self._session_id,
@@ -227,9 +293,14 @@ class Transcript:
 
 def _blocks(message: Message, cwd: str) -> Iterator[JsonObject]:
     for block in blocks_of(message):
-        name, arguments = block.get("name"), block.get("input")
+        name = block.get("name")
+        arguments = block.get("input")
         if isinstance(name, str) and isinstance(arguments, dict):
-            yield {**block, "name": CLAUDE_TOOLS.get(name, name), "input": dict(with_claude_keys(name, arguments, cwd))}
+            yield {
+                **block,
+                "name": CLAUDE_TOOLS.get(name, name),
+                "input": dict(with_claude_keys(name, arguments, cwd)),
+            }
         else:
             yield block
 

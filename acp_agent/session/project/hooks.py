@@ -1,4 +1,6 @@
-"""`SessionHooks`: dispatches events to one session's hooks. The caller carries out their outcomes."""
+"""`SessionHooks`: dispatches events to one session's hooks. The caller carries out
+their outcomes.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,12 @@ _USER_ORIGINS: tuple[Origin, ...] = ("config", "user")
 _CONTEXT_FORMAT = "A hook added this:\n\n{}"
 """Marks the text as a hook's, so that the model does not attribute it to the user."""
 
-_COMPACTION_DEFERRED_AT: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
-"""A compaction that a hook wants at these events waits for the next request, or for the end of the turn."""
+_COMPACTION_DEFERRED_AT: frozenset[EventName] = frozenset(
+    {"user_message_send", "before_tool_call", "after_tool_call"}
+)
+"""A compaction that a hook wants at these events waits for the next request, or for the
+end of the turn.
+"""
 _WAITING = (
     "The prompt waits for the hooks of `session_start`, at most until their `timeout`. `acp-agent hooks list` "
     "names them."
@@ -69,7 +75,12 @@ class SessionHooks:
     """The hooks of one session. They are discovered when the first event happens."""
 
     def __init__(
-        self, state: SessionState, trust: SessionTrust, notices: Notices, requests: Requests, services: HookServices
+        self,
+        state: SessionState,
+        trust: SessionTrust,
+        notices: Notices,
+        requests: Requests,
+        services: HookServices,
     ) -> None:
         self._state = state
         self._trust = trust
@@ -93,19 +104,27 @@ class SessionHooks:
     def running(self, run: RecipeRun | None) -> Generator[None]:
         """Ask a recipe's hooks too while its prompt is being answered.
 
-        :param run: None for a prompt without a recipe. The hooks of one that compacts are asked about the compaction
-            alone.
+        :param run: None for a prompt without a recipe. The hooks of one that compacts
+            are asked about the compaction alone.
         """
-        self._run, self._answers, self._blamed = run, 0, set()
-        self._recipe = ((), ()) if run is None or run.compacts else _recipe_hooks(run.recipe)
+        self._run = run
+        self._answers = 0
+        self._blamed = set()
+        self._recipe = (
+            ((), ()) if run is None or run.compacts else _recipe_hooks(run.recipe)
+        )
         try:
             yield
         finally:
-            self._run, self._answers, self._recipe = None, 0, ((), ())
+            self._run = None
+            self._answers = 0
+            self._recipe = ((), ())
 
     @property
     def may_act(self) -> bool:
-        """Return whether there are hooks, or may be; those of a recipe only while it runs."""
+        """Return whether there are hooks, or may be; those of a recipe only while it
+        runs.
+        """
         return self._dispatcher is None or any((self._dispatcher.hooks, *self._recipe))
 
     # --- the session ---
@@ -118,16 +137,23 @@ class SessionHooks:
                 await self._session_start(self._state.source)
 
     async def renew(self) -> None:
-        """Take the project's hooks as they may run now. Those that are new get `session_start`."""
+        """Take the project's hooks as they may run now. Those that are new get
+        `session_start`.
+        """
         await self._ready()
-        before, self._faults = self._faults, self._state.settings.hook_faults
-        await self._tell_left_out(fault for fault in self._faults if fault not in before)
+        before = self._faults
+        self._faults = self._state.settings.hook_faults
+        await self._tell_left_out(
+            fault for fault in self._faults if fault not in before
+        )
         if _version(self._trust.hooks) == self._allowed:
             return
         hooks = await self._take_project()
         if any("session_start" in hook.events for hook in hooks):
             async with self._notices.slow(_WAITING):
-                outcome = await self._made(hooks).dispatch(SessionStart(await self._moment(), self._state.source))
+                outcome = await self._made(hooks).dispatch(
+                    SessionStart(await self._moment(), self._state.source)
+                )
             await self.add(self._unread(outcome.context))
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
@@ -135,14 +161,26 @@ class SessionHooks:
         if self._started:
             await self._ask(lambda at: SessionEnd(at, reason))
 
-    async def _session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
+    async def _session_start(
+        self, source: Literal["new", "load", "resume", "compact"]
+    ) -> None:
         outcome = await self._ask(lambda at: SessionStart(at, source))
         await self.add(self._unread(outcome.context))
 
     def _unread(self, texts: Sequence[str]) -> Sequence[str]:
-        """Return those of some added texts that the context does not have yet, as it may from an earlier start."""
-        messages = [message.parts for message in self._state.context.messages if isinstance(message, UserMessage)]
-        return [text for text in texts if (Text(_CONTEXT_FORMAT.format(text)),) not in messages]
+        """Return those of some added texts that the context does not have yet, as it
+        may from an earlier start.
+        """
+        messages = [
+            message.parts
+            for message in self._state.context.messages
+            if isinstance(message, UserMessage)
+        ]
+        return [
+            text
+            for text in texts
+            if (Text(_CONTEXT_FORMAT.format(text)),) not in messages
+        ]
 
     # --- a turn ---
 
@@ -153,7 +191,9 @@ class SessionHooks:
     async def before_call(self, call: ToolCall, view: CallView) -> Outcome:
         """Dispatch `before_tool_call`."""
         paths = self._paths(call, view)
-        return await self._ask(lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths))
+        return await self._ask(
+            lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths)
+        )
 
     async def after_call(self, call: ToolCall, outcome: CallResult) -> Outcome:
         """Dispatch `after_tool_call`."""
@@ -179,16 +219,26 @@ class SessionHooks:
     async def agent_stop(self, response: str) -> Outcome:
         """Dispatch `agent_stop`."""
         active = self._answers > 1
-        return await self._ask(lambda at: AgentStop(at, response, stop_hook_active=active), blamed=self._blamed)
+        return await self._ask(
+            lambda at: AgentStop(at, response, stop_hook_active=active),
+            blamed=self._blamed,
+        )
 
     # --- a compaction ---
 
     async def listen(self, name: EventName) -> bool:
-        """Return whether any hook handles an event. A recipe's hooks count only while the recipe runs."""
+        """Return whether any hook handles an event. A recipe's hooks count only while
+        the recipe runs.
+        """
         last, first = self._recipe
-        return any(name in hook.events for hook in (*first, *(await self._ready()).hooks, *last))
+        return any(
+            name in hook.events
+            for hook in (*first, *(await self._ready()).hooks, *last)
+        )
 
-    async def before_compaction(self, trigger: CompactionTrigger, window: int, instructions: str) -> Outcome:
+    async def before_compaction(
+        self, trigger: CompactionTrigger, window: int, instructions: str
+    ) -> Outcome:
         """Dispatch `before_compaction`.
 
         :param window: tokens of the model's window.
@@ -196,7 +246,12 @@ class SessionHooks:
         """
         return await self._ask(
             lambda at: BeforeCompaction(
-                at, trigger, _tokens_before(at.usage), at.usage.output_tokens, window, instructions
+                at,
+                trigger,
+                _tokens_before(at.usage),
+                at.usage.output_tokens,
+                window,
+                instructions,
             ),
         )
 
@@ -204,43 +259,70 @@ class SessionHooks:
         """Return the usage before a compaction, for `after_compaction`."""
         return (await self._moment()).usage
 
-    async def after_compaction(self, trigger: CompactionTrigger, window: int, summary: str, before: TokenUsage) -> None:
+    async def after_compaction(
+        self, trigger: CompactionTrigger, window: int, summary: str, before: TokenUsage
+    ) -> None:
         """Dispatch `after_compaction`, and `session_start` for the compacted context.
 
         :param before: see `usage`.
         """
         await self._ask(
             lambda at: AfterCompaction(
-                replace(at, usage=before), trigger, _tokens_before(before), before.output_tokens, window, summary
+                replace(at, usage=before),
+                trigger,
+                _tokens_before(before),
+                before.output_tokens,
+                window,
+                summary,
             ),
         )
         await self._session_start("compact")
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
-        """Dispatch `turn_end` for a recipe that compacts: a run with one answer, which can only end in the swap."""
+        """Dispatch `turn_end` for a recipe that compacts: a run with one answer, which
+        can only end in the swap.
+        """
         hooks = _recipe_hooks(run.recipe)
-        return await self._ask(lambda at: TurnEnd(at, summary, is_summary=True), recipe=hooks)
+        return await self._ask(
+            lambda at: TurnEnd(at, summary, is_summary=True), recipe=hooks
+        )
 
     async def prompt_additions(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
         """Return what the handlers of a recipe that compacts add to its prompt."""
-        outcome = await self._ask(lambda at: UserMessageSend(at, prompt), recipe=_recipe_hooks(run.recipe), alone=True)
+        outcome = await self._ask(
+            lambda at: UserMessageSend(at, prompt),
+            recipe=_recipe_hooks(run.recipe),
+            alone=True,
+        )
         return outcome.context
 
     async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
         """Dispatch `agent_stop` to the handlers of a recipe that compacts."""
-        await self._ask(lambda at: AgentStop(at, summary), recipe=_recipe_hooks(run.recipe), alone=True)
+        await self._ask(
+            lambda at: AgentStop(at, summary),
+            recipe=_recipe_hooks(run.recipe),
+            alone=True,
+        )
 
     # --- what they want ---
 
     def take_compaction(self) -> Compact | None:
-        """Return, once, the compaction that a hook wanted at an event at which it could not be done."""
-        wanted, self._wanted_compaction = self._wanted_compaction, None
+        """Return, once, the compaction that a hook wanted at an event at which it could
+        not be done.
+        """
+        wanted = self._wanted_compaction
+        self._wanted_compaction = None
         return wanted
 
     async def add(self, texts: Sequence[str]) -> None:
         """Append what hooks added for the model."""
         if texts:
-            await self._state.log.append(*(ContextAdded(new_id("msg"), _CONTEXT_FORMAT.format(text)) for text in texts))
+            await self._state.log.append(
+                *(
+                    ContextAdded(new_id("msg"), _CONTEXT_FORMAT.format(text))
+                    for text in texts
+                )
+            )
 
     # --- asking ---
 
@@ -264,32 +346,54 @@ class SessionHooks:
             return NOTHING
         at = await self._moment(answered=blamed is not None)
         event = make(at if recipe is None else replace(at, answer_number=1))
-        outcome = await dispatcher.dispatch(event, last, recipe_first=first, blamed=blamed)
-        if event.name in _COMPACTION_DEFERRED_AT and not alone and isinstance(outcome.action, Compact):
+        outcome = await dispatcher.dispatch(
+            event, last, recipe_first=first, blamed=blamed
+        )
+        if (
+            event.name in _COMPACTION_DEFERRED_AT
+            and not alone
+            and isinstance(outcome.action, Compact)
+        ):
             self._want_compaction(event.name, outcome.action)
         return outcome
 
     def _want_compaction(self, name: EventName, wanted: Compact) -> None:
-        """Note a compaction that has to wait. Further ones are ignored until it is done."""
+        """Note a compaction that has to wait. Further ones are ignored until it is
+        done.
+        """
         if self._wanted_compaction is None:
             self._wanted_compaction = wanted
         elif wanted != self._wanted_compaction:
-            _log.warning("a compaction that a hook wants at %s is not done: another one is due already", name)
+            _log.warning(
+                "a compaction that a hook wants at %s is not done: another one is due already",
+                name,
+            )
 
     async def _moment(self, *, answered: bool = False) -> Moment:
         """Return what every event says of the session as it is now.
 
-        :param answered: whether the newest answer is the one that it is about, and not the next.
+        :param answered: whether the newest answer is the one that it is about, and not
+            the next.
         """
-        state, context = self._state, self._state.context
-        last, used = context.usage, context.baseline or self._requests.estimate()
+        state = self._state
+        context = self._state.context
+        last = context.usage
+        used = context.baseline or self._requests.estimate()
         usage = TokenUsage(
-            last.prompt_tokens if last else 0, last.output_tokens if last else 0, current_context_window=used
+            last.prompt_tokens if last else 0,
+            last.output_tokens if last else 0,
+            current_context_window=used,
         )
-        with suppress(AgentError):  # without a model there is no window; the prompt that needs one says what to set
+        with suppress(
+            AgentError
+        ):  # without a model there is no window; the prompt that needs one says what to set
             active = await self._requests.active()
             used = self._requests.used(active) or used
-            usage = replace(usage, current_context_window=used, max_context_window=active.budget.window)
+            usage = replace(
+                usage,
+                current_context_window=used,
+                max_context_window=active.budget.window,
+            )
         return Moment(
             session_id=state.id,
             cwd=str(state.cwd),
@@ -303,7 +407,9 @@ class SessionHooks:
         )
 
     def _paths(self, call: ToolCall, view: CallView) -> tuple[str, ...]:
-        return tuple(location.path for location in view.locations) or paths_of(call.arguments, str(self._state.cwd))
+        return tuple(location.path for location in view.locations) or paths_of(
+            call.arguments, str(self._state.cwd)
+        )
 
     # --- which hooks there are ---
 
@@ -312,7 +418,8 @@ class SessionHooks:
             await self._trust.ensure_read()
             settings = self._state.settings
             own = await discover(settings, _USER_ORIGINS)
-            self._own, self._faults = own.hooks, settings.hook_faults
+            self._own = own.hooks
+            self._faults = settings.hook_faults
             await self._tell_left_out(own.errors)
             await self._take_project()
             assert self._dispatcher is not None
@@ -320,14 +427,18 @@ class SessionHooks:
 
     async def _take_project(self) -> tuple[Hook, ...]:
         """Replace the project's hooks by those that may run now, and return them."""
-        code, hooks = self._trust.hooks, tuple[Hook, ...]()
+        code = self._trust.hooks
+        hooks = tuple[Hook, ...]()
         if code is not None:
             # What was allowed, and not what the settings may say by now.
-            settings = replace(self._state.settings, project=code.place, hooks=code.commands)
+            settings = replace(
+                self._state.settings, project=code.place, hooks=code.commands
+            )
             found = await discover(settings, ("project",), self._state.made)
             await self._tell_left_out(found.errors)
             hooks = tuple(guarded(hook, code.hooks_are_same) for hook in found.hooks)
-        self._dispatcher, self._allowed = self._made((*self._own, *hooks)), _version(code)
+        self._dispatcher = self._made((*self._own, *hooks))
+        self._allowed = _version(code)
         return hooks
 
     def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
@@ -342,13 +453,16 @@ class SessionHooks:
 def _tokens_before(usage: TokenUsage) -> int:
     """Return the tokens of a context before it is compacted.
 
-    This is the provider's count, or our estimate if the model was not called since the last compaction.
+    This is the provider's count, or our estimate if the model was not called since the
+    last compaction.
     """
     return usage.input_tokens or usage.current_context_window
 
 
 def _recipe_hooks(recipe: Recipe) -> _RecipeHooks:
-    """Return the hooks that a recipe names: those that are asked after all others, and those that are asked before."""
+    """Return the hooks that a recipe names: those that are asked after all others, and
+    those that are asked before.
+    """
     last: list[Hook] = []
     first: list[Hook] = []
     for word, section in recipe.hooks.items():
@@ -361,7 +475,12 @@ def _recipe_hooks(recipe: Recipe) -> _RecipeHooks:
                 continue
             source = f"{recipe.source}: hooks.{word}.{each.handler}"
             hook = bound_handler(
-                each.handler, event, source, params=each.params, once=section.once, on_error=each.on_error
+                each.handler,
+                event,
+                source,
+                params=each.params,
+                once=section.once,
+                on_error=each.on_error,
             )
             hooks.append(hook)
     return tuple(last), tuple(first)

@@ -1,7 +1,9 @@
-"""Learn the size of a model's window, and how the model counts tokens, from refusals and counts.
+"""Learn the size of a model's window, and how the model counts tokens, from refusals
+and counts.
 
-A learned window is kept for other sessions, together with what the settings and the provider said of the window then.
-If they say something else later, the learned window is void.
+A learned window is kept for other sessions, together with what the settings and the
+provider said of the window then. If they say something else later, the learned window
+is void.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ from acp_agent.llm.learned import WINDOW
 
 LEAST_WINDOW = 1_000
 """Minimum tokens of a window, whatever a refusal says."""
-_RATE, _SOURCE = f"{WINDOW} rate", f"{WINDOW} source"
+_RATE = f"{WINDOW} rate"
+_SOURCE = f"{WINDOW} source"
 """Names of facts about a model."""
 MISSED = 1.25
-"""A refusal that states this many times the tokens that we expected contradicts the counts of the answers before it."""
+"""A refusal that states this many times the tokens that we expected contradicts the
+counts of the answers before it.
+"""
 _MOST_MISSES = 2
-"""After this many such refusals, counts that are lower than our estimate are not believed any more."""
+"""After this many such refusals, counts that are lower than our estimate are not
+believed any more.
+"""
 
 
 @frozen
@@ -31,11 +38,13 @@ class LearnedWindow:
     """What the refusals of one model have shown about its context window.
 
     :ivar tokens: maximum tokens that the window holds; None while nothing was refused.
-    :ivar guessed: whether this is an assumption: the provider has refused a request without stating its limit, or
-        another session has learned it.
+    :ivar guessed: whether this is an assumption: the provider has refused a request
+        without stating its limit, or another session has learned it.
     :ivar rate: tokens by the provider's count for each token of our estimate.
-    :ivar misses: number of refusals that contradict the counts of the answers before them.
-    :ivar source: what the settings and the provider say of the window; see `Registry.resolve`.
+    :ivar misses: number of refusals that contradict the counts of the answers before
+        them.
+    :ivar source: what the settings and the provider say of the window; see
+        `Registry.resolve`.
     """
 
     tokens: int | None = None
@@ -46,7 +55,8 @@ class LearnedWindow:
 
     @classmethod
     def remembered(cls, facts: Mapping[str, str], source: str) -> LearnedWindow:
-        """Return what other sessions have learned; nothing if the settings or the provider say something else now.
+        """Return what other sessions have learned; nothing if the settings or the
+        provider say something else now.
 
         :param facts: see `LearnedFacts.of`.
         :param source: see `LearnedWindow`.
@@ -59,13 +69,19 @@ class LearnedWindow:
         except ValueError:
             rate = 1.0
         rate = rate if 1 <= rate <= MAX_CALIBRATION else 1.0
-        return cls(max(LEAST_WINDOW, int(tokens[:12])), guessed=True, rate=rate, source=source)
+        return cls(
+            max(LEAST_WINDOW, int(tokens[:12])), guessed=True, rate=rate, source=source
+        )
 
     def facts(self) -> dict[str, str | None]:
         """Return what other sessions should know."""
         if self.tokens is None:
             return dict.fromkeys((WINDOW, _RATE, _SOURCE))
-        return {WINDOW: str(self.tokens), _RATE: f"{self.rate:.3f}", _SOURCE: self.source}
+        return {
+            WINDOW: str(self.tokens),
+            _RATE: f"{self.rate:.3f}",
+            _SOURCE: self.source,
+        }
 
     @property
     def counts_low(self) -> bool:
@@ -73,24 +89,37 @@ class LearnedWindow:
         return self.misses >= _MOST_MISSES
 
     def after_refusal(
-        self, refusal: ContextOverflowError, used: int, estimate: int, *, counted: bool = False
+        self,
+        refusal: ContextOverflowError,
+        used: int,
+        estimate: int,
+        *,
+        counted: bool = False,
     ) -> LearnedWindow:
         """Learn from a request that was refused as too long.
 
-        :param used: tokens of the request: the provider's last count plus our estimate of what was added since.
+        :param used: tokens of the request: the provider's last count plus our estimate
+            of what was added since.
         :param estimate: tokens of the request by our estimate alone.
-        :param counted: whether the provider has counted part of the request in an earlier answer.
+        :param counted: whether the provider has counted part of the request in an
+            earlier answer.
         """
-        learned = replace(self, rate=_rate(refusal.prompt or max(used, estimate * DOUBT), estimate))
+        learned = replace(
+            self, rate=_rate(refusal.prompt or max(used, estimate * DOUBT), estimate)
+        )
         if counted and refusal.prompt is not None and refusal.prompt > used * MISSED:
             learned = replace(learned, misses=self.misses + 1)
         if refusal.maximum is not None:
-            return replace(learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False)
-        # The answer broke off after it had begun, so it is unknown how many tokens it took.
+            return replace(
+                learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False
+            )
+        # The answer broke off after it had begun, so it is unknown how many tokens it
+        # took.
         return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
 
     def after_answer(self, counted: int, estimate: int) -> LearnedWindow:
-        """Learn from the provider's count of an answered request, and our estimate of it.
+        """Learn from the provider's count of an answered request, and our estimate of
+        it.
 
         An assumed window that is smaller than the request is forgotten.
         """
@@ -99,12 +128,18 @@ class LearnedWindow:
         return replace(self, rate=_rate(counted, estimate))
 
     def after_full(self, used: int, estimate: int) -> LearnedWindow:
-        """Learn that a request and its answer filled the window; see `after_refusal` for the parameters."""
+        """Learn that a request and its answer filled the window; see `after_refusal`
+        for the parameters.
+        """
         return replace(self, rate=_rate(used, estimate))._at_most(used)
 
     def _at_most(self, tokens: int) -> LearnedWindow:
         tokens = max(LEAST_WINDOW, tokens)
-        return self if self.tokens is not None and self.tokens <= tokens else replace(self, tokens=tokens, guessed=True)
+        return (
+            self
+            if self.tokens is not None and self.tokens <= tokens
+            else replace(self, tokens=tokens, guessed=True)
+        )
 
 
 def _rate(counted: float, estimate: int) -> float:
@@ -126,7 +161,8 @@ class RefusedCount:
     tokens: int
 
     def used_by(self, context: Context, rate: float) -> int:
-        """Return the tokens that a request takes by this count, or 0 if the conversation was shortened since.
+        """Return the tokens that a request takes by this count, or 0 if the
+        conversation was shortened since.
 
         :param rate: tokens by the provider's count for each token of our estimate.
         """

@@ -1,7 +1,9 @@
-"""`SessionMcp`: the MCP servers of one session: more tools, slash commands, and resources that `@` names.
+"""`SessionMcp`: the MCP servers of one session: more tools, slash commands, and
+resources that `@` names.
 
-The tools in requests change between turns only, and only where a server comes or says that its own have
-changed: they stand in front of everything that a provider caches. Without servers nothing is loaded.
+The tools in requests change between turns only, and only where a server comes or says
+that its own have changed: they stand in front of everything that a provider caches.
+Without servers nothing is loaded.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from acp_agent.conversation.messages import Resource, ResourceLink, Section, Text, UserPart
+from acp_agent.conversation.messages import (
+    Resource,
+    ResourceLink,
+    Section,
+    Text,
+    UserPart,
+)
 from acp_agent.conversation.updates import Command
 from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.mcp.model import SERVER_SECTION, ServerOptions, environment_for
@@ -31,7 +39,9 @@ if TYPE_CHECKING:
     from acp_agent.mcp.server import SessionServer
 
 PATIENCE_SECONDS = 5.0
-"""How long the first prompt waits for servers that are still being started; the editor is never kept waiting."""
+"""How long the first prompt waits for servers that are still being started; the editor
+is never kept waiting.
+"""
 MAX_TOOLS = 128
 """In one request; OpenAI takes no more."""
 _MENTION = re.compile(
@@ -44,7 +54,8 @@ _log = logging.getLogger(__name__)
 
 
 class SessionMcp:
-    """The servers of one session: the client's, and those of the configuration with other names.
+    """The servers of one session: the client's, and those of the configuration with
+    other names.
 
     :param tasks: where the servers run.
     :param changed: is called when a server offers something else than before.
@@ -59,7 +70,11 @@ class SessionMcp:
         changed: Callable[[], None],
     ) -> None:
         given = {server.name for server in state.mcp_servers}
-        configured = (server for server in state.settings.mcp_servers.values() if server.name not in given)
+        configured = (
+            server
+            for server in state.settings.mcp_servers.values()
+            if server.name not in given
+        )
         self._wanted = (*state.mcp_servers, *configured)
         self._directories = state.directories
         self._client = client
@@ -72,11 +87,15 @@ class SessionMcp:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """Return the tools by name as of the last turn's beginning, the built-in ones before all others."""
+        """Return the tools by name as of the last turn's beginning, the built-in ones
+        before all others.
+        """
         return self._tools or built_in_tools(self._client.questions.asks)
 
     def start(self) -> None:
-        """Start the servers in the background: once the editor has its answer, or with the first prompt."""
+        """Start the servers in the background: once the editor has its answer, or with
+        the first prompt.
+        """
         if self._servers or not self._wanted:
             return
         from acp_agent.mcp.server import SessionServer
@@ -91,15 +110,18 @@ class SessionMcp:
         )
         shorts = server_names([server.name for server in self._wanted])
         self._servers = tuple(
-            SessionServer(server, short, options, self._notices.tell_once, self._changed)
+            SessionServer(
+                server, short, options, self._notices.tell_once, self._changed
+            )
             for server, short in zip(self._wanted, shorts, strict=True)
         )
         for server in self._servers:
             self._tasks.start_soon(server.run)
 
     async def renew(self) -> None:
-        """Take over the tools that the servers offer at the beginning of a turn; wait a little for their first
-        start."""
+        """Take over the tools that the servers offer at the beginning of a turn; wait a
+        little for their first start.
+        """
         self.start()
         if not self._servers:
             return
@@ -109,7 +131,9 @@ class SessionMcp:
             with anyio.move_on_after(PATIENCE_SECONDS):
                 for server in self._servers:
                     await server.settled()
-            for slow in (server for server in self._servers if server.state == "starting"):
+            for slow in (
+                server for server in self._servers if server.state == "starting"
+            ):
                 _log.warning("the MCP server %s is not ready yet", slow.name)
                 await self._notices.tell(
                     f"The MCP server {slow.name!r} is not ready yet. The session works on without it; its tools come "
@@ -131,9 +155,14 @@ class SessionMcp:
     def sections(self, told: Iterable[Section]) -> tuple[Section, ...]:
         """Return the servers' instructions as sections of the system prompt.
 
-        :param told: the sections that the model knows. A server that has not answered yet keeps its known section.
+        :param told: the sections that the model knows. A server that has not answered
+            yet keeps its known section.
         """
-        known = {section.name: section for section in told if section.name.startswith(SERVER_SECTION)}
+        known = {
+            section.name: section
+            for section in told
+            if section.name.startswith(SERVER_SECTION)
+        }
         if not self._servers:
             return tuple(known.values()) if self._wanted else ()
         from acp_agent.mcp.tools import instructions_section
@@ -161,8 +190,8 @@ class SessionMcp:
         )
 
     async def sent(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
-        """Return what the model reads in place of a prompt that names a server's prompt or resources; None if it names
-        none.
+        """Return what the model reads in place of a prompt that names a server's prompt
+        or resources; None if it names none.
 
         :raises InvalidParamsError: there is no such prompt, or an argument is missing.
         :raises ToolError: the server did not return it; says why.
@@ -179,7 +208,11 @@ class SessionMcp:
 
         :raises ToolError: a server did not return one; says why.
         """
-        found = [await self._read(part) for part in parts if isinstance(part, Text | ResourceLink)]
+        found = [
+            await self._read(part)
+            for part in parts
+            if isinstance(part, Text | ResourceLink)
+        ]
         return tuple(dict.fromkeys(resource for each in found for resource in each))
 
     def lists(self, uri: str) -> bool:
@@ -190,13 +223,18 @@ class SessionMcp:
         name, line = command_words(parts) or ("", "")
         prefix, short, wanted = [*name.split(":"), "", ""][:3]
         server = (
-            next((each for each in self._servers if each.short.lower() == short), None) if prefix == "mcp" else None
+            next((each for each in self._servers if each.short.lower() == short), None)
+            if prefix == "mcp"
+            else None
         )
         if server is None:
             return None
         prompt = _prompts(server).get(wanted)
         if prompt is None:
-            known = ", ".join(f"/mcp:{short}:{each}" for each in _prompts(server)) or f"none. {server.reason}"
+            known = (
+                ", ".join(f"/mcp:{short}:{each}" for each in _prompts(server))
+                or f"none. {server.reason}"
+            )
             raise InvalidParamsError(
                 f"The MCP server {server.name!r} has no prompt {wanted!r}; its prompts are: {known}"
             )
@@ -204,12 +242,16 @@ class SessionMcp:
         before, behind = around_command(parts)
         made = await server.prompt(prompt.name, arguments)
         if not made:
-            raise ToolError(f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}.")
+            raise ToolError(
+                f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}."
+            )
         return (*made, *before, *behind)
 
-    async def _arguments(self, prompt: Prompt, line: str, command: str) -> dict[str, str]:
-        """Return a prompt's arguments as they were typed, and ask the user for missing ones. What follows the named
-        ones is the first that is still missing.
+    async def _arguments(
+        self, prompt: Prompt, line: str, command: str
+    ) -> dict[str, str]:
+        """Return a prompt's arguments as they were typed, and ask the user for missing
+        ones. What follows the named ones is the first that is still missing.
 
         :raises InvalidParamsError: a required one is missing, or there is one too many.
         """
@@ -219,19 +261,35 @@ class SessionMcp:
         values, rest = split_arguments(command, [each.name for each in arguments], line)
         left = [each.name for each in arguments if each.name not in values]
         if rest and not left:
-            raise InvalidParamsError(f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that.")
+            raise InvalidParamsError(
+                f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that."
+            )
         if rest:
             values[left[0]] = rest
         missing = [
-            (each.name, each.description or "") for each in arguments if each.required and each.name not in values
+            (each.name, each.description or "")
+            for each in arguments
+            if each.required and each.name not in values
         ]
-        return values | await ask_arguments(self._client.questions, command, missing) if missing else values
+        return (
+            values | await ask_arguments(self._client.questions, command, missing)
+            if missing
+            else values
+        )
 
     async def _read(self, part: Text | ResourceLink) -> tuple[Resource, ...]:
         if isinstance(part, ResourceLink):
-            named = [(server, part.uri) for server in self._servers if part.uri in server.offer.resources][:1]
+            named = [
+                (server, part.uri)
+                for server in self._servers
+                if part.uri in server.offer.resources
+            ][:1]
         else:
-            servers = {name.lower(): server for server in self._servers for name in (server.name, server.short)}
+            servers = {
+                name.lower(): server
+                for server in self._servers
+                for name in (server.name, server.short)
+            }
             named = [
                 (server, match["uri"])
                 for match in _MENTION.finditer(part.text)
@@ -244,7 +302,9 @@ class SessionMcp:
 
 
 def _prompts(server: SessionServer) -> dict[str, Prompt]:
-    """Return a server's prompts by their part of the slash command, in its order; of two alike, the first."""
+    """Return a server's prompts by their part of the slash command, in its order; of
+    two alike, the first.
+    """
     from acp_agent.mcp.tools import command_part
 
     found: dict[str, Prompt] = {}
@@ -254,5 +314,8 @@ def _prompts(server: SessionServer) -> dict[str, Prompt]:
 
 
 def _hint(prompt: Prompt) -> str | None:
-    words = [f"{each.name}=…" if each.required else f"[{each.name}=…]" for each in prompt.arguments or ()]
+    words = [
+        f"{each.name}=…" if each.required else f"[{each.name}=…]"
+        for each in prompt.arguments or ()
+    ]
     return " ".join(words) or None

@@ -1,7 +1,8 @@
-"""The models of a session: names resolved to models that can be asked, and what is known of their context windows.
+"""The models of a session: names resolved to models that can be asked, and what is
+known of their context windows.
 
-A provider is asked for a model's window when the model is used first, and again with each turn while the answer is
-missing or may change.
+A provider is asked for a model's window when the model is used first, and again with
+each turn while the answer is missing or may change.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.conversation.messages import CompactedBlock, Text, Usage, UserMessage, new_id
+from acp_agent.conversation.messages import (
+    CompactedBlock,
+    Text,
+    Usage,
+    UserMessage,
+    new_id,
+)
 from acp_agent.frozen import frozen
 from acp_agent.llm.learned import LearnedModel
 from acp_agent.llm.places import Parallel
@@ -38,7 +45,9 @@ from acp_agent.session.project.learned import LearnedWindow
 FIRST_WAIT = 3.0
 """Seconds that the first use of a model waits for the provider's word on its window."""
 TURN_WAIT = 0.35
-"""The same for a turn with a model used before; longer than a local server is given when it is asked again."""
+"""The same for a turn with a model used before; longer than a local server is given
+when it is asked again.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -71,25 +80,40 @@ class ActiveModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model; see `Provider.stream`."""
-        async with aclosing(self.provider.stream(await self.resolved(request))) as events:
+        async with aclosing(
+            self.provider.stream(await self.resolved(request))
+        ) as events:
             async for event in events:
                 yield event
 
     async def answer(
-        self, prompt: str, system: str, *, max_output_tokens: int | None = None, thought_level: str = ""
+        self,
+        prompt: str,
+        system: str,
+        *,
+        max_output_tokens: int | None = None,
+        thought_level: str = "",
     ) -> tuple[str, Usage] | None:
-        """Ask one question, with no tools and nothing of the session; return None if the answer has no end."""
+        """Ask one question, with no tools and nothing of the session; return None if
+        the answer has no end.
+        """
         message = UserMessage(new_id("msg"), (Text(prompt),))
         most = min(max_output_tokens or self.max_output_tokens, self.max_output_tokens)
-        request = ModelRequest(self.model_id, system, (message,), (), most, thought_level)
+        request = ModelRequest(
+            self.model_id, system, (message,), (), most, thought_level
+        )
         async with aclosing(self.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Answered):
-                    return "".join(part.text for part in event.parts if isinstance(part, Text)), event.usage
+                    return "".join(
+                        part.text for part in event.parts if isinstance(part, Text)
+                    ), event.usage
         return None
 
     async def resolved(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the bytes that its messages refer to, as the provider is sent them."""
+        """Return the request with the bytes that its messages refer to, as the provider
+        is sent them.
+        """
         return await self.attachments.resolved(request, self.profile)
 
     @property
@@ -99,7 +123,9 @@ class ActiveModel:
 
     @property
     def rules(self) -> ReasoningRules:
-        """Return what the provider does with the reasoning of this model's earlier answers."""
+        """Return what the provider does with the reasoning of this model's earlier
+        answers.
+        """
         return self.provider.rules(self.model_id)
 
     async def compact(
@@ -110,18 +136,23 @@ class ActiveModel:
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         assert isinstance(self.provider, NativeCompaction)
-        return await self.provider.compact(await self.resolved(request), instructions, note)
+        return await self.provider.compact(
+            await self.resolved(request), instructions, note
+        )
 
 
 class SessionModels:
     """Resolves names to models, and remembers what their refusals have shown.
 
-    :param tasks: where providers are asked for windows, so that a slow answer holds no turn up.
+    :param tasks: where providers are asked for windows, so that a slow answer holds no
+        turn up.
     :ivar queueing: providers that have made one request wait for another.
     :ivar registry: is replaced, and closed, when the settings are read again.
     """
 
-    def __init__(self, registry: Registry, attachments: Attachments, tasks: TaskGroup) -> None:
+    def __init__(
+        self, registry: Registry, attachments: Attachments, tasks: TaskGroup
+    ) -> None:
         self.registry = registry
         self._attachments = attachments
         self._tasks = tasks
@@ -132,7 +163,8 @@ class SessionModels:
 
     async def use(self, registry: Registry) -> None:
         """Take the models of other settings from now on."""
-        former, self.registry = self.registry, registry
+        former = self.registry
+        self.registry = registry
         self._used = set()
         self._learned.clear()
         await former.aclose()
@@ -145,13 +177,17 @@ class SessionModels:
             _log.info("%s was not prepared: %s", name, error)
 
     async def begin_turn(self) -> None:
-        """Ask again for windows that are not known for good; takes a third of a second at most."""
+        """Ask again for windows that are not known for good; takes a third of a second
+        at most.
+        """
         await self._ask_windows(self._used, TURN_WAIT)
 
     async def name(self, chosen: str) -> str | None:
-        """Return the name of the model in use, `provider/model`; None if nothing is configured.
+        """Return the name of the model in use, `provider/model`; None if nothing is
+        configured.
 
-        :param chosen: what the user chose; empty for the default, which depends on the keys that there are.
+        :param chosen: what the user chose; empty for the default, which depends on the
+            keys that there are.
         """
         return chosen or await self.registry.default_model()
 
@@ -159,7 +195,8 @@ class SessionModels:
         """Return the model in use.
 
         :raises ModelAuthError: nothing is configured; says what to set.
-        :raises ConfigError: the name's provider is unknown, or the stored keys that it needs cannot be read.
+        :raises ConfigError: the name's provider is unknown, or the stored keys that it
+            needs cannot be read.
         """
         name = await self.name(chosen)
         if name is None:
@@ -178,10 +215,15 @@ class SessionModels:
             await self._ask_windows([name], FIRST_WAIT)
         resolved = self.registry.resolve(name)
         learned = self._learned_window(resolved)
-        known, window = resolved.profile, resolved.window
+        known = resolved.profile
+        window = resolved.window
         if learned.tokens is not None:
             window = min(window, learned.tokens)
-        is_guess = learned.guessed if window < resolved.window else not known.listed and window == DEFAULT_WINDOW
+        is_guess = (
+            learned.guessed
+            if window < resolved.window
+            else not known.listed and window == DEFAULT_WINDOW
+        )
         output = min(known.max_output_tokens, window // 2)
         budget = TokenBudget(window, output)
         return ActiveModel(
@@ -195,11 +237,14 @@ class SessionModels:
             known,
             self._attachments,
             resolved.learned,
-            "one" if resolved.provider.name in self.queueing else resolved.provider.parallel,
+            "one"
+            if resolved.provider.name in self.queueing
+            else resolved.provider.parallel,
         )
 
     def learned(self, name: str) -> LearnedWindow:
-        """Return what refusals have shown of a model's window, in this session or else in others.
+        """Return what refusals have shown of a model's window, in this session or else
+        in others.
 
         :raises ConfigError: see `named`.
         """
@@ -209,7 +254,9 @@ class SessionModels:
         known = self._learned.get(resolved.learned.name)
         if known is not None and known.source == resolved.window_source:
             return known
-        return LearnedWindow.remembered(resolved.learned.facts(), resolved.window_source)
+        return LearnedWindow.remembered(
+            resolved.learned.facts(), resolved.window_source
+        )
 
     def learn(self, name: str, learned: LearnedWindow) -> None:
         """Note what was learned of a model's window, for this session alone."""
@@ -218,7 +265,9 @@ class SessionModels:
     def keep(self, name: str) -> None:
         """Remember what was learned of a model's window for other sessions."""
         learned = self.registry.resolve(name).learned
-        self._tasks.start_soon(to_thread.run_sync, learned.keep, self.learned(name).facts())
+        self._tasks.start_soon(
+            to_thread.run_sync, learned.keep, self.learned(name).facts()
+        )
 
     async def ask_window(self, name: str, *, lost: bool = False) -> None:
         """Ask a provider again for a model's window; takes at most three seconds.
@@ -229,7 +278,9 @@ class SessionModels:
             await self.registry.learn_window(name, lost=lost)
 
     async def _ask_windows(self, names: Iterable[str], seconds: float) -> None:
-        """Ask providers for windows in the background, and wait a moment for their answers."""
+        """Ask providers for windows in the background, and wait a moment for their
+        answers.
+        """
         for name in names:
             if name not in self._asking:
                 self._asking[name] = anyio.Event()
@@ -242,7 +293,8 @@ class SessionModels:
         try:
             await self.registry.learn_window(name)
         except Exception as error:
-            # Such as a provider that was turned off: asking the model reports it. No turn ends for a window.
+            # Such as a provider that was turned off: asking the model reports it. No
+            # turn ends for a window.
             _log.info("the window of %s was not asked for: %s", name, error)
         finally:
             self._asking.pop(name).set()

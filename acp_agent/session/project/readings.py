@@ -1,12 +1,15 @@
 """Decide whether a provider's token count of a request shows how large the context is.
 
-Servers sometimes count wrongly. Gateways leave out cached tokens or add up several requests. Local servers silently
-truncate a request that exceeds their window, and count the rest. A count of twice the real tokens would compact a
-conversation for no reason. A count that is too low would let the conversation outgrow the window. Once two refusals
-have contradicted the counts of a server's answers, its low counts are not believed any more.
+Servers sometimes count wrongly. Gateways leave out cached tokens or add up several
+requests. Local servers silently truncate a request that exceeds their window, and count
+the rest. A count of twice the real tokens would compact a conversation for no reason. A
+count that is too low would let the conversation outgrow the window. Once two refusals
+have contradicted the counts of a server's answers, its low counts are not believed any
+more.
 
-Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a prompt is longer than the window,
-Ollama keeps half a window of it (github.com/ollama/ollama/issues/17427).
+Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a
+prompt is longer than the window, Ollama keeps half a window of it
+(github.com/ollama/ollama/issues/17427).
 """
 
 from __future__ import annotations
@@ -18,18 +21,25 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
 
 HIGH = 1.75
-"""A count of more than this many times the expected one is not believed until a second count confirms it."""
+"""A count of more than this many times the expected one is not believed until a second
+count confirms it.
+"""
 HIGH_AT_FIRST = 8
-"""The same for the first count of a conversation, when only our estimate is known. It is well above the ratio of any
-script."""
+"""The same for the first count of a conversation, when only our estimate is known. It
+is well above the ratio of any script.
+"""
 LOW = 2
-"""A count this many times below our estimate misses part of the request, if the request does not fit the window."""
+"""A count this many times below our estimate misses part of the request, if the request
+does not fit the window.
+"""
 SHORT = 1.2
 """A count this many times below the expected one may be a count of half a window."""
 HALF_MARGIN = 4
 """Tokens by which a prompt truncated by Ollama may differ from half of the window."""
 IMPOSSIBLE = 4
-"""A count this many times below our estimate is impossible for any tokenizer, whatever the window."""
+"""A count this many times below our estimate is impossible for any tokenizer, whatever
+the window.
+"""
 
 
 @frozen
@@ -37,20 +47,24 @@ class Reading:
     """The verdict on a count.
 
     :ivar doubtful: whether the count contradicts what was counted before.
-    :ivar notice: notice to the user if the server seems to truncate requests; else empty.
+    :ivar notice: notice to the user if the server seems to truncate requests; else
+        empty.
     """
 
     doubtful: bool = False
     notice: str = ""
 
 
-async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Context) -> Reading:
+async def judge(
+    requests: Requests, model: ActiveModel, usage: Usage, asked: Context
+) -> Reading:
     """Judge the usage of an answer.
 
     :param model: the model that answered.
     :param asked: the context of the request.
     """
-    counted, expected = usage.prompt_tokens, requests.used(model, asked)
+    counted = usage.prompt_tokens
+    expected = requests.used(model, asked)
     if counted * SHORT < expected:
         if requests.counts_low(model):
             return Reading(doubtful=True)
@@ -64,28 +78,44 @@ async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Con
     return Reading(is_high and not _is_confirmed(asked, counted))
 
 
-async def _judge_low(requests: Requests, model: ActiveModel, counted: int, least: int) -> Reading:
+async def _judge_low(
+    requests: Requests, model: ActiveModel, counted: int, least: int
+) -> Reading:
     """Judge a count that is lower than it should be.
 
-    :param least: tokens of the request, without the parts that a provider may not count.
+    :param least: tokens of the request, without the parts that a provider may not
+        count.
     """
     is_low = counted * LOW < least
     # The server has loaded the model by now.
-    now = await (requests.lost_part(model.name) if is_low else requests.named(model.name))
+    now = await (
+        requests.lost_part(model.name) if is_low else requests.named(model.name)
+    )
     window = now.budget.window
     is_impossible = counted * IMPOSSIBLE < least
     is_half = not now.guessed and abs(counted - window // 2) <= HALF_MARGIN
     if is_half or (is_low and least > window) or (is_impossible and now.guessed):
         # A cloud provider does not truncate requests, so its count is wrong.
         told = not now.guessed or model.parallel != "many"
-        return Reading(True, _cut_notice(model.name, counted, least, None if now.guessed else window) if told else "")
+        return Reading(
+            True,
+            _cut_notice(model.name, counted, least, None if now.guessed else window)
+            if told
+            else "",
+        )
     return Reading(is_impossible)
 
 
 def _is_confirmed(asked: Context, counted: int) -> bool:
-    """Return whether a count is close to the doubtful one before it, so that both are believed."""
-    answers = (entry.message for entry in reversed(asked.entries) if entry.seq > asked.revision)
-    newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
+    """Return whether a count is close to the doubtful one before it, so that both are
+    believed.
+    """
+    answers = (
+        entry.message for entry in reversed(asked.entries) if entry.seq > asked.revision
+    )
+    newest = next(
+        (answer for answer in answers if isinstance(answer, AssistantMessage)), None
+    )
     if newest is None or newest.usage is None or not newest.doubtful:
         return False
     before = newest.usage.prompt_tokens

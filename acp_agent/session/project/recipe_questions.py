@@ -1,6 +1,8 @@
-"""`RecipeQuestions`: asks the user before the commands of a recipe's text run without a sandbox.
+"""`RecipeQuestions`: asks the user before the commands of a recipe's text run without a
+sandbox.
 
-Even `git status` and `git diff` run programs that a repository's settings name, such as filters.
+Even `git status` and `git diff` run programs that a repository's settings name, such as
+filters.
 """
 
 from __future__ import annotations
@@ -37,15 +39,19 @@ class RecipeQuestions:
     _show: Show
 
     async def allow(self, recipe: Recipe) -> None:
-        """Return once the commands of a recipe's text may run, in the sandbox or as the user allows.
+        """Return once the commands of a recipe's text may run, in the sandbox or as the
+        user allows.
 
         :raises RecipeError: the user does not allow them.
         """
-        lines, sandbox = command_lines(recipe), self._state.sandbox
+        lines = command_lines(recipe)
+        sandbox = self._state.sandbox
         if not lines or sandbox is None:
             return
         try:
-            usable, fault = await to_thread.run_sync(sandbox.usable, abandon_on_cancel=True)
+            usable, fault = await to_thread.run_sync(
+                sandbox.usable, abandon_on_cancel=True
+            )
         except SandboxError:
             return  # nothing runs, and rendering says so
         if usable is None:
@@ -54,22 +60,33 @@ class RecipeQuestions:
     async def _ask(self, recipe: Recipe, lines: tuple[str, ...], fault: str) -> None:
         name = f"/{recipe.command}"
         title = f"Run the commands in the text of {name} (outside of the sandbox)"
-        prepared = PreparedCall(CallView(title, "execute"), access_of(recipe, self._state.mode, fault), _run_nothing)
+        prepared = PreparedCall(
+            CallView(title, "execute"),
+            access_of(recipe, self._state.mode, fault),
+            _run_nothing,
+        )
         call = ToolCall(new_id("call"), _TOOL, {"commands": [*lines]})
-        await self._show(CallAnnounced(call.id, call.name, prepared.view, call.arguments))
+        await self._show(
+            CallAnnounced(call.id, call.name, prepared.view, call.arguments)
+        )
         status: CallStatus = "failed"
         said = f"The commands in the text of {name} were not run."
         try:
             if not await self._permissions.check(call, prepared, NOTHING):
                 raise ToolError("The user ended the turn instead of answering.")
-            status, said = "completed", "Allowed."
+            status = "completed"
+            said = "Allowed."
         except ToolError as error:
             why = f"its commands were not run: there is no sandbox for them, and you did not allow them. {fault}"
             raise RecipeError(why.rstrip(), source=str(recipe.source)) from error
         finally:
             parts: tuple[ResultPart, ...] = (Text(said),)
             with anyio.CancelScope(shield=True):
-                await self._show(CallFinished(call.id, call.name, prepared.view, call.arguments, status, parts))
+                await self._show(
+                    CallFinished(
+                        call.id, call.name, prepared.view, call.arguments, status, parts
+                    )
+                )
 
 
 def access_of(recipe: Recipe, mode: str, fault: str) -> Access:

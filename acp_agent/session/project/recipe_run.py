@@ -1,5 +1,5 @@
-"""The run of a recipe: what was typed behind its name, and the values that its template may use: session id, folder,
-its repository, and the output of commands.
+"""The run of a recipe: what was typed behind its name, and the values that its template
+may use: session id, folder, its repository, and the output of commands.
 
 Loaded with what runs turns.
 """
@@ -36,7 +36,12 @@ from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.claude_commands import LOOKING
 from acp_agent.recipes.discovery import RecipeLibrary
-from acp_agent.recipes.model import CommandError, Recipe, RefusedCommandError, Surroundings
+from acp_agent.recipes.model import (
+    CommandError,
+    Recipe,
+    RecipeSurroundings,
+    RefusedCommandError,
+)
 from acp_agent.recipes.template import render
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.project.commands import (
@@ -69,7 +74,8 @@ RENDER_SECONDS = 5.0
 class RecipeRun:
     """A prompt that names a recipe.
 
-    :ivar instructions: what followed the name and the arguments, mentions included, as text.
+    :ivar instructions: what followed the name and the arguments, mentions included, as
+        text.
     :ivar attachments: the prompt's other parts, those in front included.
     :ivar arguments: values that were given, by name.
     """
@@ -86,13 +92,18 @@ class RecipeRun:
 
     @property
     def swap(self) -> SwapContext:
-        """Return how the recipe wants its answer to take that place; the answer is still missing."""
+        """Return how the recipe wants its answer to take that place; the answer is
+        still missing.
+        """
         handler = self.recipe.handler(SWAP_CONTEXT)
-        return SwapContextHandler.model_validate({} if handler is None else handler.params).swap()
+        return SwapContextHandler.model_validate(
+            {} if handler is None else handler.params
+        ).swap()
 
     @property
     def report(self) -> tuple[str, str]:
-        """Return the word behind `/compact` that compacts nothing, and what follows it; empty if there is none.
+        """Return the word behind `/compact` that compacts nothing, and what follows it;
+        empty if there is none.
 
         Behind another recipe that compacts, such a word is an instruction.
         """
@@ -100,26 +111,34 @@ class RecipeRun:
         known = word in (PREVIEW, STATUS, UNDO) and self.recipe.name == COMPACT
         return (word, "".join(rest).strip()) if known else ("", self.instructions)
 
-    async def rendered(self, around: Surroundings | None = None, seconds: float = RENDER_SECONDS) -> str:
+    async def rendered(
+        self, around: RecipeSurroundings | None = None, seconds: float = RENDER_SECONDS
+    ) -> str:
         """Return the recipe's text for the model.
 
-        A template may be untrusted and run for minutes without any output, so that it is rendered in a thread with a
-        time limit.
+        A template may be untrusted and run for minutes without any output, so that it
+        is rendered in a thread with a time limit.
 
-        :param around: what the template may ask for in addition to its arguments; its commands end with this call.
+        :param around: what the template may ask for in addition to its arguments; its
+            commands end with this call.
         :param seconds: for the template; its commands have a limit of their own on top.
-        :raises RecipeError: an argument is missing, the template cannot be rendered, or it takes too long.
+        :raises RecipeError: an argument is missing, the template cannot be rendered, or
+            it takes too long.
         """
         try:
             with anyio.move_on_after(seconds + (COMMAND_SECONDS if around else 0)):
-                return await anyio.to_thread.run_sync(self.render, around, abandon_on_cancel=True)
+                return await anyio.to_thread.run_sync(
+                    self.render, around, abandon_on_cancel=True
+                )
         finally:
             if around is not None:
                 around.close()
-        message = f"was not rendered within {seconds:g} seconds; make its template simpler"
+        message = (
+            f"was not rendered within {seconds:g} seconds; make its template simpler"
+        )
         raise RecipeError(message, source=str(self.recipe.source))
 
-    def render(self, around: Surroundings | None = None) -> str:
+    def render(self, around: RecipeSurroundings | None = None) -> str:
         """Return the recipe's text for the model; call it in a thread.
 
         :raises RecipeError: an argument is missing, or the template cannot be rendered.
@@ -128,9 +147,11 @@ class RecipeRun:
 
 
 def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
-    """Return the run of the recipe that a prompt names; None for ordinary text, which unknown names are.
+    """Return the run of the recipe that a prompt names; None for ordinary text, which
+    unknown names are.
 
-    :raises RecipeError: it may not run, since it is a project's and the user has not trusted it.
+    :raises RecipeError: it may not run, since it is a project's and the user has not
+        trusted it.
     """
     words = command_words(parts)
     if words is None:
@@ -151,7 +172,11 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
 def command_lines(recipe: Recipe) -> tuple[str, ...]:
     """Return the lines of a recipe's text that run commands."""
     marks = ("shell(", "git.dirty") if recipe.is_template else ("!`",)
-    return tuple(line.strip() for line in recipe.body.splitlines() if any(mark in line for mark in marks))
+    return tuple(
+        line.strip()
+        for line in recipe.body.splitlines()
+        if any(mark in line for mark in marks)
+    )
 
 
 def surroundings(
@@ -162,32 +187,42 @@ def surroundings(
     sandbox: Sandbox | None = None,
     *,
     unsandboxed: bool = True,
-) -> Surroundings:
+) -> RecipeSurroundings:
     """Return the surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
-    :param env: all environment variables of the commands; those of `environment_without` where it is None.
+    :param env: all environment variables of the commands; those of
+        `environment_without` where it is None.
     :param sandbox: where they run; None for no sandbox.
-    :param unsandboxed: whether they may run without a sandbox if that one cannot be used.
+    :param unsandboxed: whether they may run without a sandbox if that one cannot be
+        used.
     """
     runner = _CommandRunner(cwd, env=env, sandbox=sandbox, unsandboxed=unsandboxed)
 
     def shell(*words: object) -> str:
         argv = [word for word in words if isinstance(word, str)]
         if len(argv) != len(words) or not argv:
-            raise CommandError('shell() takes texts: the command and each of its arguments, as in shell("git", "log")')
+            raise CommandError(
+                'shell() takes texts: the command and each of its arguments, as in shell("git", "log")'
+            )
         reason = refusal_of_words(argv, recipe.allowed_commands or ())
         if reason and (recipe.is_template or refusal_of_words(argv, LOOKING)):
-            raise RefusedCommandError(f"`{shlex.join(argv)}` may not run here: {reason}")
+            raise RefusedCommandError(
+                f"`{shlex.join(argv)}` may not run here: {reason}"
+            )
         code, output, complaint = runner.run(argv)
         if code != 0:
             ending = f"exit status {code}" if code > 0 else f"signal {-code}"
             said = f": {_readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
             raise CommandError(f"`{shlex.join(argv)}` ended with {ending}{said}")
-        return "\n".join(filter(None, (_readable(output), renamed(runner.take_blocked()))))
+        return "\n".join(
+            filter(None, (_readable(output), renamed(runner.take_blocked())))
+        )
 
     today = date.today().isoformat()  # noqa: DTZ011 - the user's own day is meant
-    return Surroundings(session_id, cwd, today, _GitFacts(cwd, runner), shell, runner.close)
+    return RecipeSurroundings(
+        session_id, cwd, today, _GitFacts(cwd, runner), shell, runner.close
+    )
 
 
 class _GitFacts:
@@ -211,7 +246,9 @@ class _GitFacts:
 
     @cached_property
     def dirty(self) -> bool | str:
-        """Return whether anything differs from the commit, files that git does not know included."""
+        """Return whether anything differs from the commit, files that git does not know
+        included.
+        """
         try:
             code, output, _ = self._runner.run(_STATUS) if self.root else (1, "", "")
         except CommandError:
@@ -220,13 +257,16 @@ class _GitFacts:
 
 
 class _CommandRunner:
-    """Runs the commands of one text, one after the other, from one thread; another may end it with `close`.
+    """Runs the commands of one text, one after the other, from one thread; another may
+    end it with `close`.
 
     :param cwd: absolute path of the folder to run in.
     :param seconds: for all of them together.
-    :param env: all of their environment variables; those of `environment_without` where it is None.
+    :param env: all of their environment variables; those of `environment_without` where
+        it is None.
     :param sandbox: where they run; None for no sandbox.
-    :param unsandboxed: whether they may run without a sandbox if that one cannot be used.
+    :param unsandboxed: whether they may run without a sandbox if that one cannot be
+        used.
     """
 
     def __init__(
@@ -249,14 +289,18 @@ class _CommandRunner:
         self._blocked: list[str] = []
 
     def take_blocked(self) -> list[str]:
-        """Return what commands planted and was renamed since the last call; see `Sandbox.wrap`."""
-        blocked, self._blocked = self._blocked, []
+        """Return what commands planted and was renamed since the last call; see
+        `Sandbox.wrap`.
+        """
+        blocked = self._blocked
+        self._blocked = []
         return blocked
 
     def run(self, argv: Sequence[str]) -> tuple[int, str, str]:
         """Run a program to its end; its whole process group is killed afterwards.
 
-        :returns: the exit code, negative for a signal, and the beginnings of stdout and stderr.
+        :returns: the exit code, negative for a signal, and the beginnings of stdout and
+            stderr.
         :raises CommandError: it could not be started, or the time is up.
         """
         begun = time.monotonic()
@@ -265,16 +309,29 @@ class _CommandRunner:
         except SandboxError as error:
             raise CommandError(f"`{shlex.join(argv)}` was not run. {error}") from error
         if self._sandbox and not usable and not self._unsandboxed:
-            raise CommandError(f"`{shlex.join(argv)}` was not run: there is no sandbox for it, and it was not allowed")
+            raise CommandError(
+                f"`{shlex.join(argv)}` was not run: there is no sandbox for it, and it was not allowed"
+            )
         wrapped = nullcontext((tuple[str, ...](), argv))
         if usable:
-            wrapped = usable.wrap(argv, Path(self._cwd), network=False, blocked=self._blocked)
-        # Files, not pipes: a process that it leaves in the background may keep a pipe open for ever.
-        with wrapped as (_, words), TemporaryFile() as output, TemporaryFile() as complaint:
+            wrapped = usable.wrap(
+                argv, Path(self._cwd), network=False, blocked=self._blocked
+            )
+        # Files, not pipes: a process that it leaves in the background may keep a pipe
+        # open for ever.
+        with (
+            wrapped as (_, words),
+            TemporaryFile() as output,
+            TemporaryFile() as complaint,
+        ):
             with self._lock:
                 if self._closed:
                     raise CommandError("the text was cancelled")
-                env = {name: self._env[name] for name in self._env if not usable or name not in LOADER_VARIABLES}
+                env = {
+                    name: self._env[name]
+                    for name in self._env
+                    if not usable or name not in LOADER_VARIABLES
+                }
                 process = self._process = self._start(words, env, output, complaint)
             try:
                 code = process.wait(max(0.0, self._left))
@@ -297,7 +354,11 @@ class _CommandRunner:
                 _kill_group(self._process)
 
     def _start(
-        self, argv: Sequence[str], env: Mapping[str, str], output: IO[bytes], complaint: IO[bytes]
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        output: IO[bytes],
+        complaint: IO[bytes],
     ) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
@@ -311,14 +372,20 @@ class _CommandRunner:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}") from error
+            raise CommandError(
+                f"`{shlex.join(argv)}` cannot be started: {reason}"
+            ) from error
 
 
 def _beginning(file: IO[bytes]) -> str:
     file.seek(0)
     data = file.read(MAX_COMMAND_OUTPUT + 1)
     text = data[:MAX_COMMAND_OUTPUT].decode("utf-8", "replace").rstrip("\n")
-    return f"{text}\n[cut at {MAX_COMMAND_OUTPUT // 1024} KiB]" if len(data) > MAX_COMMAND_OUTPUT else text
+    return (
+        f"{text}\n[cut at {MAX_COMMAND_OUTPUT // 1024} KiB]"
+        if len(data) > MAX_COMMAND_OUTPUT
+        else text
+    )
 
 
 def _readable(printed: str) -> str:

@@ -1,4 +1,6 @@
-"""The recipes of one session: read when they are needed, and again when a file has changed."""
+"""The recipes of one session: read when they are needed, and again when a file has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from acp_agent.processes import environment_without
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import COMPACT, PREVIEW, STATUS, UNDO
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
 
 if TYPE_CHECKING:
@@ -35,13 +37,20 @@ def hint_of(recipe: Recipe) -> str:
     for argument in recipe.arguments:
         is_needed = argument.required and argument.default is None
         names.append(f"{argument.name}=…" if is_needed else f"[{argument.name}=…]")
-    words = f"[what to keep] | {PREVIEW} | {STATUS} | {UNDO}" if recipe.name == COMPACT else "[instructions]"
+    words = (
+        f"[what to keep] | {PREVIEW} | {STATUS} | {UNDO}"
+        if recipe.name == COMPACT
+        else "[instructions]"
+    )
     return " ".join([*names, words])
 
 
 def commands(library: RecipeLibrary) -> tuple[Command, ...]:
     """Return the recipes as slash commands."""
-    return tuple(Command(recipe.command, recipe.description, hint_of(recipe)) for recipe in library.known.values())
+    return tuple(
+        Command(recipe.command, recipe.description, hint_of(recipe))
+        for recipe in library.known.values()
+    )
 
 
 class SessionRecipes:
@@ -50,7 +59,13 @@ class SessionRecipes:
     :ivar due: is set when the list of commands may be another one.
     """
 
-    def __init__(self, state: SessionState, services: Services, trust: SessionTrust, notices: Notices) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        services: SessionServices,
+        trust: SessionTrust,
+        notices: Notices,
+    ) -> None:
         self._state = state
         self._services = services
         self._trust = trust
@@ -61,23 +76,33 @@ class SessionRecipes:
         self._version = ()
 
     async def library(self) -> RecipeLibrary:
-        """Return the recipes as they are now; the files are read again if one of them, the settings or what is trusted
-        has changed."""
+        """Return the recipes as they are now; the files are read again if one of them,
+        the settings or what is trusted has changed.
+        """
         async with self._lock:
             await self._trust.ensure_read()  # which reads the project's settings
-            # Taken before the files are read, so that a change meanwhile gives another one.
-            settings, cwd = self._state.settings, self._state.cwd
+            # Taken before the files are read, so that a change meanwhile gives another
+            # one.
+            settings = self._state.settings
+            cwd = self._state.cwd
             signature = await anyio.to_thread.run_sync(
                 self._services.recipe_signature, settings, cwd, abandon_on_cancel=True
             )
             version = signature, settings, self._trust.allowed
             if self._library is None or version != self._version:
-                # The end of the process does not wait for it: it also imports YAML and Jinja2.
+                # The end of the process does not wait for it: it also imports YAML and
+                # Jinja2.
                 self._library = await anyio.to_thread.run_sync(
-                    self._services.library, settings, cwd, self._trust.trusted, abandon_on_cancel=True
+                    self._services.library,
+                    settings,
+                    cwd,
+                    self._trust.trusted,
+                    abandon_on_cancel=True,
                 )
                 self._version = version
-                errors = (f"A recipe was left out. {error}" for error in self._library.errors)
+                errors = (
+                    f"A recipe was left out. {error}" for error in self._library.errors
+                )
                 for message in (*errors, *settings.notices, *self._library.notices):
                     _log.warning("%s", message)
                     await self._notices.tell_once(message)
@@ -89,11 +114,16 @@ class SessionRecipes:
             self.due.set()
             self.due = anyio.Event()
 
-    async def render(self, run: RecipeRun, questions: RecipeQuestions | None = None) -> str:
-        """Return a recipe's text for the model, whose commands inherit no keys of providers.
+    async def render(
+        self, run: RecipeRun, questions: RecipeQuestions | None = None
+    ) -> str:
+        """Return a recipe's text for the model, whose commands inherit no keys of
+        providers.
 
-        :param questions: ask for its commands if there is no sandbox; without them they do not run then.
-        :raises RecipeError: see `RecipeRun.rendered`; or the user does not allow its commands.
+        :param questions: ask for its commands if there is no sandbox; without them they
+            do not run then.
+        :raises RecipeError: see `RecipeRun.rendered`; or the user does not allow its
+            commands.
         """
         from acp_agent.session.project.recipe_run import surroundings
 
@@ -102,7 +132,14 @@ class SessionRecipes:
         state = self._state
         env = environment_without(key_variables(state.settings))
         may_run = questions is not None
-        around = surroundings(state.id, str(state.cwd), run.recipe, env, state.sandbox, unsandboxed=may_run)
+        around = surroundings(
+            state.id,
+            str(state.cwd),
+            run.recipe,
+            env,
+            state.sandbox,
+            unsandboxed=may_run,
+        )
         return await run.rendered(around)
 
     async def compact_recipe(self) -> Recipe:

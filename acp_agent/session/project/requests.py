@@ -22,11 +22,26 @@ from acp_agent.compaction.estimate import (
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, InstructionsLoaded, SurroundingsChanged, ToolsDeclared
-from acp_agent.conversation.messages import AssistantMessage, Entry, Message, ToolDefinition
+from acp_agent.conversation.events import (
+    Event,
+    InstructionsLoaded,
+    SurroundingsChanged,
+    ToolsDeclared,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Entry,
+    Message,
+    ToolDefinition,
+)
 from acp_agent.conversation.surroundings import Surroundings, changed_tools
 from acp_agent.conversation.updates import UsageUpdated
-from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
+from acp_agent.errors import (
+    CompactionError,
+    ConfigError,
+    ContextOverflowError,
+    ModelError,
+)
 from acp_agent.llm.caches import CacheLife
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refused_tools import without_tools
@@ -46,7 +61,9 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.6
 """Share of our count of a request that it has by any tokenizer."""
 UNSURE_SHARE = 0.1
-"""Share of the window: if our own estimate makes up no more of a count, the rest of it is the provider's."""
+"""Share of the window: if our own estimate makes up no more of a count, the rest of it
+is the provider's.
+"""
 
 
 @dataclass(eq=False, slots=True)
@@ -58,7 +75,9 @@ class Requests:
     _mcp: SessionMcp
     _defined: tuple[Mapping[str, Tool], tuple[ToolDefinition, ...], int] | None = None
     _messages: Accumulator[Entry, tuple[Message, ...]] = field(
-        default_factory=lambda: Accumulator[Entry, tuple[Message, ...]]((), _with_messages)
+        default_factory=lambda: Accumulator[Entry, tuple[Message, ...]](
+            (), _with_messages
+        )
     )
     _sizes: Accumulator[Message, Sizes] = field(
         default_factory=lambda: Accumulator[Message, Sizes](Sizes(), Sizes.plus)
@@ -93,9 +112,13 @@ class Requests:
         return self._state.compaction(model)
 
     async def instructions(self) -> InstructionsLoaded:
-        """Return the system prompt, built from the current project files and MCP servers."""
+        """Return the system prompt, built from the current project files and MCP
+        servers.
+        """
         settings = self.settings
-        loaded = await self._instructions.read(self._state.directories, settings.home, settings.root, self.read_limits)
+        loaded = await self._instructions.read(
+            self._state.directories, settings.home, settings.root, self.read_limits
+        )
         more = self._mcp.sections(self.context.told.sections)
         if not more:
             return loaded
@@ -116,14 +139,19 @@ class Requests:
         """
         return await self._models.named(name)
 
-    async def summary_writer(self, recipe: Recipe, active: ActiveModel) -> ActiveModel | None:
-        """Return the model that is named for summaries; None where the session's own writes them.
+    async def summary_writer(
+        self, recipe: Recipe, active: ActiveModel
+    ) -> ActiveModel | None:
+        """Return the model that is named for summaries; None where the session's own
+        writes them.
 
         :raises CompactionError: it cannot be used; names what has to be corrected.
         """
-        name, where = self.settings.compaction_for(active.name).model, "in config.yaml"
+        name = self.settings.compaction_for(active.name).model
+        where = "in config.yaml"
         if name is None:
-            name, where = recipe.compaction.model, f"of the recipe {recipe.source}"
+            name = recipe.compaction.model
+            where = f"of the recipe {recipe.source}"
         if name is None or name == active.name:
             return None
         try:
@@ -134,44 +162,65 @@ class Requests:
                 "Nothing was changed; correct or remove that key; without it the session's own model writes.",
             ) from error
 
-    def request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
+    def request(
+        self, active: ActiveModel, context: Context | None = None
+    ) -> ModelRequest:
         """Return the request to this model.
 
-        It begins as the one before it. What has changed around the conversation since is told by `changes`.
+        It begins as the one before it. What has changed around the conversation since
+        is told by `changes`.
 
         :param context: the context as it is, if not given.
         """
         context = context or self.context
         request = replace(
             request_of(context, self._messages.over(context.entries), active.name),
-            max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
+            max_output_tokens=active.budget.output(
+                self.used(active, context), active.max_output_tokens
+            ),
             conversation_id=self._state.id,
         )
-        # A server may have been started again with its option for tools: the log does not decide for good.
+        # A server may have been started again with its option for tools: the log does
+        # not decide for good.
         request = replace(request, refused=request.refused - {"functions"})
         if remembered := refused_images(active.learned):
-            request = replace(request, refused_images=request.refused_images | remembered)
+            request = replace(
+                request, refused_images=request.refused_images | remembered
+            )
         if context.told.tools is None:
-            request = replace(request, tools=self._definitions()[0], thought_level=self._thought_level(context))
+            request = replace(
+                request,
+                tools=self._definitions()[0],
+                thought_level=self._thought_level(context),
+            )
         return request
 
     def rules(self, active: ActiveModel) -> ReasoningRules:
-        """Return what the provider does with this model's reasoning, without what it has refused in this session."""
+        """Return what the provider does with this model's reasoning, without what it
+        has refused in this session.
+        """
         rules = active.rules
         if (active.name, "compaction") in self.context.refused:
             rules = replace(rules, compaction="none", native_first=False)
         return rules
 
     def cache_life(self, active: ActiveModel) -> CacheLife | None:
-        """Return how long the provider keeps this model's prompts in its cache; None if that is not known, or if it has
-        refused the marks without which it keeps none."""
-        return None if (active.name, "cache_control") in self.context.refused else active.rules.cache
+        """Return how long the provider keeps this model's prompts in its cache; None if
+        that is not known, or if it has refused the marks without which it keeps none.
+        """
+        return (
+            None
+            if (active.name, "cache_control") in self.context.refused
+            else active.rules.cache
+        )
 
     # --- what surrounds the conversation ---
 
-    def around_prompt(self, now: InstructionsLoaded, prompted: Event, context: Context) -> tuple[Event, ...]:
-        """Return the events of a prompt, with what the model has to be told of changes: of the system prompt before
-        it, of tools and the level of reasoning after it.
+    def around_prompt(
+        self, now: InstructionsLoaded, prompted: Event, context: Context
+    ) -> tuple[Event, ...]:
+        """Return the events of a prompt, with what the model has to be told of changes:
+        of the system prompt before it, of tools and the level of reasoning after it.
 
         :param now: the system prompt as the files say now.
         """
@@ -181,12 +230,21 @@ class Requests:
         return (*before, prompted, *self.changes(context))
 
     def changes(self, context: Context) -> tuple[Event, ...]:
-        """Return the events that tell the model the tools and the level of reasoning of now; none if it knows them."""
-        told, tools, level = context.told, self._definitions()[0], self._thought_level(context)
+        """Return the events that tell the model the tools and the level of reasoning of
+        now; none if it knows them.
+        """
+        told = context.told
+        tools = self._definitions()[0]
+        level = self._thought_level(context)
         if told.tools is None:
             return (ToolsDeclared(tools, level),)
         compared = self._compared
-        if compared is not None and compared[0] is told and compared[1] is tools and compared[2] == level:
+        if (
+            compared is not None
+            and compared[0] is told
+            and compared[1] is tools
+            and compared[2] == level
+        ):
             return ()
         if amendment := changed_tools(told, tools, level):
             return (SurroundingsChanged(amendment),)
@@ -208,12 +266,18 @@ class Requests:
     # --- learning from a model's refusals and counts ---
 
     async def lost_part(self, name: str) -> ActiveModel:
-        """Return a model whose server seems to have lost part of a request, with the window that it now reports."""
+        """Return a model whose server seems to have lost part of a request, with the
+        window that it now reports.
+        """
         await self._models.ask_window(name, lost=True)
         return await self.named(name)
 
-    def learn_answer(self, active: ActiveModel, answer: AssistantMessage, asked: Context) -> None:
-        """Learn how a model counts that has refused a request, from the answer to one with this context."""
+    def learn_answer(
+        self, active: ActiveModel, answer: AssistantMessage, asked: Context
+    ) -> None:
+        """Learn how a model counts that has refused a request, from the answer to one
+        with this context.
+        """
         before = self._models.learned(active.name)
         if answer.counted is None or before.tokens is None:
             return
@@ -222,20 +286,31 @@ class Requests:
         if after.tokens is None:
             self._models.keep(active.name)
 
-    def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> Callable[[], None]:
-        """Learn from a refusal of the last request, for this session alone; return what forgets it again."""
-        before, counted = self._models.learned(active.name), self.context.usage is not None
-        after = before.after_refusal(refusal, self.used(active), self.estimate(), counted=counted)
+    def learn_refusal(
+        self, active: ActiveModel, refusal: ContextOverflowError
+    ) -> Callable[[], None]:
+        """Learn from a refusal of the last request, for this session alone; return what
+        forgets it again.
+        """
+        before = self._models.learned(active.name)
+        counted = self.context.usage is not None
+        after = before.after_refusal(
+            refusal, self.used(active), self.estimate(), counted=counted
+        )
         self._models.learn(active.name, after)
         if refusal.prompt is not None:
-            self._refused = RefusedCount(active.name, self.context.revision, self.context.head, refusal.prompt)
+            self._refused = RefusedCount(
+                active.name, self.context.revision, self.context.head, refusal.prompt
+            )
         return partial(self._models.learn, active.name, before)
 
     def keep_window(self, active: ActiveModel) -> None:
         """Remember what was learned of a model's window for other sessions."""
         self._models.keep(active.name)
 
-    def learn_overflow(self, writer: ActiveModel, refusal: ContextOverflowError, estimate: int) -> None:
+    def learn_overflow(
+        self, writer: ActiveModel, refusal: ContextOverflowError, estimate: int
+    ) -> None:
         """Learn from a refused summary request.
 
         :param writer: the model that was asked for the summary.
@@ -243,7 +318,12 @@ class Requests:
         """
         if refusal.limit == "tokens":
             used = round(estimate * max(1.0, writer.rate))
-            self._models.learn(writer.name, self._models.learned(writer.name).after_refusal(refusal, used, estimate))
+            self._models.learn(
+                writer.name,
+                self._models.learned(writer.name).after_refusal(
+                    refusal, used, estimate
+                ),
+            )
             self._models.keep(writer.name)
 
     def learn_queue(self, provider: str) -> None:
@@ -256,7 +336,9 @@ class Requests:
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""
-        learned = self._models.learned(active.name).after_full(self.used(active), self.estimate())
+        learned = self._models.learned(active.name).after_full(
+            self.used(active), self.estimate()
+        )
         self._models.learn(active.name, learned)
         self._models.keep(active.name)
 
@@ -267,18 +349,28 @@ class Requests:
         return active.budget.filled(self.used(active), self.prefix_tokens())
 
     async def limits(self, active: ActiveModel, messages: Sequence[Message]) -> Limits:
-        """Return what a request to this model may hold besides tokens, by what its images take as they are sent.
+        """Return what a request to this model may hold besides tokens, by what its
+        images take as they are sent.
 
         :param messages: those of the request.
         """
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
-        if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
+        if not limits.exceeded(
+            messages
+        ):  # as they are stored they are hardly ever smaller
             return limits
-        refused = self.context.images_refused_by(active.name) | refused_images(active.learned)
-        return replace(limits, sent=await active.attachments.lengths(messages, active.profile, refused))
+        refused = self.context.images_refused_by(active.name) | refused_images(
+            active.learned
+        )
+        return replace(
+            limits,
+            sent=await active.attachments.lengths(messages, active.profile, refused),
+        )
 
     async def exceeds_limits(self, active: ActiveModel) -> bool:
-        """Return whether the next request comes close to a limit of the model besides that of tokens."""
+        """Return whether the next request comes close to a limit of the model besides
+        that of tokens.
+        """
         messages = self._messages.over(self.context.entries)
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
         if not limits.exceeded_by(self._sizes.over(messages), messages):
@@ -286,7 +378,8 @@ class Requests:
         return (await self.limits(active, messages)).exceeded(messages)
 
     def used(self, active: ActiveModel, context: Context | None = None) -> int:
-        """Return the tokens of the next request, by the model's last count and our estimate of what came since.
+        """Return the tokens of the next request, by the model's last count and our
+        estimate of what came since.
 
         :param context: the context as it is, if not given.
         """
@@ -298,11 +391,14 @@ class Requests:
 
     def estimate(self, context: Context | None = None) -> int:
         """Return the tokens of the next request by our estimate alone."""
-        return self.prefix_tokens() + self._estimate.tokens((context or self.context).entries)
+        return self.prefix_tokens() + self._estimate.tokens(
+            (context or self.context).entries
+        )
 
     def words(self, context: Context) -> int:
-        """Estimate the tokens of a request's system prompt, tools and text, without images and reasoning, which some
-        providers do not count."""
+        """Estimate the tokens of a request's system prompt, tools and text, without
+        images and reasoning, which some providers do not count.
+        """
         return self.prefix_tokens() + self._estimate.words(context.entries)
 
     def prefix_tokens(self) -> int:
@@ -310,20 +406,31 @@ class Requests:
         return estimate_text(self.context.instructions) + self._definitions()[1]
 
     def check_fits(self, active: ActiveModel, reason: str = "") -> None:
-        """Raise if the next request is certainly too large: a local model would cut it without a word.
+        """Raise if the next request is certainly too large: a local model would cut it
+        without a word.
 
-        Otherwise it is sent, and a refusal teaches the window: our own count may be wrong by a third.
+        Otherwise it is sent, and a refusal teaches the window: our own count may be
+        wrong by a third.
 
         :param reason: why it could not be made short.
         :raises ContextOverflowError: it is.
         """
-        used, window, context = self.used(active), active.budget.window, self.context
+        used = self.used(active)
+        window = active.budget.window
+        context = self.context
         answers = (entry.message for entry in reversed(context.entries))
-        newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
+        newest = next(
+            (answer for answer in answers if isinstance(answer, AssistantMessage)), None
+        )
         # Older logs have no name where the default model answered.
-        is_same = newest is not None and newest.model in (active.name, self._state.model)
+        is_same = newest is not None and newest.model in (
+            active.name,
+            self._state.model,
+        )
         counted = context.baseline if context.usage and is_same else 0
-        least = used * (SURE_SHARE if used - counted <= window * UNSURE_SHARE else LEAST_SHARE)
+        least = used * (
+            SURE_SHARE if used - counted <= window * UNSURE_SHARE else LEAST_SHARE
+        )
         if not active.guessed and least > window:
             why = f" It could not be made short either: {reason}" if reason else ""
             raise ContextOverflowError(
@@ -337,15 +444,24 @@ class Requests:
 
         :raises AgentError: there is no model.
         """
-        active, context = await self.active(), self.context
-        return UsageUpdated(self.used(active), active.budget.window, context.cost or None)
+        active = await self.active()
+        context = self.context
+        return UsageUpdated(
+            self.used(active), active.budget.window, context.cost or None
+        )
 
     def _definitions(self) -> tuple[tuple[ToolDefinition, ...], int]:
-        """Return the tools as requests define them, all of them, whichever may run; and an estimate of their tokens."""
-        # Made with the first request: their schemas take longer than all else of a new session.
+        """Return the tools as requests define them, all of them, whichever may run; and
+        an estimate of their tokens.
+        """
+        # Made with the first request: their schemas take longer than all else of a new
+        # session.
         known = self._mcp.tools
         if self._defined is None or self._defined[0] is not known:
-            tools = tuple(ToolDefinition(name, tool.description, tool.input_schema) for name, tool in known.items())
+            tools = tuple(
+                ToolDefinition(name, tool.description, tool.input_schema)
+                for name, tool in known.items()
+            )
             self._defined = known, tools, estimate_tools(tools)
         return self._defined[1:]
 
@@ -353,8 +469,11 @@ class Requests:
 _seq_of = attrgetter("seq")
 
 
-def request_of(context: Context, messages: tuple[Message, ...], model: str) -> ModelRequest:
-    """Return the request that a context makes, with what the model has been told of tools and level of reasoning.
+def request_of(
+    context: Context, messages: tuple[Message, ...], model: str
+) -> ModelRequest:
+    """Return the request that a context makes, with what the model has been told of
+    tools and level of reasoning.
 
     :param messages: those of the context.
     :param model: `provider/model`.
@@ -368,12 +487,16 @@ def request_of(context: Context, messages: tuple[Message, ...], model: str) -> M
         thought_level=told.thought_level,
         declared=context.declared,
         unbound=bisect_right(context.entries, context.unbound_until, key=_seq_of),
-        refused=frozenset(feature for name, feature in context.refused if name == model),
+        refused=frozenset(
+            feature for name, feature in context.refused if name == model
+        ),
         takes=context.taken_by(model),
         refused_images=context.images_refused_by(model),
     )
     return without_tools(request, context.tools_refused_by(model))
 
 
-def _with_messages(messages: tuple[Message, ...], entries: tuple[Entry, ...]) -> tuple[Message, ...]:
+def _with_messages(
+    messages: tuple[Message, ...], entries: tuple[Entry, ...]
+) -> tuple[Message, ...]:
     return messages + tuple(entry.message for entry in entries)

@@ -1,4 +1,6 @@
-"""The options of a session that an editor shows as menus: mode, model, thought level, automatic compaction."""
+"""The options of a session that an editor shows as menus: mode, model, thought level,
+automatic compaction.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from acp_agent.errors import InvalidParamsError, sentence
 from acp_agent.llm.names import display_name
 from acp_agent.session.notices import SHOWING_SECONDS
 from acp_agent.session.project.models import SessionModels
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
 
 if TYPE_CHECKING:
@@ -42,9 +44,12 @@ MODE = "mode"
 MODEL = "model"
 THOUGHT_LEVEL = "thought_level"
 AUTO_COMPACTION = "auto_compaction"
-ON, OFF = "on", "off"
+ON = "on"
+OFF = "off"
 NO_MODEL = "none"
-"""The current choice of the model menu while nothing is configured: the protocol wants one."""
+"""The current choice of the model menu while nothing is configured: the protocol wants
+one.
+"""
 
 MODES = (
     Choice("ask", "Ask", "Reads freely; asks before every edit and command."),
@@ -54,12 +59,20 @@ MODES = (
         "Reads and edits files and runs sandboxed commands freely; asks before every other command.",
     ),
     Choice("plan", "Plan", "Reads only: no edits and no commands."),
-    Choice("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
+    Choice(
+        "full-access",
+        "Full access",
+        "Reads, edits and runs commands anywhere without asking.",
+    ),
 )
 """The permission modes."""
 # Many editors show the name of the current value without the name of its menu.
 _THOUGHT_LEVELS = (
-    Choice("default", "Thinking: provider default", "As much as the provider has the model think by itself."),
+    Choice(
+        "default",
+        "Thinking: provider default",
+        "As much as the provider has the model think by itself.",
+    ),
     Choice("off", "Thinking: off", "No extended thinking."),
     Choice("low", "Thinking: low"),
     Choice("medium", "Thinking: medium"),
@@ -71,11 +84,17 @@ _AUTO_COMPACTION = (Choice(ON, "Auto-compact on"), Choice(OFF, "Auto-compact off
 class SessionOptions:
     """Shows and changes the options of one session, and reads its settings again.
 
-    :ivar is_stale: whether the settings are read again at the next turn, since a turn failed for a reason that the user
-        may fix in a file.
+    :ivar is_stale: whether the settings are read again at the next turn, since a turn
+        failed for a reason that the user may fix in a file.
     """
 
-    def __init__(self, state: SessionState, models: SessionModels, services: Services, show: Show) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        models: SessionModels,
+        services: SessionServices,
+        show: Show,
+    ) -> None:
         self._state = state
         self._models = models
         self._services = services
@@ -88,11 +107,20 @@ class SessionOptions:
         model = await self._models.name(self._state.model)
         auto = self._state.compaction(model or "").auto
         current = model or NO_MODEL
-        names = dict.fromkeys([*await self._models.registry.available_models(), current])
+        names = dict.fromkeys(
+            [*await self._models.registry.available_models(), current]
+        )
         level = self._state.context.thought_level or "default"
         about_auto = "Whether the conversation is made short by itself before the window is full."
         return (
-            Option(MODE, "Mode", "mode", self._state.mode, MODES, "What may be done without asking."),
+            Option(
+                MODE,
+                "Mode",
+                "mode",
+                self._state.mode,
+                MODES,
+                "What may be done without asking.",
+            ),
             Option(MODEL, "Model", "model", current, self._model_choices(names)),
             Option(THOUGHT_LEVEL, "Thinking", "thought_level", level, _THOUGHT_LEVELS),
             Option(
@@ -107,7 +135,9 @@ class SessionOptions:
         )
 
     def _model_choices(self, models: Iterable[str]) -> tuple[Choice, ...]:
-        """Return the choices of the model menu: each model by its name with its price, if that is known."""
+        """Return the choices of the model menu: each model by its name with its price,
+        if that is known.
+        """
         registry = self._models.registry
         named = {model: display_name(model.partition("/")[2]) for model in models}
         times = Counter(named.values())
@@ -117,36 +147,47 @@ class SessionOptions:
                 choices.append(Choice(model, "No model configured"))
                 continue
             # Two providers may have one model, and one provider two dates of it.
-            shown = name if times[name] == 1 and name != model.partition("/")[2] else model
+            shown = (
+                name if times[name] == 1 and name != model.partition("/")[2] else model
+            )
             prices = registry.profile(model).prices
             described = model
             if prices is not None:
                 shown += f" · ${prices.input:g} / ${prices.output:g}"
                 described += f"; a million tokens cost ${prices.input:g} to read and ${prices.output:g} to write"
-            choices.append(Choice(model, shown, described, group=model.partition("/")[0]))
+            choices.append(
+                Choice(model, shown, described, group=model.partition("/")[0])
+            )
         return tuple(choices)
 
     async def threshold(self) -> tuple[str, int | None]:
-        """Return the name of the model in use, and the tokens from which on it compacts by itself, if it does.
+        """Return the name of the model in use, and the tokens from which on it compacts
+        by itself, if it does.
 
         :raises AgentError: there is no such model.
         """
         active = await self._models.active(self._state.model)
         settings = self._state.compaction(active.name)
-        return active.name, int(active.budget.usable * settings.threshold) if settings.auto else None
+        return active.name, int(
+            active.budget.usable * settings.threshold
+        ) if settings.auto else None
 
     async def change(self, option_id: str, value: str) -> tuple[Option, ...]:
-        """Change an option, and show it; the user's choice also replaces what the running recipe sets.
+        """Change an option, and show it; the user's choice also replaces what the
+        running recipe sets.
 
         :returns: all options.
         :raises InvalidParamsError: there is no such option or value.
-        :raises SessionConflictError: another process has worked on the session during the turn.
+        :raises SessionConflictError: another process has worked on the session during
+            the turn.
         """
         option = self._checked(await self.all(), option_id, value)
         if value != option.current:
             async with self._showing(force=True):
                 is_at_home = self._state.is_at_home
-                await self.append(_change_event(option_id, value, is_at_home=is_at_home))
+                await self.append(
+                    _change_event(option_id, value, is_at_home=is_at_home)
+                )
                 if option_id == MODE:
                     self._state.recipe_mode = ""
                     self._state.mode_elsewhere = "" if is_at_home else value
@@ -161,8 +202,9 @@ class SessionOptions:
 
     @asynccontextmanager
     async def of_recipe(self, recipe: Recipe | None) -> AsyncGenerator[None]:
-        """Apply the model and the mode that a recipe names while it runs. They are not logged, so that a killed process
-        leaves the session as its user set it. A project's recipe can make the mode stricter, and never freer.
+        """Apply the model and the mode that a recipe names while it runs. They are not
+        logged, so that a killed process leaves the session as its user set it. A
+        project's recipe can make the mode stricter, and never freer.
 
         :param recipe: None for a prompt without one.
         """
@@ -170,7 +212,8 @@ class SessionOptions:
         try:
             async with self._showing():
                 if recipe is not None:
-                    state.recipe_model, state.recipe_mode = recipe.model or "", _recipe_mode(recipe, state.chosen_mode)
+                    state.recipe_model = recipe.model or ""
+                    state.recipe_mode = _recipe_mode(recipe, state.chosen_mode)
             yield
         finally:
             with anyio.move_on_after(SHOWING_SECONDS, shield=True):
@@ -184,7 +227,8 @@ class SessionOptions:
         :param force: show the options in any case.
         """
         state = self._state
-        model, mode = state.model, state.mode
+        model = state.model
+        mode = state.mode
         yield
         if state.mode != mode:
             await self._show(ModeUpdated(state.mode))
@@ -198,12 +242,14 @@ class SessionOptions:
         await self.show_missed()
 
     async def show_missed(self) -> None:
-        """Show what another process has changed: the mode, the options, the title and the plan.
+        """Show what another process has changed: the mode, the options, the title and
+        the plan.
 
-        Its conversation is not shown in the middle of this one; opening the session anew shows it. Editors drop a plan
-        that comes outside of a turn.
+        Its conversation is not shown in the middle of this one; opening the session
+        anew shows it. Editors drop a plan that comes outside of a turn.
         """
-        context, former = self._state.context, self._state.log.take_missed()
+        context = self._state.context
+        former = self._state.log.take_missed()
         if former is not None:
             if context.mode != former.mode:
                 await self._show(ModeUpdated(self._state.mode))
@@ -217,20 +263,25 @@ class SessionOptions:
     # --- settings ---
 
     async def renew(self) -> bool:
-        """Read the settings again if they are stale; show the options if other models may be chosen. Ask again for
-        windows of models that are not known for good.
+        """Read the settings again if they are stale; show the options if other models
+        may be chosen. Ask again for windows of models that are not known for good.
 
         :returns: whether the session has other settings.
         :raises ConfigError: they are wrong. They stay stale, and nothing has changed.
         """
-        former, self._version = self._version, self._models.registry.version()
+        former = self._version
+        self._version = self._models.registry.version()
         renewed = self.is_stale
         if renewed:
             state = self._state
             settings = await anyio.to_thread.run_sync(
-                self._services.settings, state.cwd, state.settings.root, abandon_on_cancel=True
+                self._services.settings,
+                state.cwd,
+                state.settings.root,
+                abandon_on_cancel=True,
             )
-            self._state.settings, self.is_stale = settings, False
+            self._state.settings = settings
+            self.is_stale = False
             await self._models.use(self._services.models(settings))
         if renewed or self._version != former:
             await self._show(OptionsUpdated(await self.all()))
@@ -240,21 +291,29 @@ class SessionOptions:
     def _checked(self, options: Sequence[Option], option_id: str, value: str) -> Option:
         """Return an option that may have this value.
 
-        :raises InvalidParamsError: no such option or value; says why, and names those that there are.
+        :raises InvalidParamsError: no such option or value; says why, and names those
+            that there are.
         """
         option = next((option for option in options if option.id == option_id), None)
         if option is None:
             known = ", ".join(option.id for option in options)
-            raise InvalidParamsError(f"There is no option {option_id!r}. The options are: {known}.")
+            raise InvalidParamsError(
+                f"There is no option {option_id!r}. The options are: {known}."
+            )
         values = [choice.value for choice in option.choices]
         if value not in values:
-            # A model may be named that no list holds: a new one, or one of a local server.
+            # A model may be named that no list holds: a new one, or one of a local
+            # server.
             wrong = f"it is no value of {option_id!r}"
             if option_id == MODEL:
                 wrong = self._models.registry.unusable(value)
             if wrong:
-                refused = sentence(InvalidParamsError(f"{value!r} cannot be chosen: {wrong}"))
-                raise InvalidParamsError(f"{refused} On the menu are: {', '.join(values)}.")
+                refused = sentence(
+                    InvalidParamsError(f"{value!r} cannot be chosen: {wrong}")
+                )
+                raise InvalidParamsError(
+                    f"{refused} On the menu are: {', '.join(values)}."
+                )
         return option
 
 
@@ -273,7 +332,9 @@ def _change_event(option_id: str, value: str, *, is_at_home: bool) -> Event:
 def _recipe_mode(recipe: Recipe, chosen: str) -> str:
     if recipe.mode is None:
         return ""
-    is_freer = MODE_IDS.index(recipe.mode) > MODE_IDS.index(chosen)  # the strictest is first
+    is_freer = MODE_IDS.index(recipe.mode) > MODE_IDS.index(
+        chosen
+    )  # the strictest is first
     return "" if recipe.origin == "project" and is_freer else recipe.mode
 
 

@@ -31,22 +31,37 @@ class Toolbox:
         return self._mcp.tools
 
     def was_told_of(self, name: str) -> bool:
-        """Return whether the model was given a tool of this name, now or earlier in the session."""
+        """Return whether the model was given a tool of this name, now or earlier in the
+        session.
+        """
         context = self._state.context
-        added = (tool for amendment in amendments_in(context.entries) for tool in amendment.added)
-        return any(tool.name == name for tool in (*(context.declared.tools or ()), *added))
+        added = (
+            tool
+            for amendment in amendments_in(context.entries)
+            for tool in amendment.added
+        )
+        return any(
+            tool.name == name for tool in (*(context.declared.tools or ()), *added)
+        )
 
     def view_of(self, call: ToolCall) -> CallView:
-        """Return what an editor shows of a call before anything is known of it but its arguments."""
+        """Return what an editor shows of a call before anything is known of it but its
+        arguments.
+        """
         tool = self.tools.get(call.name)
-        return tool.preview(call.arguments) if tool else CallView(one_line(call.name) or "(no name)")
+        return (
+            tool.preview(call.arguments)
+            if tool
+            else CallView(one_line(call.name) or "(no name)")
+        )
 
     def environment(self, call_id: str = "") -> Environment:
         """Return the environment of a tool call, as of now.
 
         :param call_id: the call that it is for; empty for a command of the user's.
         """
-        state, client = self._state, self._client
+        state = self._state
+        client = self._client
         return Environment(
             cwd=state.cwd,
             roots=state.directories,

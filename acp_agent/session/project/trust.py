@@ -1,6 +1,8 @@
-"""`SessionTrust`: which of a project's hooks and recipes may run in one session, and the question that decides it.
+"""`SessionTrust`: which of a project's hooks and recipes may run in one session, and
+the question that decides it.
 
-They are untrusted code. Nothing of them runs before the user has trusted the folder in its current state.
+They are untrusted code. Nothing of them runs before the user has trusted the folder in
+its current state.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStat
 from acp_agent.errors import ConfigError, ToolError
 from acp_agent.session.client import Answer, SessionClient
 from acp_agent.session.notices import SHOWING_SECONDS, Notices
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
 from acp_agent.tools.text import one_line
 
@@ -44,10 +46,17 @@ _log = logging.getLogger(__name__)
 class SessionTrust:
     """Holds what one session's project could run, and which of it is allowed.
 
-    :ivar allowed: what may run, by folder, as of the last look; is replaced when something else is allowed.
+    :ivar allowed: what may run, by folder, as of the last look; is replaced when
+        something else is allowed.
     """
 
-    def __init__(self, state: SessionState, services: Services, client: SessionClient, notices: Notices) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        services: SessionServices,
+        client: SessionClient,
+        notices: Notices,
+    ) -> None:
         self._state = state
         self._services = services
         self._client = client
@@ -66,17 +75,24 @@ class SessionTrust:
         return None if project is None else self.allowed.get(project)
 
     def trusted(self, path: Path) -> str | None:
-        """Return the SHA-256, in hex, of the text that may be used of a project's file; None where none may."""
-        return next((text for code in self.allowed.values() if (text := code.text_of(path))), None)
+        """Return the SHA-256, in hex, of the text that may be used of a project's file;
+        None where none may.
+        """
+        return next(
+            (text for code in self.allowed.values() if (text := code.text_of(path))),
+            None,
+        )
 
     async def ensure_read(self) -> None:
-        """Read the project, unless it was read before; the properties are valid afterwards."""
+        """Read the project, unless it was read before; the properties are valid
+        afterwards.
+        """
         if not self._was_read:
             await self._look()
 
     async def settle(self) -> bool:
-        """Read the project, and ask where something of it is not allowed; once in a session, unless what was allowed
-        has changed.
+        """Read the project, and ask where something of it is not allowed; once in a
+        session, unless what was allowed has changed.
 
         :returns: False where the user ended the turn instead of answering.
         """
@@ -93,37 +109,50 @@ class SessionTrust:
             self._allowed_here |= {(code.place, code.digest) for code in missing}
             if answer == "allow_always":
                 try:
-                    await anyio.to_thread.run_sync(TrustStore(self._services.home).trust, missing)
+                    await anyio.to_thread.run_sync(
+                        TrustStore(self._services.home).trust, missing
+                    )
                 except ConfigError as error:
-                    await self._notices.tell(f"What you allowed holds for this session alone. {error}")
-            # Files may have changed while the user was thinking; those are asked about with the next prompt.
+                    await self._notices.tell(
+                        f"What you allowed holds for this session alone. {error}"
+                    )
+            # Files may have changed while the user was thinking; those are asked about
+            # with the next prompt.
             await self._look()
         return answer != "cancelled"
 
     async def _ask(self, missing: Sequence[ProjectCode]) -> Answer:
         projects = tuple(dict.fromkeys(str(code.place.parent) for code in missing))
-        call_id, view = new_id("call"), CallView(TITLE)
+        call_id = new_id("call")
+        view = CallView(TITLE)
         arguments: JsonObject = {"folders": [*projects]}
         status: CallStatus = "failed"
         said = "Cancelled."
         await self._client.show(CallAnnounced(call_id, NAME, view, arguments))
         try:
-            answer = await self._client.ask_trust(call_id, NAME, view, projects, _listing(missing))
+            answer = await self._client.ask_trust(
+                call_id, NAME, view, projects, _listing(missing)
+            )
             said = _ENDINGS[answer]
             if answer in ("allow_once", "allow_always"):
                 status = "completed"
         except ToolError as error:
-            answer, said = "reject_once", f"{error} {_ENDINGS['reject_once']}"
+            answer = "reject_once"
+            said = f"{error} {_ENDINGS['reject_once']}"
         finally:
             if status == "failed":
                 said += f" {advice(projects)}"
             with anyio.move_on_after(SHOWING_SECONDS, shield=True):
-                await self._client.show(CallFinished(call_id, NAME, view, arguments, status, (Text(said),)))
+                await self._client.show(
+                    CallFinished(call_id, NAME, view, arguments, status, (Text(said),))
+                )
         return answer
 
     async def _look(self) -> None:
         async with self._lock:
-            found = await anyio.to_thread.run_sync(self._find, self._state.settings, abandon_on_cancel=True)
+            found = await anyio.to_thread.run_sync(
+                self._find, self._state.settings, abandon_on_cancel=True
+            )
             # Not by the thread: an abandoned one may end after the next.
             self._state.settings, self.allowed, self._missing, notices = found
             self._was_read = True
@@ -133,34 +162,57 @@ class SessionTrust:
 
     def _find(
         self, settings: Settings
-    ) -> tuple[Settings, dict[Path, ProjectCode], tuple[ProjectCode, ...], Sequence[str]]:
+    ) -> tuple[
+        Settings, dict[Path, ProjectCode], tuple[ProjectCode, ...], Sequence[str]
+    ]:
         """Read the project; changes nothing here.
 
-        :returns: the settings with the hooks that the project's configuration names now; what is allowed; what is not;
-            and what the user has to know of what could not be read.
+        :returns: the settings with the hooks that the project's configuration names
+            now; what is allowed; what is not; and what the user has to know of what
+            could not be read.
         """
-        allowed, missing, notices = dict[Path, ProjectCode](), list[ProjectCode](), list[str]()
+        allowed = dict[Path, ProjectCode]()
+        missing = list[ProjectCode]()
+        notices = list[str]()
         places = self._services.project_places(settings, self._state.cwd)
         if not places:
             return settings, allowed, (), notices
         try:
             now = self._services.settings(self._state.cwd, settings.root)
-            settings = replace(settings, project=now.project, hooks=now.hooks, hook_faults=now.hook_faults)
+            settings = replace(
+                settings,
+                project=now.project,
+                hooks=now.hooks,
+                hook_faults=now.hook_faults,
+            )
         except ConfigError as error:
-            notices.append(f"The hooks that the project's {CONFIG_FILE} names are not used. {error}")
-            users = tuple(command for command in settings.hooks if command.origin != "project")
+            notices.append(
+                f"The hooks that the project's {CONFIG_FILE} names are not used. {error}"
+            )
+            users = tuple(
+                command for command in settings.hooks if command.origin != "project"
+            )
             settings = replace(settings, hooks=users, hook_faults=())
         try:
             store = TrustStore(self._services.home)
-            kept = {(place, digest) for place in places if (digest := store.digest(place))}
+            kept = {
+                (place, digest) for place in places if (digest := store.digest(place))
+            }
         except ConfigError as error:
-            kept, notices = set[tuple[Path, str]](), [*notices, str(error)]
-        commands = [command for command in settings.hooks if command.origin == "project"]
+            kept = set[tuple[Path, str]]()
+            notices = [*notices, str(error)]
+        commands = [
+            command for command in settings.hooks if command.origin == "project"
+        ]
         for place in places:
             named = commands if place == settings.project else ()
-            code = read_project_code(place, named, self._state.cwd, before=self.allowed.get(place))
+            code = read_project_code(
+                place, named, self._state.cwd, before=self.allowed.get(place)
+            )
             if code.problem:
-                notices.append(f"The hooks and recipes of {place.parent} are not used: {code.problem}.")
+                notices.append(
+                    f"The hooks and recipes of {place.parent} are not used: {code.problem}."
+                )
             elif (place, code.digest) in kept | self._allowed_here:
                 allowed[place] = code
             elif not code.is_empty:
@@ -170,7 +222,9 @@ class SessionTrust:
 
 def advice(projects: Sequence[str]) -> str:
     """Return how to allow it after all."""
-    commands = " and ".join(f"`acp-agent trust {shlex.quote(project)}`" for project in projects)
+    commands = " and ".join(
+        f"`acp-agent trust {shlex.quote(project)}`" for project in projects
+    )
     return f"{commands} in a terminal allows them."
 
 
@@ -178,7 +232,11 @@ def lines_of(code: ProjectCode) -> Iterator[str]:
     """Yield a line for each file and command of a folder."""
     folder = code.place.name
     for command in code.commands:
-        words = command.command if isinstance(command.command, str) else shlex.join(command.command)
+        words = (
+            command.command
+            if isinstance(command.command, str)
+            else shlex.join(command.command)
+        )
         yield f"{_quoted(f'{folder}/{CONFIG_FILE}')} runs {_quoted(words)} at {command.event}"
     for file in code.files:
         name = file.name.partition("/")[2]

@@ -1,8 +1,10 @@
-"""A session's folders on disk: the project's instructions, branch and commit, what tools work in.
+"""A session's folders on disk: the project's instructions, branch and commit, what
+tools work in.
 
-The instructions become the system prompt. They are read when a session is made, and logged as an event, so that the
-context is a fold over the log alone. With each prompt they are looked at again. The system prompt stays as it is; what
-has changed is told in front of the prompt, until a compaction makes room for a new system prompt.
+The instructions become the system prompt. They are read when a session is made, and
+logged as an event, so that the context is a fold over the log alone. With each prompt
+they are looked at again. The system prompt stays as it is; what has changed is told in
+front of the prompt, until a compaction makes room for a new system prompt.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ result that you have not seen.
 
 
 _CHANGED = (
-    "The following has changed since the system prompt was written, and replaces what it says on the same subject:"
+    "The following has changed since the system prompt was written, and "
+    "replaces what it says on the same subject:"
 )
 
 
@@ -61,22 +64,40 @@ class ProjectInstructions:
         self._loaded: InstructionsLoaded | None = None
 
     async def read(
-        self, directories: Sequence[Path], home: Path, root: Path | None, limits: ReadLimits = _NO_LIMITS
+        self,
+        directories: Sequence[Path],
+        home: Path,
+        root: Path | None,
+        limits: ReadLimits = _NO_LIMITS,
     ) -> InstructionsLoaded:
         """Return the system prompt, built from the current files.
 
-        :param directories: the session's working directory, followed by its additional directories.
-        :param home: the agent's own folder, whose instruction files apply to every project.
+        :param directories: the session's working directory, followed by its additional
+            directories.
+        :param home: the agent's own folder, whose instruction files apply to every
+            project.
         :param root: the project's root; None if only the working directory counts.
         :param limits: what is not read.
         """
-        return await anyio.to_thread.run_sync(self._read, directories, home, root, limits)
+        return await anyio.to_thread.run_sync(
+            self._read, directories, home, root, limits
+        )
 
     def _read(
-        self, directories: Sequence[Path], home: Path, root: Path | None, limits: ReadLimits
+        self,
+        directories: Sequence[Path],
+        home: Path,
+        root: Path | None,
+        limits: ReadLimits,
     ) -> InstructionsLoaded:
         today = datetime.now(UTC).astimezone().date()
-        version = (*directories, home, limits, today, _version_of(directories, home, root))
+        version = (
+            *directories,
+            home,
+            limits,
+            today,
+            _version_of(directories, home, root),
+        )
         if self._loaded is None or version != self._version:
             self._loaded = _load_instructions(directories, home, root, today, limits)
             self._version = version
@@ -84,29 +105,47 @@ class ProjectInstructions:
 
 
 def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
-    """Return what tells the model what has changed in the system prompt; None if nothing has.
+    """Return what tells the model what has changed in the system prompt; None if
+    nothing has.
 
     :param told: the sections that it knows.
     """
     changed = changed_sections(told, now)
     if not changed:
         return None
-    lines = [section.text for section in changed if section.text and not _has_instructions(section)]
-    texts = [section.text for section in changed if section.text and _has_instructions(section)]
+    lines = [
+        section.text
+        for section in changed
+        if section.text and not _has_instructions(section)
+    ]
+    texts = [
+        section.text
+        for section in changed
+        if section.text and _has_instructions(section)
+    ]
     for section in changed:
         if not section.text:
             instructs = _has_instructions(section)
-            what = "is gone, and its instructions no longer apply" if instructs else "are none any more"
+            what = (
+                "is gone, and its instructions no longer apply"
+                if instructs
+                else "are none any more"
+            )
             texts.append(f"({section.name} {what}.)")
     text = "\n\n".join(filter(None, (_CHANGED, "\n".join(lines), *texts)))
     return Amendment(new_id("msg"), (Text(text),), sections=changed)
 
 
 def _load_instructions(
-    directories: Sequence[Path], home: Path, root: Path | None, today: date, limits: ReadLimits = _NO_LIMITS
+    directories: Sequence[Path],
+    home: Path,
+    root: Path | None,
+    today: date,
+    limits: ReadLimits = _NO_LIMITS,
 ) -> InstructionsLoaded:
-    """Put the system prompt together of the files from the project's root down to the working directory, of the
-    additional directories and of the home. Touches the disk; a file that cannot be used is named in the text.
+    """Put the system prompt together of the files from the project's root down to the
+    working directory, of the additional directories and of the home. Touches the disk;
+    a file that cannot be used is named in the text.
     """
     cwd, *additional = directories
     sources: list[str] = []
@@ -116,7 +155,10 @@ def _load_instructions(
     for path, within in _instruction_files(cwd, additional, home, root):
         try:
             text = _read(path, within, limits)
-        except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        except (
+            OSError,
+            RuntimeError,
+        ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
             reason = getattr(error, "strerror", None) or error
             files.append(Section(str(path), f"({path} was not read: {reason}.)"))
             continue
@@ -135,50 +177,78 @@ def _framed(path: Path, text: str) -> str:
 
 
 def _named(path: Path) -> str:
-    """Return a path on one line, without quotes and frames: whoever packs a repository names its folders."""
-    return as_instructions(visible(str(path)).replace("\n", "[U+000A]").replace('"', "'"))
+    """Return a path on one line, without quotes and frames: whoever packs a repository
+    names its folders.
+    """
+    return as_instructions(
+        visible(str(path)).replace("\n", "[U+000A]").replace('"', "'")
+    )
 
 
 def _facts(cwd: Path, additional: Sequence[Path], today: date) -> list[Section]:
     facts = [Section("Working directory", f"Working directory: {_named(cwd)}")]
     if additional:
-        lines = "\n".join(f"Additional directory: {_named(path)}" for path in additional)
+        lines = "\n".join(
+            f"Additional directory: {_named(path)}" for path in additional
+        )
         facts.append(Section(_ADDITIONAL, lines))
     is_repository = "yes" if repository_root(cwd) else "no"
     facts.append(Section("Git repository", f"Git repository: {is_repository}"))
-    facts.append(Section("Platform", f"Platform: {platform.system()} {platform.machine()}"))
+    facts.append(
+        Section("Platform", f"Platform: {platform.system()} {platform.machine()}")
+    )
     facts.append(Section("Date", f"Date: {today.isoformat()}"))
     return facts
 
 
 def _has_instructions(section: Section) -> bool:
-    """Return whether a section comes from a file or an MCP server, rather than being a one-line fact."""
+    """Return whether a section comes from a file or an MCP server, rather than being a
+    one-line fact.
+    """
     return Path(section.name).is_absolute() or section.name.startswith(SERVER_SECTION)
 
 
 def _version_of(directories: Sequence[Path], home: Path, root: Path | None) -> Hashable:
-    """Return a value that changes if an instruction file does: of each its time and size."""
+    """Return a value that changes if an instruction file does: of each its time and
+    size.
+    """
     folders = {str(home)}
     for directory in directories:
         folders.add(str(directory))
     if root is not None:
-        folders.update(str(parent) for parent in directories[0].parents if parent.is_relative_to(root))
+        folders.update(
+            str(parent)
+            for parent in directories[0].parents
+            if parent.is_relative_to(root)
+        )
     found: list[Hashable] = [root, repository_root(directories[0])]
     for folder in sorted(folders):
         for name in FILE_NAMES:
             with suppress(OSError):
                 status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - runs on each prompt; `Path` is four times slower
-                found.append((folder, name, status.st_mtime_ns, status.st_size, status.st_ino, status.st_uid))
+                found.append(
+                    (
+                        folder,
+                        name,
+                        status.st_mtime_ns,
+                        status.st_size,
+                        status.st_ino,
+                        status.st_uid,
+                    )
+                )
     return tuple(found)
 
 
 def _instruction_files(
     cwd: Path, additional: Sequence[Path], home: Path, root: Path | None
 ) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the files that may hold instructions, each with the folder that a link must not lead out of."""
+    """Yield the files that may hold instructions, each with the folder that a link must
+    not lead out of.
+    """
     between = [cwd, *cwd.parents]
     root = root if root in between else cwd
-    # The home is the user's own; everything else may have come with an untrusted repository.
+    # The home is the user's own; everything else may have come with an untrusted
+    # repository.
     directories: dict[Path, Path | None] = {home: None}
     for directory in reversed(between[: between.index(root) + 1]):
         directories.setdefault(directory, root)
@@ -192,12 +262,16 @@ def _instruction_files(
 def _read(file: Path, within: Path | None, limits: ReadLimits) -> str:
     """Return the text of a file, cut if it is long; empty if there is none.
 
-    :raises OSError: it leads out of the project, belongs to another user, is not a regular file, or cannot be read.
+    :raises OSError: it leads out of the project, belongs to another user, is not a
+        regular file, or cannot be read.
     """
     try:
         path = file.resolve(strict=True)
         # A directory that the user chose to work in may have been reached by a link.
-        if within and not (path.is_relative_to(within.resolve()) or path.parent == file.parent.resolve()):
+        if within and not (
+            path.is_relative_to(within.resolve())
+            or path.parent == file.parent.resolve()
+        ):
             raise OSError("it is a link that leads out of the project")
         if limits.refuse(path):
             raise OSError("it is closed by `sandbox.read_deny` in the settings")
@@ -212,7 +286,8 @@ def _read(file: Path, within: Path | None, limits: ReadLimits) -> str:
 
 
 def git_place(cwd: str) -> tuple[str, str, str]:
-    """Return the work tree's folder, the commit and the branch; each empty if there is none.
+    """Return the work tree's folder, the commit and the branch; each empty if there is
+    none.
 
     :param cwd: absolute path.
     """
@@ -236,24 +311,40 @@ def git_place(cwd: str) -> tuple[str, str, str]:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return "", "", ""
     root, head, branch = [*done.stdout.splitlines(), "", "", ""][:3]
-    return (root, head, "" if branch == "HEAD" else branch) if done.returncode == 0 else (root, "", "")
+    return (
+        (root, head, "" if branch == "HEAD" else branch)
+        if done.returncode == 0
+        else (root, "", "")
+    )
 
 
-def named_directories(cwd: str, additional: Sequence[str], *, must_exist: bool) -> tuple[Path, ...]:
+def named_directories(
+    cwd: str, additional: Sequence[str], *, must_exist: bool
+) -> tuple[Path, ...]:
     """Return the directories that a client names for a session.
 
     :param cwd: absolute path of the working directory.
     :param additional: absolute paths of further directories.
-    :raises InvalidParamsError: a path is relative, or none that can be opened, or no directory where it must be one.
+    :raises InvalidParamsError: a path is relative, or none that can be opened, or no
+        directory where it must be one.
     """
-    for param, path in (("cwd", cwd), *(("additionalDirectories", path) for path in additional)):
+    for param, path in (
+        ("cwd", cwd),
+        *(("additionalDirectories", path) for path in additional),
+    ):
         if not Path(path).is_absolute() or "\0" in path:
-            raise InvalidParamsError(f"{param}: {path!r} is not an absolute path. Send the directory's full path.")
+            raise InvalidParamsError(
+                f"{param}: {path!r} is not an absolute path. Send the directory's full path."
+            )
         try:
             is_directory = Path(path).is_dir()
         except OSError as error:
             reason = error.strerror or error
-            raise InvalidParamsError(f"{param}: {path[:100]!r} is no path that can be opened ({reason}).") from error
+            raise InvalidParamsError(
+                f"{param}: {path[:100]!r} is no path that can be opened ({reason})."
+            ) from error
         if must_exist and not is_directory:
-            raise InvalidParamsError(f"{param}: {path} is not a directory. Name one that exists.")
+            raise InvalidParamsError(
+                f"{param}: {path} is not a directory. Name one that exists."
+            )
     return Path(cwd), *map(Path, additional)

@@ -1,1 +1,3 @@
-"""The slash commands that are no recipes, and the list of commands that an editor offers."""
+"""The slash commands that are no recipes, and the list of commands that an editor
+offers.
+"""

@@ -1,5 +1,7 @@
-"""The commands about one session's context: `/context`, `/model`, `/pin`, `/unpin`; and `/compact` with the words
-behind it that compact nothing: `preview`, `status` and `undo`."""
+"""The commands about one session's context: `/context`, `/model`, `/pin`, `/unpin`; and
+`/compact` with the words behind it that compact nothing: `preview`, `status` and
+`undo`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ from acp_agent.conversation.updates import Show
 from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.report import dollars, receipt_text
 from acp_agent.session.project.commands import PREVIEW, STATUS
 from acp_agent.session.project.recipe_run import RecipeRun
@@ -51,7 +53,9 @@ from acp_agent.session.state import SessionState
 from acp_agent.tools.text import counted
 
 PIN_SHARE = 0.05
-"""Share of the window for all pinned texts: they are in every request from the first compaction on."""
+"""Share of the window for all pinned texts: they are in every request from the first
+compaction on.
+"""
 KINDS = (
     *("System prompt", "Tools", "Summary", "Your prompts", "Answers"),
     *("Thinking", "Calls of tools", "Results of tools", "Images", "Notes to the model"),
@@ -62,14 +66,19 @@ KINDS = (
 def only_reads(name: str, rest: str) -> bool:
     """Return whether a built-in command changes nothing, so that it is not logged."""
     has_words = bool(rest.strip())
-    return name in ("context", "help") or (name == "model" and not has_words) or (name == "undo" and has_words)
+    return (
+        name in ("context", "help")
+        or (name == "model" and not has_words)
+        or (name == "undo" and has_words)
+    )
 
 
 @dataclass(eq=False, slots=True)
 class ContextCommands:
     """Runs the commands. Each returns its answer.
 
-    :raises InvalidParamsError: what is wrong with the words behind a command; from each of them.
+    :raises InvalidParamsError: what is wrong with the words behind a command; from each
+        of them.
     """
 
     _state: SessionState
@@ -80,11 +89,20 @@ class ContextCommands:
         """Show what fills the window."""
         del rest
         active = await self._requests.active()
-        sizes, used = _sizes_of(self._state.context, self._requests.prefix_tokens()), self._requests.used(active)
-        estimated, budget = sum(sizes.values()), active.budget
+        sizes = _sizes_of(self._state.context, self._requests.prefix_tokens())
+        used = self._requests.used(active)
+        estimated = sum(sizes.values())
+        budget = active.budget
         used = used or estimated
-        rows = [(kind, round(size * used / estimated)) for kind, size in sizes.items() if size]
-        rows += [("**In use**", used), ("Kept for the answer", budget.window - budget.usable)]
+        rows = [
+            (kind, round(size * used / estimated))
+            for kind, size in sizes.items()
+            if size
+        ]
+        rows += [
+            ("**In use**", used),
+            ("Kept for the answer", budget.window - budget.usable),
+        ]
         rows += [("Free", max(0, budget.usable - used))]
         return "\n".join(
             (
@@ -92,7 +110,10 @@ class ContextCommands:
                 "",
                 "| what | tokens | of the window |",
                 "| --- | ---: | ---: |",
-                *(f"| {kind} | {tokens:,} | {tokens / budget.window:.1%} |" for kind, tokens in rows),
+                *(
+                    f"| {kind} | {tokens:,} | {tokens / budget.window:.1%} |"
+                    for kind, tokens in rows
+                ),
                 "",
                 "The total is the provider's last count with an estimate of what came since; the parts are estimates.",
             )
@@ -106,7 +127,9 @@ class ContextCommands:
         window = (await self._requests.active()).budget.window
         pin = new_pin(memory, rest, int(window * PIN_SHARE))
         sent = f"The user pinned this text. It holds from here on, until they take it back:\n\n{pin.text}"
-        await self._state.log.append(TextPinned(new_id("msg"), pin.number, pin.text, sent))
+        await self._state.log.append(
+            TextPinned(new_id("msg"), pin.number, pin.text, sent)
+        )
         return (
             f"Pinned as {pin.number}. It stays word for word through every compaction; `/unpin {pin.number}` takes it "
             "back."
@@ -114,7 +137,8 @@ class ContextCommands:
 
     async def unpin(self, rest: str) -> str:
         """Take a pinned text back."""
-        word, memory = rest.strip().removeprefix("#"), self._state.context.memory
+        word = rest.strip().removeprefix("#")
+        memory = self._state.context.memory
         if not word.isdecimal():
             return f"Say which: `/unpin NUMBER`.\n\n{render_pins(memory)}"
         pin = pin_of(memory, int(word))
@@ -125,13 +149,21 @@ class ContextCommands:
     async def model(self, rest: str) -> str:
         """Choose the model, or list the models."""
         name = rest.strip()
-        options = await (self._options.change(MODEL, name) if name else self._options.all())
+        options = await (
+            self._options.change(MODEL, name) if name else self._options.all()
+        )
         option = next(option for option in options if option.id == MODEL)
         if name:
             return f"The model of this session is `{option.current}` now."
-        others = "".join(f"\n- `{choice.value}`" for choice in option.choices if choice.value != option.current)
+        others = "".join(
+            f"\n- `{choice.value}`"
+            for choice in option.choices
+            if choice.value != option.current
+        )
         more = f" `/model NAME` changes it, to one of these or to any other `provider/model`:\n{others}"
-        current = next(choice for choice in option.choices if choice.value == option.current)
+        current = next(
+            choice for choice in option.choices if choice.value == option.current
+        )
         shown = current.name if current.value == NO_MODEL else current.value
         return f"The model of this session is `{shown}`.{more if others else ''}"
 
@@ -142,10 +174,15 @@ def _sizes_of(context: Context, prefix: int) -> dict[str, int]:
     :param prefix: of the system prompt and the tools together.
     """
     system = min(prefix, estimate_text(context.instructions))
-    sizes = dict.fromkeys(KINDS, 0) | {"System prompt": system, "Tools": prefix - system}
+    sizes = dict.fromkeys(KINDS, 0) | {
+        "System prompt": system,
+        "Tools": prefix - system,
+    }
     for entry in context.entries:
         for index, part in enumerate(entry.message.parts):
-            sizes[_kind(entry, part)] += estimate_part(part) + (0 if index else MESSAGE_TOKENS)
+            sizes[_kind(entry, part)] += estimate_part(part) + (
+                0 if index else MESSAGE_TOKENS
+            )
     return sizes
 
 
@@ -162,7 +199,11 @@ def _kind(entry: Entry, part: UserPart | AssistantPart) -> str:
         case _ if isinstance(entry.message, ToolResult):
             return "Results of tools"
         case _:
-            return "Answers" if isinstance(entry.message, AssistantMessage) else "Your prompts"
+            return (
+                "Answers"
+                if isinstance(entry.message, AssistantMessage)
+                else "Your prompts"
+            )
 
 
 _Compaction: TypeAlias = ContextSwapped | CompactionFailed | ContextRestored
@@ -207,14 +248,23 @@ class CompactReports:
 
     async def _status(self) -> str:
         """Return the budget, and the compactions so far with their receipts."""
-        active, context = await self._requests.active(), self._state.context
-        settings, budget = self._state.compaction(active.name), self._requests.filled(active)
-        automatic = f"at {settings.threshold:.0%} of the usable window" if settings.auto else "off"
+        active = await self._requests.active()
+        context = self._state.context
+        settings = self._state.compaction(active.name)
+        budget = self._requests.filled(active)
+        automatic = (
+            f"at {settings.threshold:.0%} of the usable window"
+            if settings.auto
+            else "off"
+        )
         if settings.auto and settings.prepare is not None:
             automatic += f", prepared from {settings.prepare:.0%} on"
-        states, history = dict.fromkeys(context.swaps, ""), dict[int, _Compaction]()
+        states = dict.fromkeys(context.swaps, "")
+        history = dict[int, _Compaction]()
         async for logged in self._state.log.events():
-            if isinstance(logged.event, ContextSwapped | CompactionFailed | ContextRestored):
+            if isinstance(
+                logged.event, ContextSwapped | CompactionFailed | ContextRestored
+            ):
                 history[logged.seq] = logged.event
             if isinstance(logged.event, ContextRestored):
                 states[logged.event.undone] = " (undone)"
@@ -230,7 +280,10 @@ class CompactReports:
             f"- Pinned: {counted(len(context.memory.pins), 'text')}",
             "- Compactions so far:" if history else "- Compactions so far: none",
         ]
-        told = (_history(seq, event, states.get(seq, taken_back)) for seq, event in history.items())
+        told = (
+            _history(seq, event, states.get(seq, taken_back))
+            for seq, event in history.items()
+        )
         return "\n".join([*lines, *told])
 
     async def _undo(self) -> str:
@@ -238,15 +291,23 @@ class CompactReports:
 
         :raises CompactionError: there is none.
         """
-        log, prefix = self._state.log, self._requests.prefix_tokens()
+        log = self._state.log
+        prefix = self._requests.prefix_tokens()
         if not log.context.swaps:
-            raise CompactionError("There is no compaction to undo. Nothing was changed.")
+            raise CompactionError(
+                "There is no compaction to undo. Nothing was changed."
+            )
         [newest] = await log.read(log.context.swaps[-1:])
-        seq, swap = newest.seq, newest.event
+        seq = newest.seq
+        swap = newest.event
         assert isinstance(swap, ContextSwapped)
         # The messages that a hook supplied stand right before their swap.
-        before = await log.context_at((swap.keep_from if swap.strategy == REPLACE else seq) - 1)
-        [restored] = await log.append_built(lambda context: (_restoration(context, before, seq, swap, prefix),))
+        before = await log.context_at(
+            (swap.keep_from if swap.strategy == REPLACE else seq) - 1
+        )
+        [restored] = await log.append_built(
+            lambda context: (_restoration(context, before, seq, swap, prefix),)
+        )
         self._compaction.background.drop()  # not before: if nothing was undone, what is prepared still fits
         await self._show(await self._requests.usage())
         return (
@@ -256,7 +317,7 @@ class CompactReports:
         )
 
 
-def _prepared(draft: Draft | None) -> str:
+def _prepared(draft: SummaryDraft | None) -> str:
     """Return what is prepared in the background, and why."""
     if draft is None:
         return ""
@@ -265,7 +326,11 @@ def _prepared(draft: Draft | None) -> str:
     if not draft.is_idle:
         return "; a summary is ready, prepared as the context had grown so large"
     usage = draft.result.usage
-    cost = f" for {dollars(usage.cost)}" if usage is not None and usage.cost is not None else ""
+    cost = (
+        f" for {dollars(usage.cost)}"
+        if usage is not None and usage.cost is not None
+        else ""
+    )
     return (
         f"; a summary is ready, prepared{cost} while you paused. It takes its place with your next prompt, if the "
         "provider's prompt cache has expired by then"
@@ -273,10 +338,13 @@ def _prepared(draft: Draft | None) -> str:
 
 
 def _preview_text(result: CompactedState | None, budget: TokenBudget) -> str:
-    """Return what a compaction would replace, and what the model would read in its place."""
+    """Return what a compaction would replace, and what the model would read in its
+    place.
+    """
     if result is None:
         return "There is nothing to compact yet. Nothing was changed."
-    receipt, after = result.receipt, result.tokens_after
+    receipt = result.receipt
+    after = result.tokens_after
     lines = [
         "**Preview of a compaction.** Nothing was changed.",
         "",
@@ -285,7 +353,9 @@ def _preview_text(result: CompactedState | None, budget: TokenBudget) -> str:
         f"- Kept as they are: {counted(receipt.kept, 'message')}, shortened: {receipt.rewritten}",
         f"- Afterwards: about {after:,} tokens; {max(0, budget.used - after):,} saved",
         "",
-        "What the model would read without a summary:" if result.sent else result.summary,
+        "What the model would read without a summary:"
+        if result.sent
+        else result.summary,
         "",
     ]
     text = "\n\n".join(part.text for part in result.sent if isinstance(part, Text))
@@ -304,7 +374,11 @@ def _history(seq: int, event: _Compaction, state: str) -> str:
 
 
 def _restoration(
-    context: Context, before: Context, seq: int, swap: ContextSwapped, prefix_tokens: int
+    context: Context,
+    before: Context,
+    seq: int,
+    swap: ContextSwapped,
+    prefix_tokens: int,
 ) -> ContextRestored:
     """Return the event that undoes a swap.
 
@@ -314,8 +388,12 @@ def _restoration(
     :raises CompactionError: it is not the newest one any more.
     """
     if context.swaps[-1:] != (seq,):
-        raise CompactionError("The session changed meanwhile. Nothing was undone; try again.")
-    since = tuple(entry for entry in context.entries if entry.seq > seq and not entry.summary)
+        raise CompactionError(
+            "The session changed meanwhile. Nothing was undone; try again."
+        )
+    since = tuple(
+        entry for entry in context.entries if entry.seq > seq and not entry.summary
+    )
     return ContextRestored(
         compaction_id=swap.compaction_id,
         undone=seq,
@@ -326,7 +404,11 @@ def _restoration(
             declared=before.declared,
             withheld=tuple(sorted(before.withheld)),
         ),
-        tokens=used_tokens(before, prefix_tokens) + estimate_messages(entry.message for entry in since),
-        files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **context.files}.items()),
+        tokens=used_tokens(before, prefix_tokens)
+        + estimate_messages(entry.message for entry in since),
+        files=tuple(
+            FileVersion(path, digest)
+            for path, digest in {**before.files, **context.files}.items()
+        ),
         earlier=before.swaps,
     )

@@ -1,8 +1,9 @@
 """The commands that write files: `/export` and `/undo`.
 
-`/export` writes the whole conversation as Markdown, as the `write` tool does and after the same question. `/undo`
-reverts what `edit` and `write` changed in a turn. The log says which versions a file had; a text is put back only if
-the file still is as that turn left it, and only if the text is, by its digest, the one from before. What commands
+`/export` writes the whole conversation as Markdown, as the `write` tool does and after
+the same question. `/undo` reverts what `edit` and `write` changed in a turn. The log
+says which versions a file had; a text is put back only if the file still is as that
+turn left it, and only if the text is, by its digest, the one from before. What commands
 changed is in no record, and stays.
 """
 
@@ -19,10 +20,21 @@ from typing import TypeAlias
 import anyio
 import anyio.to_thread
 
-from acp_agent.conversation.events import EditsUndone, LoggedEvent, ToolReturned, UserPrompted
+from acp_agent.conversation.events import (
+    EditsUndone,
+    LoggedEvent,
+    ToolReturned,
+    UserPrompted,
+)
 from acp_agent.conversation.markdown import log_markdown
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall, new_id
-from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStarted, CallStatus, Show
+from acp_agent.conversation.updates import (
+    CallAnnounced,
+    CallFinished,
+    CallStarted,
+    CallStatus,
+    Show,
+)
 from acp_agent.errors import ToolError
 from acp_agent.hooks.handlers import EXPORTS, MARK
 from acp_agent.hooks.outcomes import NOTHING
@@ -37,7 +49,9 @@ from acp_agent.tools.text import counted, digest, one_line
 from acp_agent.tools.tool import PreparedCall
 
 _WRITE = "write"
-"""The tool that is shown to the editor: the user is asked exactly when this tool would ask."""
+"""The tool that is shown to the editor: the user is asked exactly when this tool would
+ask.
+"""
 _READ_AGAIN = (
     "What commands changed was not taken back. Read a file again before you work on it, and do not make these changes "
     "again unless the user asks for that."
@@ -47,8 +61,9 @@ _QUOTE = 100
 
 
 _Edit: TypeAlias = tuple[str | None, str | None, str | None]
-"""One change of a file: the digest of its text before, that text, and the digest of its text afterwards; None if there
-was no file."""
+"""One change of a file: the digest of its text before, that text, and the digest of its
+text afterwards; None if there was no file.
+"""
 
 
 @dataclass(eq=False, slots=True)
@@ -66,49 +81,73 @@ class FileCommands:
     async def export(self, rest: str) -> str:
         """Write the conversation into a file.
 
-        :param rest: a path, absolute or from the session's directory, or a `file://` address; empty for the usual
-            place.
+        :param rest: a path, absolute or from the session's directory, or a `file://`
+            address; empty for the usual place.
         """
-        environment, session_id, context = self._toolbox.environment(), self._log.session_id, self._log.context
+        environment = self._toolbox.environment()
+        session_id = self._log.session_id
+        context = self._log.context
         usual = f"{EXPORTS}/{session_id}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
-        target = Target.of(rest.strip().strip("\"'") or usual, environment, edited=True, exactly=True)
-        label, mark = target.label, MARK.format(session_id)
+        target = Target.of(
+            rest.strip().strip("\"'") or usual, environment, edited=True, exactly=True
+        )
+        label = target.label
+        mark = MARK.format(session_id)
         before = await text_to_change(target)
         if before is not None and not before.startswith(mark):
             raise ToolError(
                 f"{label} is there already, and is no export of this session. It was not changed; name another."
             )
-        asked = context.turn_from or context.head  # the prompt that asks for it is left out
+        asked = (
+            context.turn_from or context.head
+        )  # the prompt that asks for it is left out
         events = [logged async for logged in self._log.events() if logged.seq < asked]
         title = context.title or "Conversation"
-        text = mark + await anyio.to_thread.run_sync(lambda: log_markdown(events, title=title))
+        text = mark + await anyio.to_thread.run_sync(
+            lambda: log_markdown(events, title=title)
+        )
         done = f"The conversation was written to `{label}` ({len(text):,} characters)."
-        await self._write(prepared_change(target, before, text, "Write", done), target.path)
+        await self._write(
+            prepared_change(target, before, text, "Write", done), target.path
+        )
         return done
 
     async def _write(self, prepared: PreparedCall, path: Path) -> None:
         """Show the change as a call of the tool, ask for it as one, and make it."""
-        call, parts = ToolCall(new_id("call"), _WRITE, {"path": str(path)}), tuple[ResultPart, ...]()
-        await self._show(CallAnnounced(call.id, call.name, prepared.view, call.arguments))
+        call = ToolCall(new_id("call"), _WRITE, {"path": str(path)})
+        parts = tuple[ResultPart, ...]()
+        await self._show(
+            CallAnnounced(call.id, call.name, prepared.view, call.arguments)
+        )
         status: CallStatus = "failed"
         try:
             try:
                 allowed = await self._permissions.check(call, prepared, NOTHING)
             except ToolError as error:
-                raise ToolError(f"Nothing was written: it was not allowed. {error}") from error
+                raise ToolError(
+                    f"Nothing was written: it was not allowed. {error}"
+                ) from error
             if not allowed:
                 raise ToolError("Nothing was written: it was not allowed.")
             await self._show(CallStarted(call.id, prepared.view))
-            parts, status = (await prepared.run(_ignore)).parts, "completed"
+            parts = (await prepared.run(_ignore)).parts
+            status = "completed"
         finally:
-            with anyio.CancelScope(shield=True):  # also for an editor that does not read for a while
-                await self._show(CallFinished(call.id, call.name, prepared.view, call.arguments, status, parts))
+            with anyio.CancelScope(
+                shield=True
+            ):  # also for an editor that does not read for a while
+                await self._show(
+                    CallFinished(
+                        call.id, call.name, prepared.view, call.arguments, status, parts
+                    )
+                )
 
     async def undo(self, rest: str) -> str:
         """Take back the edits of the newest turn that has any."""
         if rest.strip():
             raise ToolError("Nothing may follow `/undo`, and nothing was undone.")
-        environment, found = self._toolbox.environment(), await self._newest_turn()
+        environment = self._toolbox.environment()
+        found = await self._newest_turn()
         if found is None:
             raise ToolError(
                 "There is nothing to undo: no turn of this session has changed a file that is not undone already."
@@ -128,7 +167,8 @@ class FileCommands:
             head = f"Nothing was undone. Of what {name} changed, this cannot be taken back:"
             raise ToolError("\n".join((head, "", *refused)))
         lines = "\n".join(
-            f"- `{shown(path, environment.cwd)}`: {_done(now, then)}" for path, (now, then) in texts.items()
+            f"- `{shown(path, environment.cwd)}`: {_done(now, then)}"
+            for path, (now, then) in texts.items()
         )
         await self._log.confirm()
         # From here on a cancel is too late. Each write has a time limit of its own.
@@ -137,19 +177,31 @@ class FileCommands:
                 if now != then:
                     await _put_back(targets[path], then)
             sent = f"The user took back what your edits changed in files in {name}:\n\n{lines}\n\n{_READ_AGAIN}"
-            await self._log.append(EditsUndone(new_id("msg"), turn, tuple(map(str, texts)), sent))
-        return f"Undone what {name} changed in {counted(len(texts), 'file')}:\n\n{lines}"
+            await self._log.append(
+                EditsUndone(new_id("msg"), turn, tuple(map(str, texts)), sent)
+            )
+        return (
+            f"Undone what {name} changed in {counted(len(texts), 'file')}:\n\n{lines}"
+        )
 
     async def _newest_turn(self) -> tuple[int, str, list[int]] | None:
-        """Return the newest turn with edits that are not undone: its seq, its name and the seqs of these calls."""
+        """Return the newest turn with edits that are not undone: its seq, its name and
+        the seqs of these calls.
+        """
         turns: dict[int, tuple[int, str, list[int]]] = {}
         async for logged in self._log.events():
             match logged.event:
                 case UserPrompted(steers=False, shown=parts):
-                    words = one_line(" ".join(part.text for part in parts if isinstance(part, Text)), _QUOTE).strip()
+                    words = one_line(
+                        " ".join(part.text for part in parts if isinstance(part, Text)),
+                        _QUOTE,
+                    ).strip()
                     turns[logged.seq] = logged.seq, f"the turn “{words}”", []
                 case ToolReturned(before=before, files=files) if turns:
-                    if any(former.digest != version.digest for former, version in zip(before, files, strict=False)):
+                    if any(
+                        former.digest != version.digest
+                        for former, version in zip(before, files, strict=False)
+                    ):
                         turns[max(turns)][2].append(logged.seq)
                 case EditsUndone(turn=seq):
                     turns.pop(seq, None)
@@ -167,15 +219,20 @@ def _edits(events: Iterable[LoggedEvent]) -> dict[Path, list[_Edit]]:
     files: dict[Path, list[_Edit]] = {}
     for event in (logged.event for logged in events):
         if isinstance(event, ToolReturned):
-            for former, version, diff in zip(event.before, event.files, event.view.diffs, strict=False):
-                files.setdefault(Path(former.path), []).append((former.digest, diff.old_text, version.digest))
+            for former, version, diff in zip(
+                event.before, event.files, event.view.diffs, strict=False
+            ):
+                files.setdefault(Path(former.path), []).append(
+                    (former.digest, diff.old_text, version.digest)
+                )
     return files
 
 
 def _target(environment: Environment, path: Path) -> Target:
     """Return a file that a turn changed.
 
-    :raises ToolError: a link leads out of the session's directories, where nobody is asked about it now.
+    :raises ToolError: a link leads out of the session's directories, where nobody is
+        asked about it now.
     """
     target = Target.of(str(path), environment, exactly=True)
     is_named_inside = any(path.is_relative_to(root) for root in environment.roots)
@@ -187,42 +244,58 @@ def _target(environment: Environment, path: Path) -> Target:
     return target
 
 
-async def _texts(target: Target, edits: Sequence[_Edit]) -> tuple[str | None, str | None]:
-    """Return the text of a file as it is and as it was; None means that there is no file.
+async def _texts(
+    target: Target, edits: Sequence[_Edit]
+) -> tuple[str | None, str | None]:
+    """Return the text of a file as it is and as it was; None means that there is no
+    file.
 
     :raises ToolError: it cannot be put back; says why.
     """
-    now, (before, text, _) = await text_to_change(target), edits[0]
+    now = await text_to_change(target)
+    before, text, _ = edits[0]
     found = None if now is None else digest(now)
     if found == before:
         return now, now
     if any(edit[2] != following[0] for edit, following in pairwise(edits)):
-        raise ToolError("something else changed it in the middle of that turn, which would be lost.")
+        raise ToolError(
+            "something else changed it in the middle of that turn, which would be lost."
+        )
     if before is not None and (text is None or digest(text) != before):
         raise ToolError("it was too large for its text from before to be kept.")
     if found != edits[-1][2]:
-        raise ToolError("it is gone." if now is None else "it has changed since, which would be lost.")
+        raise ToolError(
+            "it is gone."
+            if now is None
+            else "it has changed since, which would be lost."
+        )
     return now, None if before is None else text
 
 
 async def _put_back(target: Target, text: str | None) -> None:
     """Write a file, or remove it.
 
-    :raises ToolError: that failed. What was put back before is so; the same command goes on from there.
+    :raises ToolError: that failed. What was put back before is so; the same command
+        goes on from there.
     """
-    environment, real = target.environment, target.real
+    environment = target.environment
+    real = target.real
     try:
         target.check()
         if text is not None:
             away = not environment.is_inside(real)
-            await environment.files.write_text(target.path, text, outside=away, real=real)
+            await environment.files.write_text(
+                target.path, text, outside=away, real=real
+            )
         else:  # no editor offers a way to remove a file; of a link, the file behind it was made
             with suppress(FileNotFoundError):
                 await anyio.to_thread.run_sync(remove, real)
     except (OSError, ToolError) as error:
         why = f"{because(error)}." if isinstance(error, OSError) else str(error)
         name = shown(target.path, environment.cwd)
-        raise ToolError(f"`{name}` was not undone: {why} Send `/undo` again for the rest.") from error
+        raise ToolError(
+            f"`{name}` was not undone: {why} Send `/undo` again for the rest."
+        ) from error
 
 
 def _done(now: str | None, then: str | None) -> str:

@@ -1,5 +1,6 @@
-"""`CommandOffer`: the slash commands that the client offers its user: recipes, built-in commands, prompts of MCP
-servers."""
+"""`CommandOffer`: the slash commands that the client offers its user: recipes, built-in
+commands, prompts of MCP servers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.recipes import SessionRecipes, commands, hint_of
 
 WATCH_SECONDS = 2.0
-"""Seconds until the folders are looked at again, which takes a millisecond; twice as many after each look in vain."""
+"""Seconds until the folders are looked at again, which takes a millisecond; twice as
+many after each look in vain.
+"""
 MAX_WATCH_SECONDS = 60.0
 _ORIGINS = {"builtin": "", "user": " (yours)", "project": " (the project's)"}
 
@@ -35,7 +38,11 @@ class CommandOffer:
 
     async def commands(self) -> tuple[Command, ...]:
         """Return the commands on offer."""
-        return (*commands(await self.recipes.library()), *BUILT_IN, *self._mcp.commands())
+        return (
+            *commands(await self.recipes.library()),
+            *BUILT_IN,
+            *self._mcp.commands(),
+        )
 
     async def show(self, commands: tuple[Command, ...]) -> None:
         """Show the commands, and start the MCP servers, which may offer more."""
@@ -48,22 +55,45 @@ class CommandOffer:
         del rest
         recipes = (await self.recipes.library()).known.values()
         lines = ["**Recipes** are prompts, in Markdown files that you can replace:", ""]
-        lines += [_line(each.command, hint_of(each), each.description + _ORIGINS[each.origin]) for each in recipes]
-        parts = {"**Commands** ask no model:": BUILT_IN, "**Prompts** of MCP servers:": self._mcp.commands()}
+        lines += [
+            _line(each.command, hint_of(each), each.description + _ORIGINS[each.origin])
+            for each in recipes
+        ]
+        parts = {
+            "**Commands** ask no model:": BUILT_IN,
+            "**Prompts** of MCP servers:": self._mcp.commands(),
+        }
         for title, offered in parts.items():
             if offered:
-                lines += ["", title, "", *(_line(each.name, each.hint or "", each.description) for each in offered)]
+                lines += [
+                    "",
+                    title,
+                    "",
+                    *(
+                        _line(each.name, each.hint or "", each.description)
+                        for each in offered
+                    ),
+                ]
         return "\n".join(lines)
 
     async def watch(self) -> None:
-        """Show changes: look for them after a few seconds, ever more rarely, and at once if they are due."""
+        """Show changes: look for them after a few seconds, ever more rarely, and at
+        once if they are due.
+        """
         seconds = WATCH_SECONDS
         while True:
             with anyio.move_on_after(seconds) as waiting:
                 await self.recipes.due.wait()
-            seconds = min(2 * seconds, MAX_WATCH_SECONDS) if waiting.cancelled_caught else WATCH_SECONDS
+            seconds = (
+                min(2 * seconds, MAX_WATCH_SECONDS)
+                if waiting.cancelled_caught
+                else WATCH_SECONDS
+            )
             try:
-                if self._shown is not None and (now := await self.commands()) != self._shown:
+                if (
+                    self._shown is not None
+                    and (now := await self.commands()) != self._shown
+                ):
                     seconds = WATCH_SECONDS
                     await self.show(now)
             except Exception:  # the prompt that needs a recipe reports it to the user

@@ -1,1 +1,3 @@
-"""Runs turns: resolve the prompt, call the model, run its tool calls, and repeat until it has answered."""
+"""Runs turns: resolve the prompt, call the model, run its tool calls, and repeat until
+it has answered.
+"""

@@ -1,4 +1,6 @@
-"""`AnswerStream`: calls one session's model, and saves and shows its answer while it streams."""
+"""`AnswerStream`: calls one session's model, and saves and shows its answer while it
+streams.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from acp_agent.conversation.events import (
     ToolsRefused,
     TurnEnded,
 )
-from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Entry, Text, ToolCall, new_id
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Entry,
+    Text,
+    ToolCall,
+    new_id,
+)
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
 from acp_agent.errors import ContextOverflowError, ModelStreamError
@@ -51,9 +60,13 @@ from acp_agent.session.project.requests import Requests
 from acp_agent.tools.text import counted, one_line
 
 GATHER_SECONDS = 0.03
-"""How long deltas are gathered after something was shown, so that they are saved and shown together."""
+"""How long deltas are gathered after something was shown, so that they are saved and
+shown together.
+"""
 MAX_WAITING = 2_048
-"""How many deltas may wait to be shown. Beyond that, reading from the model pauses until the editor has caught up."""
+"""How many deltas may wait to be shown. Beyond that, reading from the model pauses
+until the editor has caught up.
+"""
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
 _CAUSES: dict[Cause, str] = {
@@ -74,7 +87,9 @@ _TOLD: dict[Feature, str] = {
     "thinking": _NO_LEVEL,
 }
 """Notices for refused features that the user would miss."""
-_OTHER_LEVEL = "{model} takes other thinking levels ({takes}); it is asked with the nearest one."
+_OTHER_LEVEL = (
+    "{model} takes other thinking levels ({takes}); it is asked with the nearest one."
+)
 _LEVELS: tuple[Feature, ...] = ("reasoning_effort", "reasoning", "thinking")
 _NO_IMAGES = "{model} takes no images, says its provider. It is asked without them."
 
@@ -87,7 +102,9 @@ class AnswerStream:
     _log: SessionLog
     _notices: Notices
     _show: Show
-    _call_ids: Accumulator[Entry, set[str]] = field(default_factory=lambda: Accumulator(set[str](), _with_call_ids))
+    _call_ids: Accumulator[Entry, set[str]] = field(
+        default_factory=lambda: Accumulator(set[str](), _with_call_ids)
+    )
 
     async def ask(
         self,
@@ -97,28 +114,40 @@ class AnswerStream:
     ) -> tuple[AssistantMessage, str]:
         """Call the model once and append its answer to the log.
 
-        However this ends, all text that has streamed is in the log, and the user has seen it.
+        However this ends, all text that has streamed is in the log, and the user has
+        seen it.
 
-        :param is_last: returns whether an answer ends the turn. The end of the turn is then logged in the same
-            transaction as the answer, so a cancel that arrives while the answer is still being shown has no effect.
+        :param is_last: returns whether an answer ends the turn. The end of the turn is
+            then logged in the same transaction as the answer, so a cancel that arrives
+            while the answer is still being shown has no effect.
         :param begins: called whenever a part of the answer arrives.
-        :returns: the logged answer, and the provider's explanation if it refused and gave one. The answer's calls have
-            our own ids; an answer that was cut off has no calls.
+        :returns: the logged answer, and the provider's explanation if it refused and
+            gave one. The answer's calls have our own ids; an answer that was cut off
+            has no calls.
         :raises ModelError: see `Provider.stream`.
         """
-        await self._notices.flush()  # the last answer may have broken off before its flush
+        await (
+            self._notices.flush()
+        )  # the last answer may have broken off before its flush
         await self._tell_left_out_tools(active)
-        request, sent_context = self._requests.request(active), self._requests.context
+        request = self._requests.request(active)
+        sent_context = self._requests.context
         await self._tell_left_out_images(active, request)
         answered: Answered | None = None
         explanation = ""
-        ended, message_id = anyio.Event(), new_id("msg")
+        ended = anyio.Event()
+        message_id = new_id("msg")
         send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
         whole = await active.resolved(request)
         self._notices.streaming = True
         try:
             stream = active.provider.stream(whole)
-            async with receive, anyio.create_task_group() as tasks, send, aclosing(stream):
+            async with (
+                receive,
+                anyio.create_task_group() as tasks,
+                send,
+                aclosing(stream),
+            ):
                 tasks.start_soon(self._save_and_show, message_id, receive, ended)
                 try:
                     async for event in stream:
@@ -126,17 +155,26 @@ class AnswerStream:
                             begins()
                         if isinstance(event, TextDelta | ThinkingDelta):
                             try:
-                                send.send_nowait(event)  # `send` yields to other tasks on each call, which takes 10 µs
+                                send.send_nowait(
+                                    event
+                                )  # `send` yields to other tasks on each call, which takes 10 µs
                             except anyio.WouldBlock:
                                 await send.send(event)
                         elif isinstance(event, Retrying):
-                            await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
+                            await self._show(
+                                Notice(
+                                    "warning",
+                                    f"{event.reason}. Trying again in {event.delay:.1f} s.",
+                                )
+                            )
                         elif isinstance(event, AskedAgain):
                             pass
                         elif isinstance(event, Refused):
                             await self._note_refused(active, event)
                         elif isinstance(event, ImagesLeftOut):
-                            await self._leave_images_out(active, images_in(request, event.first))
+                            await self._leave_images_out(
+                                active, images_in(request, event.first)
+                            )
                         elif isinstance(event, ReasoningRefused):
                             await self._withhold(event)
                         elif isinstance(event, RefusedTools):
@@ -149,10 +187,17 @@ class AnswerStream:
                     ended.set()  # save the rest at once, even after a cancel
         except ExceptionGroup as failures:
             self._notices.streaming = False
-            error, partial = _first(failures), self._log.context.partial
-            if not isinstance(error, ContextOverflowError) or partial is None or not partial.text.strip():
+            error = _first(failures)
+            partial = self._log.context.partial
+            if (
+                not isinstance(error, ContextOverflowError)
+                or partial is None
+                or not partial.text.strip()
+            ):
                 raise error from None
-            message = AssistantMessage(message_id, (Text(partial.text),), active.name, "context_overflow")
+            message = AssistantMessage(
+                message_id, (Text(partial.text),), active.name, "context_overflow"
+            )
         else:
             if answered is None:
                 raise ModelStreamError(
@@ -164,19 +209,33 @@ class AnswerStream:
             parts = _own_parts(answered, self._call_ids.over(sent_context.entries))
             reading = await judge(self._requests, active, answered.usage, sent_context)
             if reading.notice:
-                await self._notices.tell_once(reading.notice, topic=f"requests that {active.name} cuts")
+                await self._notices.tell_once(
+                    reading.notice, topic=f"requests that {active.name} cuts"
+                )
             message = AssistantMessage(
-                message_id, parts, active.name, answered.stop_reason, answered.usage, doubtful=reading.doubtful
+                message_id,
+                parts,
+                active.name,
+                answered.stop_reason,
+                answered.usage,
+                doubtful=reading.doubtful,
             )
-        await self._log.append(AssistantAnswered(message), *([TurnEnded("end_turn")] if is_last(message) else []))
+        await self._log.append(
+            AssistantAnswered(message),
+            *([TurnEnded("end_turn")] if is_last(message) else []),
+        )
         self._requests.learn_answer(active, message, sent_context)
         self._notices.streaming = False
         await self._notices.flush()
         return message, explanation
 
     async def _note_refused(self, active: ActiveModel, refused: Refused) -> None:
-        """Stop sending a request feature that the provider refused, and tell the user what is lost."""
-        await self._log.append(FeatureRefused(active.name, refused.feature, refused.takes))
+        """Stop sending a request feature that the provider refused, and tell the user
+        what is lost.
+        """
+        await self._log.append(
+            FeatureRefused(active.name, refused.feature, refused.takes)
+        )
         told = _TOLD.get(refused.feature)
         if told is not None and refused.takes:
             told = _OTHER_LEVEL
@@ -184,32 +243,49 @@ class AnswerStream:
             takes = ", ".join(refused.takes.split())
             await self._notices.tell_once(told.format(model=active.name, takes=takes))
 
-    async def _leave_images_out(self, active: ActiveModel, images: tuple[str, ...]) -> None:
-        """Stop sending images to a model whose provider refused a request because of one of them, and tell the user.
+    async def _leave_images_out(
+        self, active: ActiveModel, images: tuple[str, ...]
+    ) -> None:
+        """Stop sending images to a model whose provider refused a request because of
+        one of them, and tell the user.
 
         :param images: SHA-256 digests of the images' bytes.
         """
         await self._log.append(ImagesRefused(active.name, images))
         await to_thread.run_sync(keep_images, images, active.learned)
         left_out = counted(len(images), "image")
-        await self._notices.tell(f"{active.name} refused the request for an image. It goes on without {left_out}.")
+        await self._notices.tell(
+            f"{active.name} refused the request for an image. It goes on without {left_out}."
+        )
 
-    async def _leave_tools_out(self, active: ActiveModel, tools: tuple[str, ...]) -> None:
+    async def _leave_tools_out(
+        self, active: ActiveModel, tools: tuple[str, ...]
+    ) -> None:
         """Stop offering a model the tools that its provider refused, and tell the user."""
         await self._log.append(ToolsRefused(active.name, tools))
         await self._tell_left_out_tools(active)
 
-    async def _tell_left_out_tools(self, active: ActiveModel, remembered: Iterable[str] = ()) -> None:
-        tools = sorted(self._requests.context.tools_refused_by(active.name).union(remembered))
+    async def _tell_left_out_tools(
+        self, active: ActiveModel, remembered: Iterable[str] = ()
+    ) -> None:
+        tools = sorted(
+            self._requests.context.tools_refused_by(active.name).union(remembered)
+        )
         if tools:
             names = one_line(", ".join(tools), 500)
             await self._notices.tell_once(
                 f"{active.name} refused {counted(len(tools), 'tool')}, without which the session goes on: {names}."
             )
 
-    async def _tell_left_out_images(self, active: ActiveModel, request: ModelRequest) -> None:
-        """Tell the user about images that are left out because they were refused in another session."""
-        remembered = request.refused_images - self._requests.context.images_refused_by(active.name)
+    async def _tell_left_out_images(
+        self, active: ActiveModel, request: ModelRequest
+    ) -> None:
+        """Tell the user about images that are left out because they were refused in
+        another session.
+        """
+        remembered = request.refused_images - self._requests.context.images_refused_by(
+            active.name
+        )
         if not remembered:
             return
         shown = set(images_in(replace(request, refused_images=frozenset()), 0))
@@ -219,9 +295,17 @@ class AnswerStream:
                 " asked without."
             )
 
-    async def _tell_remembered(self, active: ActiveModel, known: Remembered, request: ModelRequest) -> None:
-        """Tell the user what requests omit because of earlier refusals, if the user would miss it."""
-        features: list[Feature] = [feature for feature in _LEVELS if request.thought_level and feature in known.refused]
+    async def _tell_remembered(
+        self, active: ActiveModel, known: Remembered, request: ModelRequest
+    ) -> None:
+        """Tell the user what requests omit because of earlier refusals, if the user
+        would miss it.
+        """
+        features: list[Feature] = [
+            feature
+            for feature in _LEVELS
+            if request.thought_level and feature in known.refused
+        ]
         if request.tools and "functions" in known.refused:
             features.append("functions")
         for feature in features:
@@ -229,7 +313,9 @@ class AnswerStream:
         for feature in _LEVELS:
             if request.thought_level and feature in known.takes:
                 takes = ", ".join(known.takes[feature].split())
-                await self._notices.tell_once(_OTHER_LEVEL.format(model=active.name, takes=takes))
+                await self._notices.tell_once(
+                    _OTHER_LEVEL.format(model=active.name, takes=takes)
+                )
         if known.images:
             await self._notices.tell_once(_NO_IMAGES.format(model=active.name))
         if known.tools:
@@ -237,11 +323,17 @@ class AnswerStream:
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
         """Stop sending reasoning that the provider refused, and tell the user."""
-        await self._log.append(ReasoningWithheld(refused.messages, f"{_REFUSED}: {refused.said}", refused.pieces))
+        await self._log.append(
+            ReasoningWithheld(
+                refused.messages, f"{_REFUSED}: {refused.said}", refused.pieces
+            )
+        )
         await self._notices.tell(_left_out(len(refused.pieces), _REFUSED))
 
     async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
-        """Log and report the reasoning that the request left out, unless that was already logged."""
+        """Log and report the reasoning that the request left out, unless that was
+        already logged.
+        """
         known = self._log.context.withheld
         news = [each for each in withheld if each.message_id not in known]
         if news:
@@ -251,16 +343,26 @@ class AnswerStream:
             await self._notices.tell(_left_out(len(news), cause))
 
     async def _save_and_show(
-        self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
+        self,
+        message_id: str,
+        receive: MemoryObjectReceiveStream[Delta],
+        ended: anyio.Event,
     ) -> None:
-        """Save deltas before showing them, so that a kill loses nothing that was on the screen."""
-        # A cancel in between would leave text that is saved but was never shown. The task ends when the stream closes.
+        """Save deltas before showing them, so that a kill loses nothing that was on the
+        screen.
+        """
+        # A cancel in between would leave text that is saved but was never shown. The
+        # task ends when the stream closes.
         with anyio.CancelScope(shield=True):
             async for delta in receive:
                 waiting = receive.statistics().current_buffer_used
                 deltas = [delta, *(receive.receive_nowait() for _ in range(waiting))]
-                text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
-                thinking = "".join(delta.text for delta in deltas if isinstance(delta, ThinkingDelta))
+                text = "".join(
+                    delta.text for delta in deltas if isinstance(delta, TextDelta)
+                )
+                thinking = "".join(
+                    delta.text for delta in deltas if isinstance(delta, ThinkingDelta)
+                )
                 await self._log.append(PartialAnswer(message_id, text, thinking))
                 for kind, neighbours in groupby(deltas, type):
                     joined = "".join(delta.text for delta in neighbours)
@@ -275,7 +377,9 @@ def _left_out(pieces: int, cause: str) -> str:
 
 
 def _with_call_ids(known: set[str], entries: tuple[Entry, ...]) -> set[str]:
-    """Add the calls' provider ids to `known` and return it. The set is never copied, since used ids stay used."""
+    """Add the calls' provider ids to `known` and return it. The set is never copied,
+    since used ids stay used.
+    """
     for entry in entries:
         if isinstance(entry.message, AssistantMessage):
             known.update(call.provider_id for call in entry.message.tool_calls)
@@ -283,11 +387,13 @@ def _with_call_ids(known: set[str], entries: tuple[Entry, ...]) -> set[str]:
 
 
 def _own_parts(answered: Answered, used: set[str]) -> tuple[AssistantPart, ...]:
-    """Return the answer's parts with our own call ids, without calls if the answer was cut off.
+    """Return the answer's parts with our own call ids, without calls if the answer was
+    cut off.
 
     The last call of an answer that was cut off may be incomplete.
 
-    :param used: the provider's ids of earlier calls. A repeated id is not sent back to the provider.
+    :param used: the provider's ids of earlier calls. A repeated id is not sent back to
+        the provider.
     """
     cut_off = answered.stop_reason in ("max_tokens", "context_overflow", "refusal")
     new = set[str]()
@@ -305,7 +411,9 @@ def _own_parts(answered: Answered, used: set[str]) -> tuple[AssistantPart, ...]:
 
 
 def _first(failure: Exception) -> Exception:
-    """Return the first failure of a task group in which only one task can fail before the others are cancelled."""
+    """Return the first failure of a task group in which only one task can fail before
+    the others are cancelled.
+    """
     while isinstance(failure, ExceptionGroup):
         failure = cast("ExceptionGroup[Exception]", failure).exceptions[0]
     return failure

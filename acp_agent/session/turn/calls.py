@@ -1,4 +1,6 @@
-"""`ToolCalls`: announces, authorizes, runs, logs and shows an answer's tool calls, in the model's order."""
+"""`ToolCalls`: announces, authorizes, runs, logs and shows an answer's tool calls, in
+the model's order.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ import anyio
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall
-from acp_agent.conversation.updates import CallAnnounced, CallOutput, CallStarted, CallTerminal, Show
+from acp_agent.conversation.updates import (
+    CallAnnounced,
+    CallOutput,
+    CallStarted,
+    CallTerminal,
+    Show,
+)
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome, cut
@@ -61,16 +69,22 @@ class ToolCalls:
     _record: TurnRecord
     _show: Show
 
-    async def run(self, calls: Sequence[ToolCall], recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
+    async def run(
+        self, calls: Sequence[ToolCall], recipe: Recipe | None
+    ) -> Literal["end_turn", "cancelled"] | None:
         """Run every call and append its result.
 
-        :param recipe: the running recipe, which may allow only some tools although the request defines all of them.
-        :returns: why the turn ends: `end_turn` if a hook ended it, or `cancelled` if the user cancelled it at a
-            permission request. Closing a cancelled turn adds results for the remaining calls. None if the turn goes on.
+        :param recipe: the running recipe, which may allow only some tools although the
+            request defines all of them.
+        :returns: why the turn ends: `end_turn` if a hook ended it, or `cancelled` if
+            the user cancelled it at a permission request. Closing a cancelled turn adds
+            results for the remaining calls. None if the turn goes on.
         """
         view_of = self._toolbox.view_of
         for call in calls:
-            await self._show(CallAnnounced(call.id, call.name, view_of(call), call.arguments))
+            await self._show(
+                CallAnnounced(call.id, call.name, view_of(call), call.arguments)
+            )
         for number, call in enumerate(calls, 1):
             ending = await self._run_call(call, recipe)
             if ending == "cancelled":
@@ -78,26 +92,37 @@ class ToolCalls:
             if ending is not None:
                 for left in calls[number:]:
                     error = ToolError(_stopped(ending.reason))
-                    await self._record.finish_call(left, _failure(left, view_of(left), error))
-                await self._record.note(f"A hook ended the turn. {ending.reason}".rstrip(), "veto")
+                    await self._record.finish_call(
+                        left, _failure(left, view_of(left), error)
+                    )
+                await self._record.note(
+                    f"A hook ended the turn. {ending.reason}".rstrip(), "veto"
+                )
                 return "end_turn"
         return None
 
-    async def _run_call(self, call: ToolCall, recipe: Recipe | None) -> _Stopped | Literal["cancelled"] | None:
+    async def _run_call(
+        self, call: ToolCall, recipe: Recipe | None
+    ) -> _Stopped | Literal["cancelled"] | None:
         """Run one call and append its result.
 
-        :returns: `_Stopped` if a hook ended the turn, `cancelled` if the user did; None if the turn goes on.
+        :returns: `_Stopped` if a hook ended the turn, `cancelled` if the user did; None
+            if the turn goes on.
         """
-        tools, view_of = self._toolbox.tools, self._toolbox.view_of
+        tools = self._toolbox.tools
+        view_of = self._toolbox.view_of
         view = view_of(call)
         stop: str | None = None
         added: tuple[str, ...] = ()
         try:
             if call.name not in tools and self._toolbox.was_told_of(call.name):
-                raise ToolError(f"The tool {one_line(call.name)!r} is no longer available. Continue without it.")
+                raise ToolError(
+                    f"The tool {one_line(call.name)!r} is no longer available. Continue without it."
+                )
             _allowed_tool(tools, call, recipe)
             hooked = await self._hooks.before_call(call, view)
-            stop, added = hooked.stop, hooked.context
+            stop = hooked.stop
+            added = hooked.context
             if hooked.blocks:
                 raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
             if stop is not None:
@@ -106,28 +131,46 @@ class ToolCalls:
             if hooked.tool_input is not None:
                 effective = replace(call, arguments=hooked.tool_input)
                 arguments = cut(json.dumps(effective.arguments, ensure_ascii=False))
-                added = (f"A hook changed the arguments of this call to: {arguments}", *added)
-            tool, view = _allowed_tool(tools, effective, recipe), view_of(effective)
+                added = (
+                    f"A hook changed the arguments of this call to: {arguments}",
+                    *added,
+                )
+            tool = _allowed_tool(tools, effective, recipe)
+            view = view_of(effective)
             environment = self._toolbox.environment(call.id)
-            prepared = await _or_failure(effective, view, tool.prepare(effective.arguments, environment))
+            prepared = await _or_failure(
+                effective, view, tool.prepare(effective.arguments, environment)
+            )
             if isinstance(prepared, CallResult):
                 result = prepared
             else:
                 view = prepared.view
-                if recipe and recipe.allowed_commands is not None:  # `_allowed_tool` has checked the command
-                    prepared = replace(prepared, access=replace(prepared.access, by_recipe=True))
+                if (
+                    recipe and recipe.allowed_commands is not None
+                ):  # `_allowed_tool` has checked the command
+                    prepared = replace(
+                        prepared, access=replace(prepared.access, by_recipe=True)
+                    )
                 if not await self._permissions.check(effective, prepared, hooked):
                     return "cancelled"
                 if not prepared.asks:
                     await self._show(CallStarted(call.id, view))
                 self._record.begun_call = call.id
-                result = await _or_failure(effective, view, prepared.run(_reporter(self._show, call.id)))
+                result = await _or_failure(
+                    effective, view, prepared.run(_reporter(self._show, call.id))
+                )
                 if result.again is not None:
                     again = await self._run_again(effective, result.again, hooked)
                     if again == "cancelled":
-                        await self._record.finish_call(call, _with_texts(result, added))  # the first run has a result
+                        await self._record.finish_call(
+                            call, _with_texts(result, added)
+                        )  # the first run has a result
                         return "cancelled"
-                    result = _with_texts(result, (again,)) if isinstance(again, str) else again
+                    result = (
+                        _with_texts(result, (again,))
+                        if isinstance(again, str)
+                        else again
+                    )
             try:
                 after = await self._hooks.after_call(effective, result)
             except anyio.get_cancelled_exc_class():
@@ -137,17 +180,24 @@ class ToolCalls:
             stop = after.stop
             if after.tool_output is not None:
                 result = replace(result, parts=(Text(after.tool_output),))
-            objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
+            objection = (
+                (f"A hook objects to this result. {after.reason}".rstrip(),)
+                if after.blocks
+                else ()
+            )
             added = (*objection, *after.context, *added)
         except Exception as error:
             result = _failure(call, view, error)
         await self._record.finish_call(call, _with_texts(result, added))
         return None if stop is None else _Stopped(stop)
 
-    async def _run_again(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> CallResult | str:
+    async def _run_again(
+        self, call: ToolCall, prepared: PreparedCall, hooked: Outcome
+    ) -> CallResult | str:
         """Run a call again that failed because of the sandbox, if the user allows that.
 
-        :returns: the result of the second run; or `cancelled`; or why the call was not run again.
+        :returns: the result of the second run; or `cancelled`; or why the call was not
+            run again.
         """
         await self._show(CallStarted(call.id, prepared.view, asks=True))
         try:
@@ -156,11 +206,17 @@ class ToolCalls:
         except ToolError as error:
             return f"{prepared.access.demand} {error}"
         await self._show(CallStarted(call.id, prepared.view))
-        return await _or_failure(call, prepared.view, prepared.run(_reporter(self._show, call.id)))
+        return await _or_failure(
+            call, prepared.view, prepared.run(_reporter(self._show, call.id))
+        )
 
 
-async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | CallResult:
-    """Await one step of a permitted call. Return its result, or its failure as a `CallResult`, which hooks see too."""
+async def _or_failure(
+    call: ToolCall, view: CallView, work: Awaitable[T]
+) -> T | CallResult:
+    """Await one step of a permitted call. Return its result, or its failure as a
+    `CallResult`, which hooks see too.
+    """
     try:
         return await work
     except Exception as error:
@@ -171,19 +227,34 @@ def _stopped(reason: str) -> str:
     return f"A hook ended the turn before this call ran. {reason}".rstrip()
 
 
-def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | None) -> Tool:
+def _allowed_tool(
+    tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | None
+) -> Tool:
     """Return the tool of a call, if the call is valid and the recipe allows it.
 
-    :raises ToolError: if the tool is unknown, the recipe does not allow it, or its arguments are invalid.
+    :raises ToolError: if the tool is unknown, the recipe does not allow it, or its
+        arguments are invalid.
     """
     tool = tools.get(call.name)
     if tool is None:
-        raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools)}.")
-    allowed, commands = (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
-    server = "__".join(call.name.split("__")[:2])  # a recipe names tools or whole MCP servers
-    if allowed is not None and call.name not in allowed and not (call.name.startswith("mcp__") and server in allowed):
+        raise ToolError(
+            f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools)}."
+        )
+    allowed, commands = (
+        (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
+    )
+    server = "__".join(
+        call.name.split("__")[:2]
+    )  # a recipe names tools or whole MCP servers
+    if (
+        allowed is not None
+        and call.name not in allowed
+        and not (call.name.startswith("mcp__") and server in allowed)
+    ):
         names = ", ".join(sorted(allowed)) or "none"
-        raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {names}.")
+        raise ToolError(
+            f"{call.name} may not run in this recipe. Tools that may: {names}."
+        )
     if call.invalid is not None:
         raise ToolError(f"{call.name}: {arguments_fault(call.invalid)}")
     if call.name == "shell" and commands is not None:
@@ -201,15 +272,21 @@ def _with_texts(result: CallResult, texts: Sequence[str]) -> CallResult:
 def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
     """Return the result that the model reads for a call that failed or did not run."""
     said = (
-        str(error) if isinstance(error, ToolError) else log_failure(_log, f"{call.name} failed inside the agent", error)
+        str(error)
+        if isinstance(error, ToolError)
+        else log_failure(_log, f"{call.name} failed inside the agent", error)
     )
-    return CallResult((Text(said),), CallView(view.title, view.kind, view.locations), is_error=True)
+    return CallResult(
+        (Text(said),), CallView(view.title, view.kind, view.locations), is_error=True
+    )
 
 
 def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
     """Return a callback that shows the progress of a running call."""
-    # `ShownOutput` cuts out the middle. Keep four times the text, so that the end that is shown has no cut in it.
-    output, shown_at = ShownOutput(4 * SHOWN_OUTPUT), -OUTPUT_SECONDS
+    # `ShownOutput` cuts out the middle. Keep four times the text, so that the end that
+    # is shown has no cut in it.
+    output = ShownOutput(4 * SHOWN_OUTPUT)
+    shown_at = -OUTPUT_SECONDS
 
     async def report(progress: Progress) -> None:
         nonlocal shown_at

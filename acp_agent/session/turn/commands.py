@@ -31,8 +31,11 @@ class SlashCommand:
     recipe_run: RecipeRun | None = None
 
 
-async def resolve(prompt: tuple[UserPart, ...], parts: TurnParts) -> SlashCommand | RecipeRun | None:
-    """Return the command or the recipe run that a prompt names; None for an ordinary prompt.
+async def resolve(
+    prompt: tuple[UserPart, ...], parts: TurnParts
+) -> SlashCommand | RecipeRun | None:
+    """Return the command or the recipe run that a prompt names; None for an ordinary
+    prompt.
 
     :raises AgentError: if the recipes cannot be read.
     """
@@ -46,8 +49,14 @@ async def resolve(prompt: tuple[UserPart, ...], parts: TurnParts) -> SlashComman
     if isinstance(complete, SlashCommand) or not complete.compacts:
         return complete
     if complete.report[0]:
-        return SlashCommand(only_reports(complete), partial(parts.reports.run, complete))
-    return SlashCommand(read_only=False, execute=partial(parts.compaction.by_hand, complete), recipe_run=complete)
+        return SlashCommand(
+            only_reports(complete), partial(parts.reports.run, complete)
+        )
+    return SlashCommand(
+        read_only=False,
+        execute=partial(parts.compaction.by_hand, complete),
+        recipe_run=complete,
+    )
 
 
 def _builtin(prompt: tuple[UserPart, ...], parts: TurnParts) -> SlashCommand | None:
@@ -59,7 +68,9 @@ def _builtin(prompt: tuple[UserPart, ...], parts: TurnParts) -> SlashCommand | N
 
 
 async def _complete(run: RecipeRun, parts: TurnParts) -> RecipeRun | SlashCommand:
-    """Ask for a run's missing arguments. Return the completed run, or a command that reports what is missing."""
+    """Ask for a run's missing arguments. Return the completed run, or a command that
+    reports what is missing.
+    """
     missing = missing_arguments(run.recipe, run.arguments)
     questions = parts.client.questions
     if not missing or questions.asks == "nothing":
@@ -68,7 +79,9 @@ async def _complete(run: RecipeRun, parts: TurnParts) -> RecipeRun | SlashComman
     try:
         values = await ask_arguments(questions, f"/{run.recipe.command}", names)
     except InvalidParamsError as error:
-        return SlashCommand(read_only=False, execute=partial(_said, str(error)), recipe_run=run)
+        return SlashCommand(
+            read_only=False, execute=partial(_said, str(error)), recipe_run=run
+        )
     return replace(run, arguments={**run.arguments, **values})
 
 

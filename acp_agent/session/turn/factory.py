@@ -1,4 +1,6 @@
-"""`build_parts`: builds the `TurnParts` of one session. Imported in a thread at the first prompt."""
+"""`build_parts`: builds the `TurnParts` of one session. Imported in a thread at the
+first prompt.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def build_parts(session: SessionParts) -> TurnParts:
     cache = PromptCache(log, clock)
     background = BackgroundSummary(log, orders, compactor, session.tasks, cache)
     idle = IdleSummaries(requests, orders, background, cache, clock, session.tasks)
-    compaction = SessionCompaction(requests, orders, compactor, notices, background, idle, cache)
+    compaction = SessionCompaction(
+        requests, orders, compactor, notices, background, idle, cache
+    )
 
     context = ContextCommands(state, requests, session.options)
     files = FileCommands(log, session.toolbox, permissions, show)
@@ -74,7 +78,9 @@ def build_parts(session: SessionParts) -> TurnParts:
         commands=commands,
         reports=CompactReports(state, requests, compaction, show),
         requests=requests,
-        intake=PromptIntake(requests, session.mcp, recipes, questions, hooks, record, notices),
+        intake=PromptIntake(
+            requests, session.mcp, recipes, questions, hooks, record, notices
+        ),
         answers=AnswerStream(requests, log, notices, show),
         calls=ToolCalls(session.toolbox, permissions, hooks, record, show),
         compaction=compaction,

@@ -1,4 +1,6 @@
-"""`PromptIntake`: renders the prompts of one session, runs their hooks, and logs them for the next request."""
+"""`PromptIntake`: renders the prompts of one session, runs their hooks, and logs them
+for the next request.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,19 @@ from dataclasses import dataclass, replace
 import anyio
 from anyio import to_thread
 
-from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
-from acp_agent.errors import AgentError, InvalidParamsError, PromptTooLargeError, ToolError
+from acp_agent.conversation.messages import (
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    UserPart,
+)
+from acp_agent.errors import (
+    AgentError,
+    InvalidParamsError,
+    PromptTooLargeError,
+    ToolError,
+)
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.nofollow import resolved
 from acp_agent.secrets.known import secrets_of
@@ -43,28 +56,42 @@ class PromptIntake:
     _record: TurnRecord
     _notices: Notices
 
-    async def add(self, ticket: Ticket, recipe_run: RecipeRun | None = None, *, steers: bool = False) -> Outcome:
+    async def add(
+        self,
+        ticket: Ticket,
+        recipe_run: RecipeRun | None = None,
+        *,
+        steers: bool = False,
+    ) -> Outcome:
         """Log a prompt so that the next request contains it, unless a hook refuses it.
 
-        :param recipe_run: the run of the recipe that the prompt names; None for an ordinary prompt.
+        :param recipe_run: the run of the recipe that the prompt names; None for an
+            ordinary prompt.
         :param steers: whether the prompt joins a running turn.
         :returns: the outcome of the hooks.
-        :raises PromptTooLargeError: if the prompt is too large to be sent. It was not logged.
-        :raises AgentError: if no model is set, the recipe is broken, or an attachment cannot be sent.
+        :raises PromptTooLargeError: if the prompt is too large to be sent. It was not
+            logged.
+        :raises AgentError: if no model is set, the recipe is broken, or an attachment
+            cannot be sent.
         """
         try:
             sent, hooked = await self._prepare(ticket.parts, recipe_run)
         except PromptTooLargeError:
             raise
         except AgentError:
-            # Log the prompt, but keep it out of the context, so that the user can send it again unchanged.
+            # Log the prompt, but keep it out of the context, so that the user can send
+            # it again unchanged.
             await self._record.log_prompt(ticket, (), recipe_run, steers=steers)
             raise
         refused = hooked.blocks or hooked.stop is not None
-        await self._record.log_prompt(ticket, () if refused else sent, recipe_run, steers=steers)
+        await self._record.log_prompt(
+            ticket, () if refused else sent, recipe_run, steers=steers
+        )
         if refused:
             why = hooked.stop or hooked.reason
-            await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), "veto")
+            await self._record.note(
+                f"A hook kept this prompt from the model. {why}".rstrip(), "veto"
+            )
         else:
             await self._tell_unreadable(ticket.parts)
             await self._hooks.add(hooked.context)
@@ -72,9 +99,11 @@ class PromptIntake:
         return hooked
 
     async def join(self, mailbox: Mailbox) -> bool:
-        """Log the prompts that have arrived since the last answer. Return whether a hook has ended the turn.
+        """Log the prompts that have arrived since the last answer. Return whether a
+        hook has ended the turn.
 
-        Commands and recipes have their own turns, so they wait, and all later prompts wait with them.
+        Commands and recipes have their own turns, so they wait, and all later prompts
+        wait with them.
         """
         while (ticket := mailbox.join(_may_join)) is not None:
             try:
@@ -96,7 +125,8 @@ class PromptIntake:
     async def _prepare(
         self, parts: tuple[UserPart, ...], recipe_run: RecipeRun | None
     ) -> tuple[tuple[UserPart, ...] | None, Outcome]:
-        """Return what the model reads instead of the prompt, and the outcome of the hooks.
+        """Return what the model reads instead of the prompt, and the outcome of the
+        hooks.
 
         The first value is None if the model reads the prompt itself.
         """
@@ -111,7 +141,9 @@ class PromptIntake:
         if any(map(self._is_unreadable, sent or parts)):
             sent = tuple(map(self._marked, sent or parts))
         refused = self._requests.context.images_refused_by(active.name)
-        await active.attachments.check(parts if sent is None else sent, active.profile, active.name, refused)
+        await active.attachments.check(
+            parts if sent is None else sent, active.profile, active.name, refused
+        )
         hooked = await self._hooks.user_message(text_of(sent or parts))
         if hooked.message is not None:
             others = (part for part in sent or parts if not isinstance(part, Text))
@@ -119,7 +151,8 @@ class PromptIntake:
         return sent, hooked
 
     def _refuse_closed(self, parts: tuple[UserPart, ...]) -> None:
-        """Refuse files that the settings close to models. Links are not checked here, since tools check what they read.
+        """Refuse files that the settings close to models. Links are not checked here,
+        since tools check what they read.
 
         :raises InvalidParamsError: if there is such a file. The message names it.
         """
@@ -138,20 +171,31 @@ class PromptIntake:
     # --- links ---
 
     def _is_unreadable(self, part: UserPart) -> bool:
-        """Return whether a part is a link that no tool can open, such as a link to a terminal inside the editor."""
+        """Return whether a part is a link that no tool can open, such as a link to a
+        terminal inside the editor.
+        """
         if not isinstance(part, ResourceLink) or self._mcp.lists(part.uri):
             return False
         return scheme_of(part.uri) not in ("", *_READABLE)
 
     def _marked(self, part: UserPart) -> UserPart:
-        """Return the part as the model reads it: a link that no tool can open gets a remark."""
+        """Return the part as the model reads it: a link that no tool can open gets a
+        remark.
+        """
         if not isinstance(part, ResourceLink) or not self._is_unreadable(part):
             return part
         remark = f"cannot be read: no tool opens addresses of {scheme_of(part.uri)}:"
-        return replace(part, description=f"{part.description}; {remark}" if part.description else remark)
+        return replace(
+            part,
+            description=f"{part.description}; {remark}" if part.description else remark,
+        )
 
     async def _tell_unreadable(self, parts: tuple[UserPart, ...]) -> None:
-        links = [part for part in parts if isinstance(part, ResourceLink) and self._is_unreadable(part)]
+        links = [
+            part
+            for part in parts
+            if isinstance(part, ResourceLink) and self._is_unreadable(part)
+        ]
         for link in links:
             name = one_line(link.title or link.name or link.uri, 80)
             await self._notices.tell(
@@ -165,4 +209,8 @@ def _masked(text: str) -> str:
 
 
 def _may_join(ticket: Ticket) -> bool:
-    return not ticket.cancelled and says_anything(ticket.parts) and command_words(ticket.parts) is None
+    return (
+        not ticket.cancelled
+        and says_anything(ticket.parts)
+        and command_words(ticket.parts) is None
+    )

@@ -13,7 +13,7 @@ from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.services import Services
+from acp_agent.session.services import SessionServices
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.record import TurnRecord
@@ -26,7 +26,7 @@ class SessionParts:
     :ivar tasks: runs until the session is closed.
     """
 
-    services: Services
+    services: SessionServices
     state: SessionState
     client: SessionClient
     tasks: TaskGroup

@@ -1,6 +1,7 @@
 """`Turn`: one prompt, from its first event in the log to the last.
 
-A turn is either a slash command or a conversation with the model: call the model, run its tool calls, repeat.
+A turn is either a slash command or a conversation with the model: call the model, run
+its tool calls, repeat.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ _MAY_BE_TOO_LONG = (
     " size of the server's, or start the server with a larger one."
 )
 MAX_CONTINUES = 5
-"""How often hooks may continue one prompt. This bounds the cost of a hook that always continues."""
+"""How often hooks may continue one prompt. This bounds the cost of a hook that always
+continues.
+"""
 
 
 class Turn:
@@ -60,10 +63,13 @@ class Turn:
         self._mailbox = mailbox
         self._recipe_run: RecipeRun | None = None
         self._continues = 0  # how often hooks have continued the prompt
-        self._has_nudged = False  # whether the model was asked again after an empty answer
+        self._has_nudged = (
+            False  # whether the model was asked again after an empty answer
+        )
 
     async def run(self) -> StopReason:
-        """Run the prompt to its end. However it ends, every call in the log has a result afterwards.
+        """Run the prompt to its end. However it ends, every call in the log has a
+        result afterwards.
 
         :raises AgentError: if the prompt cannot be answered.
         """
@@ -73,7 +79,8 @@ class Turn:
         try:
             async with parts.record.closed_on_failure():
                 stop = await self._respond()
-            # Outside of the `async with`, since a failure here would close the turn once more.
+            # Outside of the `async with`, since a failure here would close the turn
+            # once more.
             await parts.record.close(stop)
             return stop
         except (ModelAuthError, ConfigError):
@@ -108,7 +115,8 @@ class Turn:
     # --- before the prompt ---
 
     async def _ask_trust(self) -> bool:
-        """Show what another process has changed, ask whether the project's code may run, and load its hooks.
+        """Show what another process has changed, ask whether the project's code may
+        run, and load its hooks.
 
         :returns: False if the user ended the turn instead of answering.
         """
@@ -121,7 +129,8 @@ class Turn:
         return True
 
     async def _reload_settings(self) -> None:
-        """Reload changed settings, and let the turn retry a compaction that failed or was vetoed.
+        """Reload changed settings, and let the turn retry a compaction that failed or
+        was vetoed.
 
         :raises AgentError: if the settings are invalid.
         """
@@ -132,7 +141,9 @@ class Turn:
 
     @asynccontextmanager
     async def _recipe_applied(self) -> AsyncGenerator[None]:
-        """Update the tools of the MCP servers, and apply the recipe's model, mode and hooks during the body."""
+        """Update the tools of the MCP servers, and apply the recipe's model, mode and
+        hooks during the body.
+        """
         parts = self._parts
         run = self._recipe_run
         await parts.mcp.renew()
@@ -170,7 +181,8 @@ class Turn:
             if hooked.blocks or hooked.stop is not None:
                 return "end_turn"
             stop = await self._call_until_done()
-            # The open calls of a cancelled turn have no results yet, so leave a ready summary to the next turn.
+            # The open calls of a cancelled turn have no results yet, so leave a ready
+            # summary to the next turn.
             if stop != "cancelled":
                 await self._compact_for_hook(turn_over=True)
                 await parts.compaction.use_ready_summary()
@@ -179,7 +191,9 @@ class Turn:
             background.go_on()
 
     async def _call_until_done(self) -> StopReason:
-        """Call the model and run its tool calls until an answer ends the turn, or one of the user's limits does."""
+        """Call the model and run its tool calls until an answer ends the turn, or one
+        of the user's limits does.
+        """
         requests = self._parts.requests
         settings = requests.settings
         cost_before = requests.context.cost
@@ -221,16 +235,25 @@ class Turn:
     def _is_last(self, answer: AssistantMessage) -> bool:
         """Return whether the turn ends with this answer.
 
-        It does if the answer is final, no hook may act after it, and no summary is ready to be swapped in.
+        It does if the answer is final, no hook may act after it, and no summary is
+        ready to be swapped in.
         """
         is_ready = self._parts.compaction.background.state == "ready"
         has_text = bool(answer.text.strip())
-        return _is_whole(answer) and has_text and not self._parts.hooks.may_act and not is_ready
+        return (
+            _is_whole(answer)
+            and has_text
+            and not self._parts.hooks.may_act
+            and not is_ready
+        )
 
-    async def _handle(self, answer: AssistantMessage, active: ActiveModel, explanation: str) -> StopReason | None:
+    async def _handle(
+        self, answer: AssistantMessage, active: ActiveModel, explanation: str
+    ) -> StopReason | None:
         """Run the answer's tool calls or, after a final answer, the hooks.
 
-        :param explanation: the provider's explanation if it refused and gave one; else empty.
+        :param explanation: the provider's explanation if it refused and gave one; else
+            empty.
         :returns: why the turn ends, or None to call the model again.
         """
         parts = self._parts
@@ -240,7 +263,9 @@ class Turn:
             return "refusal"
         await parts.record.show_usage()
         if answer.tool_calls:
-            return await parts.calls.run(answer.tool_calls, self._recipe_run.recipe if self._recipe_run else None)
+            return await parts.calls.run(
+                answer.tool_calls, self._recipe_run.recipe if self._recipe_run else None
+            )
         if _is_whole(answer):
             if not answer.text.strip() and await self._nudge(active):
                 return None
@@ -253,7 +278,8 @@ class Turn:
         return None
 
     async def _nudge(self, active: ActiveModel) -> bool:
-        """Tell the user that an answer was empty, and have the model called again, once per prompt.
+        """Tell the user that an answer was empty, and have the model called again, once
+        per prompt.
 
         :returns: whether the model is to be called again.
         """
@@ -269,13 +295,17 @@ class Turn:
     # --- hooks ---
 
     async def _compact_for_hook(self, *, turn_over: bool) -> None:
-        """Compact if a hook asked for it at an event at which compacting was not possible."""
+        """Compact if a hook asked for it at an event at which compacting was not
+        possible.
+        """
         wanted = self._parts.hooks.take_compaction()
         if wanted is not None:
             await self._parts.compaction.for_hook(wanted, turn_over=turn_over)
 
     async def _after_stop(self, response: str) -> bool:
-        """Run the hooks for a final answer. Return whether the model is to be called again."""
+        """Run the hooks for a final answer. Return whether the model is to be called
+        again.
+        """
         hooks = self._parts.hooks
         record = self._parts.record
         for dispatch in (hooks.turn_end, hooks.agent_stop):
@@ -283,10 +313,13 @@ class Turn:
             try:
                 await self._do(outcome)
             except AgentError as error:
-                # The model has answered, so the failure of a hook's action does not fail the turn.
+                # The model has answered, so the failure of a hook's action does not
+                # fail the turn.
                 await record.note(f"What a hook wanted was not done. {error}", "note")
             if outcome.stop is not None:
-                await record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), "veto")
+                await record.note(
+                    f"A hook ended the turn. {outcome.stop}".rstrip(), "veto"
+                )
                 return False
             await hooks.add(outcome.context)
             if dispatch == hooks.agent_stop and isinstance(outcome.action, Compact):
@@ -312,10 +345,18 @@ class Turn:
                 pass
 
     async def _continue(self, outcome: Outcome) -> bool:
-        """Add the messages with which a hook continues the prompt. Return whether there are any."""
-        messages = list(outcome.action.messages) if isinstance(outcome.action, Continue) else []
+        """Add the messages with which a hook continues the prompt. Return whether there
+        are any.
+        """
+        messages = (
+            list(outcome.action.messages)
+            if isinstance(outcome.action, Continue)
+            else []
+        )
         if outcome.blocks:
-            messages.append(outcome.reason or "A hook does not want you to stop yet. Go on.")
+            messages.append(
+                outcome.reason or "A hook does not want you to stop yet. Go on."
+            )
         if not messages:
             return False
         if self._continues == MAX_CONTINUES:
@@ -324,11 +365,18 @@ class Turn:
             await self._parts.record.note(text, "veto")
             return False
         self._continues += 1
-        await self._parts.log.append(*(ContextAdded(new_id("msg"), message) for message in messages))
+        await self._parts.log.append(
+            *(ContextAdded(new_id("msg"), message) for message in messages)
+        )
         return True
 
 
 def _is_whole(answer: AssistantMessage) -> bool:
     """Return whether an answer is final: it has no tool calls and was not broken off."""
-    is_broken_off = answer.stop_reason in ("refusal", "max_tokens", "context_overflow", "pause_turn")
+    is_broken_off = answer.stop_reason in (
+        "refusal",
+        "max_tokens",
+        "context_overflow",
+        "pause_turn",
+    )
     return not (answer.tool_calls or is_broken_off)

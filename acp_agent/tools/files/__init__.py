@@ -1,1 +1,3 @@
-"""Files: the `read`, `write` and `edit` tools, the checks before a change, and access to the disk."""
+"""Files: the `read`, `write` and `edit` tools, the checks before a change, and access
+to the disk.
+"""

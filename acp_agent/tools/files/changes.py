@@ -1,6 +1,8 @@
-"""A change to one file: checks that the model has seen the current text, and makes the diff.
+"""A change to one file: checks that the model has seen the current text, and makes the
+diff.
 
-Shared by `write` and `edit`. A change is checked when it is prepared and again after the user has allowed it.
+Shared by `write` and `edit`. A change is checked when it is prepared and again after
+the user has allowed it.
 """
 
 from __future__ import annotations
@@ -24,14 +26,17 @@ from acp_agent.tools.text import common_length, counted, digest, title_line, who
 from acp_agent.tools.tool import CallResult, PreparedCall
 
 FROM_DISK = (
-    "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
+    "(The editor did not give its text, so this is the file on the disk. "
+    "What is not saved in the editor is not in it.)"
 )
 FROM_EDITOR = (
     "(This is the text in the editor, which is not saved. The file on the disk has been changed as well, to another "
     "text, which a `shell` command can show.)"
 )
 DIFF_LIMIT = 64 * 1024
-"""Maximum number of characters on each side of a diff. Beyond it, the diff holds only the changed part, cut to this."""
+"""Maximum number of characters on each side of a diff. Beyond it, the diff holds only
+the changed part, cut to this.
+"""
 _DIFF_CONTEXT = 20
 
 
@@ -47,14 +52,19 @@ class DiskText(str):
 
 
 class DivergedText(str):
-    """A file's unsaved text in the editor, if the file on the disk has been changed to a different text."""
+    """A file's unsaved text in the editor, if the file on the disk has been changed to
+    a different text.
+    """
 
     __slots__ = ()
 
 
-async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awaitable[PreparedCall]]) -> PreparedCall:
-    """Return the call that `prepare` makes. For a file outside the session's directories, the model learns whether the
-    file exists and what is wrong with it only after the user has allowed the call.
+async def permitted_change(
+    target: Target, verb: str, prepare: Callable[[], Awaitable[PreparedCall]]
+) -> PreparedCall:
+    """Return the call that `prepare` makes. For a file outside the session's
+    directories, the model learns whether the file exists and what is wrong with it only
+    after the user has allowed the call.
 
     :param verb: the first word of the call's title.
     :raises ToolError: if the call is invalid.
@@ -66,7 +76,11 @@ async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awai
         if not target.outside:
             raise
         failure = error
-    view = CallView(title_line(f"{verb} {target.label}") + target.links, "edit", (Location(str(target.path)),))
+    view = CallView(
+        title_line(f"{verb} {target.label}") + target.links,
+        "edit",
+        (Location(str(target.path)),),
+    )
 
     async def fail() -> CallResult:
         raise failure
@@ -74,17 +88,26 @@ async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awai
     return target.call("edit", view, fail, target.asked(verb))
 
 
-def prepared_change(target: Target, before: str | None, after: str, verb: str, done: str) -> PreparedCall:
-    """Return the call that writes a file's new text, unless the file changes before the call runs.
+def prepared_change(
+    target: Target, before: str | None, after: str, verb: str, done: str
+) -> PreparedCall:
+    """Return the call that writes a file's new text, unless the file changes before the
+    call runs.
 
     :param before: None if the file does not exist yet.
     :param verb: the first word of the call's title.
     :param done: the result for the model after the file is written.
     """
-    path, name = target.path, str(target.path)
+    path = target.path
+    name = str(target.path)
     diff = _diff_of(name, None if before is None else str(before), after)
     location = Location(name, first_changed_line(before or "", after))
-    view = CallView(title_line(f"{verb} {target.label}") + target.links, "edit", locations=(location,), diffs=(diff,))
+    view = CallView(
+        title_line(f"{verb} {target.label}") + target.links,
+        "edit",
+        locations=(location,),
+        diffs=(diff,),
+    )
     changed = hunks(before or "", after) if diff.cut else ""
 
     async def run() -> CallResult:
@@ -97,7 +120,9 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
             target.check()  # again, since the editor may have taken a while to read the file
             environment = target.environment
             away = not environment.is_inside(target.real)
-            await environment.files.write_text(path, after, outside=away, real=target.real)
+            await environment.files.write_text(
+                path, after, outside=away, real=target.real
+            )
         version = FileVersion(name, digest(after))
         former = FileVersion(name, None if before is None else digest(before))
         return CallResult((Text(done),), view, files=(version,), before=(former,))
@@ -106,9 +131,11 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
 
 
 async def current_text(target: Target) -> str | None:
-    """Return the file's text from the editor or the disk, or None if the file does not exist.
+    """Return the file's text from the editor or the disk, or None if the file does not
+    exist.
 
-    :raises ToolError: if it is a directory, a device or not text, or if it holds the user's keys.
+    :raises ToolError: if it is a directory, a device or not text, or if it holds the
+        user's keys.
     """
     refuse_keys(target.real, target.environment.private, target.label)
     refuse_special(target.real, target.label)
@@ -117,7 +144,11 @@ async def current_text(target: Target) -> str | None:
     except FileNotFoundError:
         return None
     # Some editors return an empty text for a file that does not exist.
-    return None if not text and not await anyio.to_thread.run_sync(_is_there, target.real) else text
+    return (
+        None
+        if not text and not await anyio.to_thread.run_sync(_is_there, target.real)
+        else text
+    )
 
 
 def _is_there(real: Path) -> bool:
@@ -129,10 +160,12 @@ def _is_there(real: Path) -> bool:
 
 
 async def text_to_change(target: Target) -> str | None:
-    """Return the text of a file that is about to be changed, including unsaved changes in the editor.
+    """Return the text of a file that is about to be changed, including unsaved changes
+    in the editor.
 
-    :raises ToolError: see `current_text`; also if the editor did not provide its text of a file of the project, or if
-        the file has changed both in the editor and on the disk.
+    :raises ToolError: see `current_text`; also if the editor did not provide its text
+        of a file of the project, or if the file has changed both in the editor and on
+        the disk.
     """
     text = await current_text(target)
     if isinstance(text, DiskText) and target.environment.is_inside(target.real):
@@ -151,15 +184,19 @@ async def text_to_change(target: Target) -> str | None:
 
 
 async def seen_text(target: Target) -> str | None:
-    """Return the text of a file that is about to be changed, or None if the file does not exist.
+    """Return the text of a file that is about to be changed, or None if the file does
+    not exist.
 
-    :raises ToolError: see `text_to_change`; also if the model has not read the file in this context, or if the file has
-        changed since then.
+    :raises ToolError: see `text_to_change`; also if the model has not read the file in
+        this context, or if the file has changed since then.
     """
-    text, label = await text_to_change(target), target.label
+    text = await text_to_change(target)
+    label = target.label
     seen = target.environment.seen.get(str(target.path))
     if text is not None and seen is None:
-        raise ToolError(f"{label} exists but was not read in this context. Read it first, then change it.")
+        raise ToolError(
+            f"{label} exists but was not read in this context. Read it first, then change it."
+        )
     if text is not None and seen != digest(text):
         raise ToolError(
             f"{label} has changed since it was read (by the user, a command or a formatter). Read it again first, then "
@@ -170,15 +207,17 @@ async def seen_text(target: Target) -> str | None:
 
 def first_changed_line(before: str, after: str) -> int:
     """Return the line, from 1, at which two texts begin to differ."""
-    old, new = shown_lines(before), shown_lines(after)
+    old = shown_lines(before)
+    new = shown_lines(after)
     return min(common_length(old, new) + 1, len(old), len(new))
 
 
 def _diff_of(path: str, before: str | None, after: str) -> Diff:
     """Return the change as an editor shows it.
 
-    A large file is reduced to the lines from the first change to the last, with a few lines of context. If that is
-    still too large, only its beginning is kept: an update must stay far below the longest line that an editor accepts.
+    A large file is reduced to the lines from the first change to the last, with a few
+    lines of context. If that is still too large, only its beginning is kept: an update
+    must stay far below the longest line that an editor accepts.
 
     :param path: absolute.
     """
@@ -186,12 +225,20 @@ def _diff_of(path: str, before: str | None, after: str) -> Diff:
         return Diff(path, None, _bounded(after), _is_long(after))
     if max(len(before), len(after)) <= DIFF_LIMIT:
         return Diff(path, before, after)
-    old, new = whole_lines(before), whole_lines(after)
+    old = whole_lines(before)
+    new = whole_lines(after)
     start = max(0, common_length(old, new) - _DIFF_CONTEXT)
-    old, new = old[start:], new[start:]
+    old = old[start:]
+    new = new[start:]
     end = max(0, common_length(old[::-1], new[::-1]) - _DIFF_CONTEXT)
-    old_part, new_part = "".join(old[: len(old) - end]), "".join(new[: len(new) - end])
-    return Diff(path, _bounded(old_part), _bounded(new_part), _is_long(old_part) or _is_long(new_part))
+    old_part = "".join(old[: len(old) - end])
+    new_part = "".join(new[: len(new) - end])
+    return Diff(
+        path,
+        _bounded(old_part),
+        _bounded(new_part),
+        _is_long(old_part) or _is_long(new_part),
+    )
 
 
 def _is_long(text: str) -> bool:

@@ -1,4 +1,6 @@
-"""The `edit` tool: replaces exact text in a file that the model has read. Edits apply in order, all or none."""
+"""The `edit` tool: replaces exact text in a file that the model has read. Edits apply
+in order, all or none.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from pydantic import Field
 
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import first_changed_line, permitted_change, prepared_change, seen_text
+from acp_agent.tools.files.changes import (
+    first_changed_line,
+    permitted_change,
+    prepared_change,
+    seen_text,
+)
 from acp_agent.tools.matching.controls import pictures_told
 from acp_agent.tools.matching.replace import Editing
 from acp_agent.tools.paths import Target
@@ -39,23 +46,34 @@ async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
 async def _change(asked: _Edit, target: Target) -> PreparedCall:
     before = await seen_text(target)
     if before is None:
-        raise target.missing("Use `write` to make it, or `glob` to find the file you mean.")
+        raise target.missing(
+            "Use `write` to make it, or `glob` to find the file you mean."
+        )
     after, notes = await anyio.to_thread.run_sync(_apply, before, asked.edits)
     line = first_changed_line(before, after)
     done = f"Edited {target.label}: {counted(len(asked.edits), 'edit')} applied, the first change is at line {line}."
-    return prepared_change(target, before, after, "Edit", "\n".join((done, *(f"({note})" for note in notes))))
+    return prepared_change(
+        target,
+        before,
+        after,
+        "Edit",
+        "\n".join((done, *(f"({note})" for note in notes))),
+    )
 
 
 def _apply(text: str, replacements: Sequence[_Replacement]) -> tuple[str, list[str]]:
     """Apply the edits in order, each to the result of the previous one.
 
     :returns: the new text, and notes about it for the model.
-    :raises ToolError: if an edit cannot be applied; the message names the edit, the reason and what to do.
+    :raises ToolError: if an edit cannot be applied; the message names the edit, the
+        reason and what to do.
     """
     editing = Editing(text)
     for index, each in enumerate(replacements):
         name = f"edits[{index}]" if len(replacements) > 1 else "old_text"
-        editing.replace(each.old_text, each.new_text, everywhere=each.replace_all, name=name)
+        editing.replace(
+            each.old_text, each.new_text, everywhere=each.replace_all, name=name
+        )
     notes = [*editing.notes, pictures_told(text, editing.text)]
     return editing.text, [note for note in notes if note]
 

@@ -1,7 +1,7 @@
 """Files on this machine's disk, for clients that do not offer file access.
 
-A file is read whole and replaced atomically. Text is UTF-8. Line ends and a byte order mark are part of the text, so
-that an edit writes them back unchanged.
+A file is read whole and replaced atomically. Text is UTF-8. Line ends and a byte order
+mark are part of the text, so that an edit writes them back unchanged.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ class LocalFiles:
         """Return the whole text of a file; see `FileAccess.read_text`."""
         return await anyio.to_thread.run_sync(_read, path, real)
 
-    async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
+    async def write_text(
+        self, path: Path, text: str, *, outside: bool = False, real: Path | None = None
+    ) -> None:
         """Replace or create the file atomically; see `FileAccess.write_text`.
 
-        A symbolic link is kept and its target is replaced. An existing file keeps its permissions. Cancellation waits
-        for the write to end, so that the caller knows whether the file was written.
+        A symbolic link is kept and its target is replaced. An existing file keeps its
+        permissions. Cancellation waits for the write to end, so that the caller knows
+        whether the file was written.
         """
         del outside
         await anyio.to_thread.run_sync(_write, path, text, real)
@@ -77,16 +80,22 @@ def _write(path: Path, text: str, real: Path | None) -> None:
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ToolError(f"The text for {label} holds a lone surrogate at character {error.start}.") from error
+        raise ToolError(
+            f"The text for {label} holds a lone surrogate at character {error.start}."
+        ) from error
     if len(data) > MAX_BYTES:
-        raise ToolError(f"The text for {label} is larger than {MAX_BYTES >> 20} MiB. Write it with a `shell` command.")
+        raise ToolError(
+            f"The text for {label} is larger than {MAX_BYTES >> 20} MiB. Write it with a `shell` command."
+        )
     try:
         with writing(place, data), folder_at(place.parent, make=True) as folder:
             _replace(folder, place.name, data)
     except OSError as error:
         if error.errno == errno.ELOOP and real is not None:
             raise moved(label) from error
-        raise ToolError(f"{label} cannot be written: {because(error)}. It is unchanged.") from error
+        raise ToolError(
+            f"{label} cannot be written: {because(error)}. It is unchanged."
+        ) from error
 
 
 def _replace(folder: int, name: str, data: bytes) -> None:
@@ -101,9 +110,12 @@ def _replace(folder: int, name: str, data: bytes) -> None:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
         mode = stat.S_IMODE(found)
         if not os.access(name, os.W_OK, dir_fd=folder):
-            # Replacing it would only need write permission on the directory, so refuse a read-only file here.
+            # Replacing it would only need write permission on the directory, so refuse
+            # a read-only file here.
             raise PermissionError(errno.EACCES, "the file is read-only")
-    with atomic_write(Path(name), 0o666, folder) as file:  # the usual mode, so that the umask applies
+    with atomic_write(
+        Path(name), 0o666, folder
+    ) as file:  # the usual mode, so that the umask applies
         if mode is not None:
             os.fchmod(file.fileno(), mode)
         file.write(data)

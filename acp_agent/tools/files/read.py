@@ -19,7 +19,13 @@ from acp_agent.nofollow import resolved
 from acp_agent.regular import NotRegularError, open_resolved
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import FROM_DISK, FROM_EDITOR, DiskText, DivergedText, current_text
+from acp_agent.tools.files.changes import (
+    FROM_DISK,
+    FROM_EDITOR,
+    DiskText,
+    DivergedText,
+    current_text,
+)
 from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.matching.replace import notation_of
 from acp_agent.tools.paths import Target, because, moved, refuse_keys
@@ -37,7 +43,9 @@ from acp_agent.tools.text import (
 from acp_agent.tools.tool import CallResult, PreparedCall
 
 MAX_IMAGE_BYTES = 20_000_000
-"""Maximum size of an image file, in bytes. Images are later scaled down to what the provider accepts."""
+"""Maximum size of an image file, in bytes. Images are later scaled down to what the
+provider accepts.
+"""
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
@@ -49,7 +57,8 @@ class _Read(Arguments):
 
 async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
-    path, label = target.path, target.label
+    path = target.path
+    label = target.label
     whole = asked.offset == 1 and asked.limit >= MAX_LINES
     lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
     refuse_keys(target.real, environment.private, label)
@@ -68,13 +77,16 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
             content = f"{content}\n{FROM_DISK}"
         if isinstance(text, DivergedText):
             content = f"{content}\n{FROM_EDITOR}"
-        return CallResult((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
+        return CallResult(
+            (Text(content),), view, files=(FileVersion(str(path), digest(text)),)
+        )
 
     return target.call("read", view, run, target.asked("Read") + lines)
 
 
 def numbered(text: str, offset: int, limit: int, label: str) -> str:
-    """Return lines of a text with their numbers, within the limits, and a last line that says what was left out.
+    """Return lines of a text with their numbers, within the limits, and a last line
+    that says what was left out.
 
     :param offset: first line, from 1.
     :param limit: maximum number of lines; `MAX_LINES` also applies.
@@ -83,25 +95,32 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
     text = text.removeprefix("\ufeff")
     if not text:
         return f"({label} is empty.)"
-    lines, notation = shown_lines(text), notation_of(text)
+    lines = shown_lines(text)
+    notation = notation_of(text)
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     page = [notation.show(line) for line in page_of(lines, offset, limit, label)]
-    shown = fitting((f"{at}\t{cut_line(line, MAX_LINE)}" for at, line in enumerate(page, offset)), MAX_CHARACTERS)
+    shown = fitting(
+        (f"{at}\t{cut_line(line, MAX_LINE)}" for at, line in enumerate(page, offset)),
+        MAX_CHARACTERS,
+    )
     last = offset + len(shown) - 1
     cut = sum(len(line) > MAX_LINE for line in page[: len(shown)])
     notes = [f"{counted(cut, 'line')} cut at {MAX_LINE} characters"] if cut else []
     if legend := notation.legend("".join(shown)):
         notes.append(legend)
     if last < len(lines):
-        notes.append(f"lines {offset} to {last} of {len(lines)}; read on with offset {last + 1}")
+        notes.append(
+            f"lines {offset} to {last} of {len(lines)}; read on with offset {last + 1}"
+        )
     if notes:
         shown.append(f"({'; '.join(notes)})")
     return "\n".join(shown)
 
 
 def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
-    """Return the file on the disk as an image, or None if its name or its first bytes are not those of an image.
+    """Return the file on the disk as an image, or None if its name or its first bytes
+    are not those of an image.
 
     :param real: see `FileAccess.read_text`.
     :raises ToolError: if the file cannot be read or is too large.
@@ -128,8 +147,9 @@ def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())
 
 
-# Line numbers help models to name places correctly and to read on at the right line. A tab separates the number from
-# the line, and `edit` notices if a model copied the number.
+# Line numbers help models to name places correctly and to read on at the right line. A
+# tab separates the number from the line, and `edit` notices if a model copied the
+# number.
 READ = BuiltIn(
     "read",
     f"Read a text file with line numbers, or an image (png, jpg, gif, webp). At most {MAX_LINES} lines or "

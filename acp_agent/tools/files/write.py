@@ -25,16 +25,26 @@ class _Write(Arguments):
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment, edited=True, exactly=True)
     near = Target.of(asked.path, environment, edited=True)
-    if str(near.path) in environment.seen:  # the model means the file that it read, not a new one
+    if (
+        str(near.path) in environment.seen
+    ):  # the model means the file that it read, not a new one
         target = near
     return await permitted_change(target, "Write", partial(_change, asked, target))
 
 
 async def _change(asked: _Write, target: Target) -> PreparedCall:
     before = await seen_text(target)
-    after = asked.content if before is None else await anyio.to_thread.run_sync(whole, before, asked.content)
+    after = (
+        asked.content
+        if before is None
+        else await anyio.to_thread.run_sync(whole, before, asked.content)
+    )
     lines = counted(len(after.splitlines()), "line")
-    done = f"Made {target.label} ({lines})." if before is None else f"Wrote {target.label} ({lines})."
+    done = (
+        f"Made {target.label} ({lines})."
+        if before is None
+        else f"Wrote {target.label} ({lines})."
+    )
     if before is None and (alike := names_alike(target.real.parent, target.path.name)):
         done += f" Beside it is {alike[0]!r}, whose name has {told(alike[0], target.path.name)}."
     if note := pictures_told(before or "", after):

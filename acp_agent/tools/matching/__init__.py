@@ -1,1 +1,3 @@
-"""Matches text from a model to existing text despite control characters, line ends and lookalike characters."""
+"""Matches text from a model to existing text despite control characters, line ends and
+lookalike characters.
+"""

@@ -1,8 +1,9 @@
 """Control characters of a file, each shown to the model as a visible character.
 
-A form feed is shown as `␌` and an escape as `␛`, their pictures in Unicode. If a file contains both a control character
-and its picture, the control character is shown as another character that the file does not contain. So a shown text can
-always be converted back, and it has as many characters as the text in the file.
+A form feed is shown as `␌` and an escape as `␛`, their pictures in Unicode. If a file
+contains both a control character and its picture, the control character is shown as
+another character that the file does not contain. So a shown text can always be
+converted back, and it has as many characters as the text in the file.
 
 Unicode 16, chapter 22.7, "Control Pictures" (U+2400 to U+2421).
 """
@@ -18,21 +19,31 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 
 REPLACEMENT = "\ufffd"
-"""Replaced every control character in results of earlier versions. Decoders also write it for invalid bytes."""
+"""Replaced every control character in results of earlier versions. Decoders also write
+it for invalid bytes.
+"""
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-"""Characters that are never shown unchanged: no model, terminal or database accepts all of them."""
-_PICTURE_OF = {**{chr(number): chr(0x2400 + number) for number in range(0x20)}, "\x7f": "\u2421"}
+"""Characters that are never shown unchanged: no model, terminal or database accepts all
+of them.
+"""
+_PICTURE_OF = {
+    **{chr(number): chr(0x2400 + number) for number in range(0x20)},
+    "\x7f": "\u2421",
+}
 PICTURES = "".join(_PICTURE_OF.values())
 """Unicode's pictures of control characters."""
 _SPARE = (range(0x2500, 0x2900), range(0xE000, 0xF900), range(0x10000, 0x110000))
-"""Characters that can replace a control character if its picture is taken, box drawings and similar symbols first."""
+"""Characters that can replace a control character if its picture is taken, box drawings
+and similar symbols first.
+"""
 
 
 @frozen
 class Notation:
     """The visible characters that stand for the control characters of one text.
 
-    :ivar controls: maps each visible character to the control character that it stands for.
+    :ivar controls: maps each visible character to the control character that it stands
+        for.
     """
 
     controls: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -41,8 +52,10 @@ class Notation:
     def of(cls, text: str, more: Iterable[str] = ()) -> Notation:
         """Return the notation of a text. Equal texts have the same notation.
 
-        :param more: further characters to show in this way, such as a carriage return that ends no line.
-        :raises ToolError: if no unused character is left to stand for a control character.
+        :param more: further characters to show in this way, such as a carriage return
+            that ends no line.
+        :raises ToolError: if no unused character is left to stand for a control
+            character.
         """
         used = sorted({*CONTROL.findall(text), *more})
         if not used:
@@ -53,30 +66,48 @@ class Notation:
             picture = _PICTURE_OF.get(control, "")
             stand_in = next(spare, "") if not picture or picture in text else picture
             if not stand_in:
-                raise ToolError("The file has control characters, and no character is left to show them with.")
+                raise ToolError(
+                    "The file has control characters, and no character is left to show them with."
+                )
             controls[stand_in] = control
         return cls(controls)
 
     def show(self, text: str) -> str:
-        """Return the text with every control character replaced by its visible character."""
-        return text.translate({ord(control): shown for shown, control in self.controls.items()})
+        """Return the text with every control character replaced by its visible
+        character.
+        """
+        return text.translate(
+            {ord(control): shown for shown, control in self.controls.items()}
+        )
 
     def read(self, text: str) -> str:
-        """Return the text with every visible character replaced by the control character that it stands for."""
-        return text.translate({ord(shown): control for shown, control in self.controls.items()})
+        """Return the text with every visible character replaced by the control
+        character that it stands for.
+        """
+        return text.translate(
+            {ord(shown): control for shown, control in self.controls.items()}
+        )
 
     def legend(self, shown: str) -> str:
-        """Return a sentence about the visible characters in a shown text, or an empty string if there are none."""
-        told = [f"{mark} for {code(control)}" for mark, control in self.controls.items() if mark in shown]
+        """Return a sentence about the visible characters in a shown text, or an empty
+        string if there are none.
+        """
+        told = [
+            f"{mark} for {code(control)}"
+            for mark, control in self.controls.items()
+            if mark in shown
+        ]
         if not told:
             return ""
         return f"control characters are shown as {', '.join(told)}; write them in the same way"
 
 
 def pictures_told(before: str, after: str) -> str:
-    """Return a sentence about pictures that a new text adds to a file, or an empty string if there are none.
+    """Return a sentence about pictures that a new text adds to a file, or an empty
+    string if there are none.
 
-    Such a picture is an ordinary character there, but a model that has read another file may mean a control character.
+    Such a picture is an ordinary character there, but a model that has read another
+    file may mean a control character.
     """
     new = sorted(set(PICTURES) & set(after) - set(before))
     if not new:

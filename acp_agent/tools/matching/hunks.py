@@ -1,10 +1,12 @@
 """The changed lines of a text as hunks, in a time that grows with the number of lines.
 
-Lines that occur exactly once in both texts are anchors, as in git's patience algorithm. Between two anchors the common
-lines at both ends are skipped, and the search goes on in the rest. What has no anchors left counts as replaced as a
-whole, unless it is short enough for difflib, whose time grows with the cube of the number of lines.
+Lines that occur exactly once in both texts are anchors, as in git's patience algorithm.
+Between two anchors the common lines at both ends are skipped, and the search goes on in
+the rest. What has no anchors left counts as replaced as a whole, unless it is short
+enough for difflib, whose time grows with the cube of the number of lines.
 
-Source: git-diff(1), `--patience`; GNU diffutils manual, "Detailed Description of Unified Format"
+Source: git-diff(1), `--patience`; GNU diffutils manual, "Detailed Description of
+Unified Format"
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 @frozen
 class _Part:
-    """Lines of the old text and the lines of the new text that stand in their place; the ends are exclusive."""
+    """Lines of the old text and the lines of the new text that stand in their place;
+    the ends are exclusive.
+    """
 
     old_start: int
     old_end: int
@@ -37,12 +41,16 @@ class _Part:
 
 
 def hunks(old_text: str, new_text: str, skipped: int = 0) -> str:
-    """Return the changed lines of a text, with the lines around them, in unified format without file names.
+    """Return the changed lines of a text, with the lines around them, in unified format
+    without file names.
 
     :param skipped: the number of lines of the file before both texts.
     """
-    old, new = whole_lines(old_text), whole_lines(new_text)
-    return "".join(_hunk(old, new, group, skipped) for group in _groups(_changes(old, new)))
+    old = whole_lines(old_text)
+    new = whole_lines(new_text)
+    return "".join(
+        _hunk(old, new, group, skipped) for group in _groups(_changes(old, new))
+    )
 
 
 def added_in(text: str) -> str:
@@ -61,7 +69,8 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
     waiting = [_Part(0, len(old), 0, len(new))]
     while waiting:
         part = _trimmed(old, new, waiting.pop())
-        old_lines, new_lines = old[part.old_start : part.old_end], new[part.new_start : part.new_end]
+        old_lines = old[part.old_start : part.old_end]
+        new_lines = new[part.new_start : part.new_end]
         if not old_lines and not new_lines:
             continue
         anchors = _anchors(old_lines, new_lines) if part.depth < _DEEPEST else []
@@ -75,18 +84,34 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
 
 def _trimmed(old: Sequence[str], new: Sequence[str], part: _Part) -> _Part:
     """Return a part without the common lines at its beginning and its end."""
-    old_lines, new_lines = old[part.old_start : part.old_end], new[part.new_start : part.new_end]
+    old_lines = old[part.old_start : part.old_end]
+    new_lines = new[part.new_start : part.new_end]
     first = common_length(old_lines, new_lines)
     last = common_length(old_lines[first:][::-1], new_lines[first:][::-1])
-    return _Part(part.old_start + first, part.old_end - last, part.new_start + first, part.new_end - last, part.depth)
+    return _Part(
+        part.old_start + first,
+        part.old_end - last,
+        part.new_start + first,
+        part.new_end - last,
+        part.depth,
+    )
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the longest sequence of unique common lines that has the same order in both texts, as their indices."""
-    old_counts, new_counts = Counter(old), Counter(new)
+    """Return the longest sequence of unique common lines that has the same order in
+    both texts, as their indices.
+    """
+    old_counts = Counter(old)
+    new_counts = Counter(new)
     places = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
-    pairs = [(index, places[line]) for index, line in enumerate(old) if old_counts[line] == 1 and line in places]
-    ends: list[int] = []  # the smallest last index, in the new text, of an ascending sequence of each length
+    pairs = [
+        (index, places[line])
+        for index, line in enumerate(old)
+        if old_counts[line] == 1 and line in places
+    ]
+    ends: list[
+        int
+    ] = []  # the smallest last index, in the new text, of an ascending sequence of each length
     last_pairs: list[int] = []
     before: list[int] = []
     for number, (_, place) in enumerate(pairs):
@@ -104,19 +129,26 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 def _between(part: _Part, anchors: Iterable[tuple[int, int]]) -> Iterator[_Part]:
     """Yield what is left of a part before, between and after its anchors."""
-    old_start, new_start = part.old_start, part.new_start
+    old_start = part.old_start
+    new_start = part.new_start
     for old_index, new_index in anchors:
-        old_end, new_end = part.old_start + old_index, part.new_start + new_index
+        old_end = part.old_start + old_index
+        new_end = part.new_start + new_index
         yield _Part(old_start, old_end, new_start, new_end, part.depth + 1)
-        old_start, new_start = old_end + 1, new_end + 1
+        old_start = old_end + 1
+        new_start = new_end + 1
     yield _Part(old_start, part.old_end, new_start, part.new_end, part.depth + 1)
 
 
 def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
     """Yield the parts of short texts that differ, as difflib finds them."""
-    from difflib import SequenceMatcher  # imported here, because most runs do not need it
+    from difflib import (
+        SequenceMatcher,
+    )  # imported here, because most runs do not need it
 
-    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new).get_opcodes():
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(
+        None, old, new
+    ).get_opcodes():
         if tag != "equal":
             yield _Part(
                 part.old_start + old_start,
@@ -138,13 +170,19 @@ def _groups(changes: Iterable[_Part]) -> Iterator[list[_Part]]:
         yield group
 
 
-def _hunk(old: Sequence[str], new: Sequence[str], changes: Sequence[_Part], skipped: int) -> str:
+def _hunk(
+    old: Sequence[str], new: Sequence[str], changes: Sequence[_Part], skipped: int
+) -> str:
     """Return one hunk of a patch."""
     before = min(_CONTEXT, changes[0].old_start)
     after = min(_CONTEXT, len(old) - changes[-1].old_end)
-    old_start, new_start = changes[0].old_start - before, changes[0].new_start - before
-    old_end, new_end = changes[-1].old_end + after, changes[-1].new_end + after
-    ranges = f"-{_range(old_start, old_end, skipped)} +{_range(new_start, new_end, skipped)}"
+    old_start = changes[0].old_start - before
+    new_start = changes[0].new_start - before
+    old_end = changes[-1].old_end + after
+    new_end = changes[-1].new_end + after
+    ranges = (
+        f"-{_range(old_start, old_end, skipped)} +{_range(new_start, new_end, skipped)}"
+    )
     lines = [f"@@ {ranges} @@\n"]
     at = old_start
     for change in changes:
@@ -153,7 +191,9 @@ def _hunk(old: Sequence[str], new: Sequence[str], changes: Sequence[_Part], skip
         lines += (f"+{line}" for line in new[change.new_start : change.new_end])
         at = change.old_end
     lines += (f" {line}" for line in old[at:old_end])
-    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines
+    )
 
 
 def _range(start: int, end: int, skipped: int) -> str:

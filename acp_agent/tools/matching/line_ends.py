@@ -1,7 +1,9 @@
-"""Line ends: splits a text into its lines, joined by LF, and the original end of each line.
+"""Line ends: splits a text into its lines, joined by LF, and the original end of each
+line.
 
-A model writes LF, regardless of the file's line ends, so texts are compared by their lines. A changed line gets the end
-of the line that it replaces, and a new line gets the end of its neighbour.
+A model writes LF, regardless of the file's line ends, so texts are compared by their
+lines. A changed line gets the end of the line that it replaces, and a new line gets the
+end of its neighbour.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from acp_agent.frozen import frozen
 from acp_agent.tools.matching.controls import Notation
 from acp_agent.tools.text import common_length
 
-LF, CR, CRLF = "\n", "\r", "\r\n"
+LF = "\n"
+CR = "\r"
+CRLF = "\r\n"
 _END = re.compile("\r\n|\n|\r")
 
 
@@ -58,7 +62,9 @@ class Lines:
 
     @property
     def shown_ends(self) -> tuple[str, ...]:
-        """Return the line ends as a model sees them: a CR among other ends is shown, and every other end is LF."""
+        """Return the line ends as a model sees them: a CR among other ends is shown,
+        and every other end is LF.
+        """
         if self.only_cr:
             return (LF,) * len(self.ends)
         return tuple(CR if end == CR else LF for end in self.ends)
@@ -67,8 +73,9 @@ class Lines:
 def shown_lines(text: str) -> list[str]:
     """Return the lines of a text as they are numbered for a model, without their ends.
 
-    LF and CRLF end a line. CR ends a line only in a text without other line ends; elsewhere it belongs to a progress
-    bar. If the text ends with a line end, the last line is empty.
+    LF and CRLF end a line. CR ends a line only in a text without other line ends;
+    elsewhere it belongs to a progress bar. If the text ends with a line end, the last
+    line is empty.
     """
     if CR not in text:
         return text.split(LF)
@@ -80,29 +87,40 @@ def shown_lines(text: str) -> list[str]:
 def as_sent(text: str, notation: Notation) -> Lines:
     """Return the lines of a text that a model wrote about a file with this notation.
 
-    A CRLF counts as an LF. A CR counts as a CR, and so does the character that stands for it.
+    A CRLF counts as an LF. A CR counts as a CR, and so does the character that stands
+    for it.
     """
     text = text.replace(CRLF, LF)
     marks = [mark for mark, control in notation.controls.items() if control == CR]
-    ends = tuple(LF if end == LF else CR for end in re.findall(f"[{re.escape(''.join((LF, CR, *marks)))}]", text))
+    ends = tuple(
+        LF if end == LF else CR
+        for end in re.findall(f"[{re.escape(''.join((LF, CR, *marks)))}]", text)
+    )
     plain = text.translate({ord(mark): LF for mark in (CR, *marks)})
     return Lines(notation.read(plain), ends)
 
 
-def fitted(new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str) -> tuple[str, ...]:
+def fitted(
+    new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str
+) -> tuple[str, ...]:
     """Return the line ends for lines that replace others.
 
     :param new: the new lines, with the ends that the model wrote.
-    :param old: the lines that the model named, with the ends that it wrote or was shown.
+    :param old: the lines that the model named, with the ends that it wrote or was
+        shown.
     :param kept: the ends that the old lines have in the file.
-    :param after: the end of the line that contains the last of the old lines; empty if it has none.
+    :param after: the end of the line that contains the last of the old lines; empty if
+        it has none.
     :param usual: the most common line end of the file.
     """
     if set(kept) | {after or usual} == {usual} and CR not in new.ends:
         return (usual,) * len(new.ends)
-    olds, news = old.plain.split(LF), new.plain.split(LF)
+    olds = old.plain.split(LF)
+    news = new.plain.split(LF)
     start = common_length(olds, news)
-    behind = min(common_length(olds[::-1], news[::-1]), len(olds) - start, len(news) - start)
+    behind = min(
+        common_length(olds[::-1], news[::-1]), len(olds) - start, len(news) - start
+    )
     last = len(olds) - behind - 1  # the last replaced line
     ends: list[str] = []
     for index, written in enumerate(new.ends):
@@ -113,7 +131,8 @@ def fitted(new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str) 
             at = max(min(index, last), start - 1, 0)
         was_written = old.ends[at] if at < len(old.ends) else LF
         if (written == CR) != (was_written == CR):
-            # The model was shown a CR among other ends, so it means to change or add one.
+            # The model was shown a CR among other ends, so it means to change or add
+            # one.
             ends.append(CR if written == CR else usual if usual != CR else LF)
         elif at < len(kept):
             ends.append(kept[at])

@@ -1,4 +1,6 @@
-"""Explains why a file does not contain a model's text: what the model probably meant, and how the two differ."""
+"""Explains why a file does not contain a model's text: what the model probably meant,
+and how the two differ.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def _line(text: str, at: int) -> int:
 
 
 def _but_for_blanks(text: str, old: str) -> int | None:
-    """Return the index in `text` at which `old` begins if white space is ignored, or None if it is not there."""
+    """Return the index in `text` at which `old` begins if white space is ignored, or
+    None if it is not there.
+    """
     squeezed = "".join(old.split())
     start = "".join(text.split()).find(squeezed) if squeezed else -1
     if start < 0:
@@ -48,7 +52,9 @@ def _but_for_blanks(text: str, old: str) -> int | None:
     for line in text.split("\n"):
         length = len("".join(line.split()))
         if start < length:
-            inked = [index for index, character in enumerate(line) if not character.isspace()]
+            inked = [
+                index for index, character in enumerate(line) if not character.isspace()
+            ]
             return at + inked[start]
         start -= length
         at += len(line) + 1
@@ -56,10 +62,13 @@ def _but_for_blanks(text: str, old: str) -> int | None:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return how much of the beginning of `old` is in the file, and what the file has after that."""
+    """Return how much of the beginning of `old` is in the file, and what the file has
+    after that.
+    """
     lines = old.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
-    low, high = first, len(lines)
+    low = first
+    high = len(lines)
     while low < high:  # binary search: if a beginning is found, so is every shorter one
         middle = (low + high + 1) // 2
         if "\n".join(lines[first:middle]) in text:

@@ -1,7 +1,9 @@
-"""File names that look like the name that a model wrote, but have other spaces, quotes, dashes or accents.
+"""File names that look like the name that a model wrote, but have other spaces, quotes,
+dashes or accents.
 
-macOS puts U+202F into the names of screenshots, and decomposes accented letters in other names. A model writes plain
-spaces and composed letters. So it would never find such a file, or it would create a second one beside it.
+macOS puts U+202F into the names of screenshots, and decomposes accented letters in
+other names. A model writes plain spaces and composed letters. So it would never find
+such a file, or it would create a second one beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from acp_agent.tools.text import one_line
 
 
 def nearest(path: Path) -> Path:
-    """Return a path in which each missing name is replaced by the only existing name that looks like it.
+    """Return a path in which each missing name is replaced by the only existing name
+    that looks like it.
 
     :param path: absolute, without `..`.
     """
@@ -41,12 +44,16 @@ def names_alike(folder: Path, name: str) -> list[str]:
         return []
     folded = fold(name)
     return sorted(
-        each for each in names if each != name and (fold(each) == folded or one_line(each, len(name)) == name)
+        each
+        for each in names
+        if each != name and (fold(each) == folded or one_line(each, len(name)) == name)
     )
 
 
 def told(there: str, written: str) -> str:
-    """Return how a name differs from one that looks like it, as a phrase to follow "whose name has"."""
+    """Return how a name differs from one that looks like it, as a phrase to follow
+    "whose name has".
+    """
     if fold(there) != fold(written):
         return "characters that cannot be shown"
     return ", ".join(differences(there, written))

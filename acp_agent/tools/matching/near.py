@@ -1,9 +1,12 @@
-"""Texts and names that look alike: they differ in characters that models do not see or that they write differently.
+"""Texts and names that look alike: they differ in characters that models do not see or
+that they write differently.
 
-A model that copies a text writes plain spaces, straight quotes and composed letters, whatever the original has. `fold`
-makes such texts equal. A folded text is never written anywhere: it is only used to find the place that the model means.
+A model that copies a text writes plain spaces, straight quotes and composed letters,
+whatever the original has. `fold` makes such texts equal. A folded text is never written
+anywhere: it is only used to find the place that the model means.
 
-Unicode Standard Annex 15, "Unicode Normalization Forms": NFKD, which decomposes letters and compatibility characters.
+Unicode Standard Annex 15, "Unicode Normalization Forms": NFKD, which decomposes letters
+and compatibility characters.
 """
 
 from __future__ import annotations
@@ -22,18 +25,34 @@ from acp_agent.tools.text import common_length
 _ALIKE = {
     **dict.fromkeys("\u1680\u180e", " "),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58", "-"),
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u2035\u02b9\u02bb\u02bc\u02bd", "'"),
+    **dict.fromkeys(
+        "\u2018\u2019\u201a\u201b\u2032\u2035\u02b9\u02bb\u02bc\u02bd", "'"
+    ),
     **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-    # Zero width: joiners, direction marks, variation selectors, the soft hyphen, the byte order mark.
-    **dict.fromkeys("\u00ad\u034f\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff", ""),
-    **dict.fromkeys(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xFE00, 0xFE10))), ""),
+    # Zero width: joiners, direction marks, variation selectors, the soft hyphen, the
+    # byte order mark.
+    **dict.fromkeys(
+        "\u00ad\u034f\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff",
+        "",
+    ),
+    **dict.fromkeys(
+        map(
+            chr,
+            (*range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xFE00, 0xFE10)),
+        ),
+        "",
+    ),
 }
 _TABLE = str.maketrans(_ALIKE | dict.fromkeys(PICTURES, REPLACEMENT))
 _MOST_TOLD = 3
 _LONGEST_COMPARED = 4_000
-"""Maximum number of characters to compare in detail, after removing the common beginning and end of two texts."""
+"""Maximum number of characters to compare in detail, after removing the common
+beginning and end of two texts.
+"""
 _MOST_PAIRS = 500_000
-"""Maximum number of pairs of equal characters that difflib may examine in that comparison."""
+"""Maximum number of pairs of equal characters that difflib may examine in that
+comparison.
+"""
 _LONGEST_LINE = 100_000
 """Longest line, in characters, that is searched for lookalikes of a text."""
 _MOST_SPLIT = 1_000
@@ -41,14 +60,18 @@ _MOST_SPLIT = 1_000
 
 
 def fold(text: str) -> str:
-    """Return a form of the text that is the same for all texts that look alike. Line ends are kept."""
+    """Return a form of the text that is the same for all texts that look alike. Line
+    ends are kept.
+    """
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text).translate(_TABLE)
     return CONTROL.sub(REPLACEMENT, text)
 
 
 def clusters(text: str) -> list[str]:
-    """Split a text into characters with their combining marks. Their folds, joined, are the fold of the text."""
+    """Split a text into characters with their combining marks. Their folds, joined, are
+    the fold of the text.
+    """
     starts: list[int] = []
     for at, character in enumerate(text):
         combines = unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
@@ -75,20 +98,30 @@ class Folded:
         """Fold a text, which should be short."""
         pieces = tuple(clusters(text))
         at = tuple(accumulate(map(len, pieces), initial=0))
-        return cls(pieces, at, tuple(accumulate((len(fold(piece)) for piece in pieces), initial=0)))
+        return cls(
+            pieces,
+            at,
+            tuple(accumulate((len(fold(piece)) for piece in pieces), initial=0)),
+        )
 
     def index(self, folded: int, *, behind: bool) -> int | None:
-        """Return the index of the piece that begins at a position in the fold, or None if it lies within a piece.
+        """Return the index of the piece that begins at a position in the fold, or None
+        if it lies within a piece.
 
         :param behind: whether to skip the pieces at this position that fold to nothing.
         """
         find = bisect_right if behind else bisect_left
         index = find(self.folded_at, folded) - behind
-        return index if index < len(self.folded_at) and self.folded_at[index] == folded else None
+        return (
+            index
+            if index < len(self.folded_at) and self.folded_at[index] == folded
+            else None
+        )
 
 
 def near_places(text: str, wanted: str, most: int) -> list[tuple[int, int]]:
-    """Return the places where `text` contains something that looks like `wanted`, in order and without overlaps.
+    """Return the places where `text` contains something that looks like `wanted`, in
+    order and without overlaps.
 
     :param most: the maximum number of places.
     """
@@ -111,9 +144,11 @@ def near_places(text: str, wanted: str, most: int) -> list[tuple[int, int]]:
 
 
 class _Unfolding:
-    """Finds the positions in a text that correspond to positions in its fold. Queries must be in ascending order.
+    """Finds the positions in a text that correspond to positions in its fold. Queries
+    must be in ascending order.
 
-    Only lines that contain such a position are split into pieces, and each of them only once.
+    Only lines that contain such a position are split into pieces, and each of them only
+    once.
     """
 
     def __init__(self, text: str, haystack: str) -> None:
@@ -124,8 +159,9 @@ class _Unfolding:
         self._folded: Folded | None = None
 
     def place(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return the place in the text that corresponds to a place in its fold, or None if it would split a
-        character, or if the line is too long."""
+        """Return the place in the text that corresponds to a place in its fold, or None
+        if it would split a character, or if the line is too long.
+        """
         first = self._offset(start, behind=True)
         last = self._offset(end, behind=False)
         return None if first is None or last is None else (first, last)
@@ -154,7 +190,9 @@ def carried(part: str, old: str, new: str) -> str:
 
     :param part: the part of the text; it has the same fold as `old`.
     """
-    was, wrote, there = Folded.of(old), clusters(new), Folded.of(part)
+    was = Folded.of(old)
+    wrote = clusters(new)
+    there = Folded.of(part)
     result: list[str] = []
     for is_same, start, end, new_start, new_end in _compared(was.pieces, wrote):
         kept = _kept(was, there, start, end) if is_same else None
@@ -168,31 +206,50 @@ def carried(part: str, old: str, new: str) -> str:
     return "".join(result)
 
 
-def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """Yield the equal and the different ranges of two texts: whether they are equal, and the bounds in each text.
+def _compared(
+    old: Sequence[str], new: Sequence[str]
+) -> Iterator[tuple[bool, int, int, int, int]]:
+    """Yield the equal and the different ranges of two texts: whether they are equal,
+    and the bounds in each text.
 
-    The common beginning and end are found first. The middle is compared in detail only if that is not too much work.
+    The common beginning and end are found first. The middle is compared in detail only
+    if that is not too much work.
     """
     start = common_length(old, new)
     behind = common_length(old[start:][::-1], new[start:][::-1])
-    end, new_end = len(old) - behind, len(new) - behind
+    end = len(old) - behind
+    new_end = len(new) - behind
     if start:
         yield True, 0, start, 0, start
-    one, other = old[start:end], new[start:new_end]
+    one = old[start:end]
+    other = new[start:new_end]
     counts = Counter(other)
     is_short = max(len(one), len(other)) <= _LONGEST_COMPARED
     if is_short and sum(counts[piece] for piece in one) <= _MOST_PAIRS:
-        for kind, first, last, new_first, new_last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-            yield kind == "equal", start + first, start + last, start + new_first, start + new_last
+        for kind, first, last, new_first, new_last in SequenceMatcher(
+            None, one, other, autojunk=False
+        ).get_opcodes():
+            yield (
+                kind == "equal",
+                start + first,
+                start + last,
+                start + new_first,
+                start + new_last,
+            )
     elif one or other:
         yield False, start, end, start, new_end
     if behind:
         yield True, end, len(old), new_end, len(new)
 
 
-def _kept(was: Folded, there: Folded, start: int, end: int) -> tuple[int, int, str] | None:
-    """Return the range of these pieces that align with pieces of the text, and the text of those pieces."""
-    begin, stop = start, end
+def _kept(
+    was: Folded, there: Folded, start: int, end: int
+) -> tuple[int, int, str] | None:
+    """Return the range of these pieces that align with pieces of the text, and the text
+    of those pieces.
+    """
+    begin = start
+    stop = end
     while begin < stop and there.index(was.folded_at[begin], behind=True) is None:
         begin += 1
     while begin < stop and there.index(was.folded_at[stop], behind=True) is None:
@@ -207,7 +264,8 @@ def _kept(was: Folded, there: Folded, start: int, end: int) -> tuple[int, int, s
 
 
 def differences(there: str, written: str) -> list[str]:
-    """Return the differences in characters between a text and one that looks like it, each difference once.
+    """Return the differences in characters between a text and one that looks like it,
+    each difference once.
 
     :returns: phrases such as `U+00A0 where you wrote U+0020`.
     """
@@ -221,8 +279,11 @@ def differences(there: str, written: str) -> list[str]:
 
 def _differing(there: str, written: str) -> Iterator[tuple[str, str]]:
     """Yield the pieces in which two texts with the same fold differ."""
-    one, other = Folded.of(there), Folded.of(written)
-    ends = dict(zip(one.folded_at, one.at, strict=True))  # if several pieces share a position, the last counts
+    one = Folded.of(there)
+    other = Folded.of(written)
+    ends = dict(
+        zip(one.folded_at, one.at, strict=True)
+    )  # if several pieces share a position, the last counts
     ends_written = dict(zip(other.folded_at, other.at, strict=True))
     at = at_written = 0
     for place, end in ends.items():
@@ -232,13 +293,15 @@ def _differing(there: str, written: str) -> Iterator[tuple[str, str]]:
         pair = _without_common(there[at:end], written[at_written:end_written])
         if any(pair):
             yield pair
-        at, at_written = end, end_written
+        at = end
+        at_written = end_written
 
 
 def _without_common(one: str, other: str) -> tuple[str, str]:
     """Return two texts without their common prefix and suffix."""
     start = common_length(one, other)
-    one, other = one[start:], other[start:]
+    one = one[start:]
+    other = other[start:]
     end = common_length(one[::-1], other[::-1])
     return one[: len(one) - end], other[: len(other) - end]
 

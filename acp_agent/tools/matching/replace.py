@@ -1,7 +1,8 @@
 """Exact replacement in the text of a file, as requested by a model.
 
-A place matches if it equals the model's text character by character, apart from line ends. If nothing matches but
-exactly one place looks like the model's text, that place is used, and the answer says which characters differ.
+A place matches if it equals the model's text character by character, apart from line
+ends. If nothing matches but exactly one place looks like the model's text, that place
+is used, and the answer says which characters differ.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ def notation_of(text: str) -> Notation:
 
 
 def whole(before: str, content: str) -> str:
-    """Return the content that a model wrote for a file, with the conventions of the file's old text restored.
+    """Return the content that a model wrote for a file, with the conventions of the
+    file's old text restored.
 
-    These are the byte order mark, the control characters and the line ends. Models leave them out or write them as they
-    were shown.
+    These are the byte order mark, the control characters and the line ends. Models
+    leave them out or write them as they were shown.
 
     :raises ToolError: if the content has U+FFFD in place of control characters.
     """
-    notation, old = notation_of(before), Lines.of(before.removeprefix(_BOM))
+    notation = notation_of(before)
+    old = Lines.of(before.removeprefix(_BOM))
     mark = _BOM if before.startswith(_BOM) else ""
     content = content.removeprefix(mark)
     _refuse_replacements(before, content, "content")
@@ -72,17 +75,25 @@ class Editing:
         """Return the current text."""
         return self._lines.text
 
-    def replace(self, old_text: str, new_text: str, *, everywhere: bool, name: str) -> None:
+    def replace(
+        self, old_text: str, new_text: str, *, everywhere: bool, name: str
+    ) -> None:
         """Replace a text at its only place, or everywhere.
 
         :param name: the name of this edit in messages to the model.
-        :raises ToolError: if there is no such place, or more than one; the message says where, and what to do.
+        :raises ToolError: if there is no such place, or more than one; the message says
+            where, and what to do.
         """
-        old, new = as_sent(old_text, self.notation), as_sent(new_text, self.notation)
+        old = as_sent(old_text, self.notation)
+        new = as_sent(new_text, self.notation)
         if not old_text:
-            raise ToolError(f"{name}: old_text is empty. Use `write` to make a file or to replace all of it.")
+            raise ToolError(
+                f"{name}: old_text is empty. Use `write` to make a file or to replace all of it."
+            )
         if old == new:
-            raise ToolError(f"{name}: old_text and new_text are the same, so there is nothing to change.")
+            raise ToolError(
+                f"{name}: old_text and new_text are the same, so there is nothing to change."
+            )
         places = self._places(old.plain, everywhere=everywhere, name=name)
         self._refuse_added(old.plain, new.plain, name)
         self._refuse_growth(places, old.plain, new.plain, name)
@@ -97,11 +108,22 @@ class Editing:
             after = self._lines.ends[last] if last < len(self._lines.ends) else ""
             part = plain[start:end]
             if part not in made:
-                made[part] = new.plain if part == old.plain else carried(part, old.plain, new.plain)
+                made[part] = (
+                    new.plain
+                    if part == old.plain
+                    else carried(part, old.plain, new.plain)
+                )
             pieces += (plain[at:start], made[part])
             ends += self._lines.ends[line:first]
-            ends += fitted(new, old, self._lines.ends[first:last], after or self._end_before(first), self.usual)
-            at, line = end, last
+            ends += fitted(
+                new,
+                old,
+                self._lines.ends[first:last],
+                after or self._end_before(first),
+                self.usual,
+            )
+            at = end
+            line = last
         pieces.append(self._lines.plain[at:])
         ends += self._lines.ends[line:]
         self._lines = Lines("".join(pieces), tuple(ends))
@@ -109,10 +131,14 @@ class Editing:
     def _end_before(self, line: int) -> str:
         return self._lines.ends[line - 1] if line else ""
 
-    def _places(self, old: str, *, everywhere: bool, name: str) -> list[tuple[int, int]]:
-        """Return the places of a text, or the places that look like it if there are none.
+    def _places(
+        self, old: str, *, everywhere: bool, name: str
+    ) -> list[tuple[int, int]]:
+        """Return the places of a text, or the places that look like it if there are
+        none.
 
-        :raises ToolError: if there is no place, or if there is more than one and `everywhere` is not set.
+        :raises ToolError: if there is no place, or if there is more than one and
+            `everywhere` is not set.
         """
         plain = self._lines.plain
         start = plain.find(old)
@@ -120,16 +146,26 @@ class Editing:
             # Search from the next character, so that overlapping places count as two.
             again = plain.find(old, start + 1)
             if again >= 0 and not everywhere:
-                raise _several(plain, (start, again), f"{name}: this text is found at more than one place")
-            return _all_places(plain, old) if everywhere else [(start, start + len(old))]
+                raise _several(
+                    plain,
+                    (start, again),
+                    f"{name}: this text is found at more than one place",
+                )
+            return (
+                _all_places(plain, old) if everywhere else [(start, start + len(old))]
+            )
         near = near_places(plain, old, MAX_PLACES + 1 if everywhere else 2)
         if len(near) > 1 and not everywhere:
             told = ", ".join(differences(plain[slice(*near[0])], old))
             raise _several(
-                plain, (near[0][0], near[1][0]), f"{name}: what looks like this text, but has {told}, is found"
+                plain,
+                (near[0][0], near[1][0]),
+                f"{name}: what looks like this text, but has {told}, is found",
             )
         if not near:
-            raise ToolError(f"{name}: this text is not in the file. {explained(plain, old)} Nothing was changed.")
+            raise ToolError(
+                f"{name}: this text is not in the file. {explained(plain, old)} Nothing was changed."
+            )
         start, end = near[0]
         told = ", ".join(differences(plain[start:end], old))
         self.notes.append(
@@ -138,15 +174,22 @@ class Editing:
         )
         return near
 
-    def _refuse_growth(self, places: Sequence[tuple[int, int]], old: str, new: str, name: str) -> None:
-        """Refuse an edit that would take minutes or gigabytes: a short text at a million places, or a long one at many.
+    def _refuse_growth(
+        self, places: Sequence[tuple[int, int]], old: str, new: str, name: str
+    ) -> None:
+        """Refuse an edit that would take minutes or gigabytes: a short text at a
+        million places, or a long one at many.
 
         :raises ToolError: if it is refused.
         """
         plain = self._lines.plain
         unlike = {plain[start:end] for start, end in places} - {old}
-        is_much = len(unlike) > 1 and len(unlike) * max(len(old), len(new)) > _MOST_COMPARED
-        grows = len(plain) + len(places) * (len(new) - len(old)) > max(MAX_CHARACTERS, len(plain))
+        is_much = (
+            len(unlike) > 1 and len(unlike) * max(len(old), len(new)) > _MOST_COMPARED
+        )
+        grows = len(plain) + len(places) * (len(new) - len(old)) > max(
+            MAX_CHARACTERS, len(plain)
+        )
         if len(places) > MAX_PLACES or is_much or grows:
             raise ToolError(
                 f"{name}: replacing it at {len(places):,} places is too much for one edit (at most {MAX_PLACES:,} "
@@ -159,7 +202,9 @@ class Editing:
 
 
 def _all_places(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Return the places where `text` contains `wanted`, in order and without overlaps; at most `MAX_PLACES + 1`."""
+    """Return the places where `text` contains `wanted`, in order and without overlaps;
+    at most `MAX_PLACES + 1`.
+    """
     places: list[tuple[int, int]] = []
     start = text.find(wanted)
     while start >= 0 and len(places) <= MAX_PLACES:
@@ -177,7 +222,8 @@ def _several(text: str, starts: tuple[int, int], what: str) -> ToolError:
 
 
 def _refuse_replacements(before: str, new: str, name: str) -> None:
-    """Refuse a text with new U+FFFD if the file has control characters: earlier versions showed them as U+FFFD.
+    """Refuse a text with new U+FFFD if the file has control characters: earlier
+    versions showed them as U+FFFD.
 
     :raises ToolError: if the text is refused.
     """

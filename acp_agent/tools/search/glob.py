@@ -21,7 +21,9 @@ MAX_CHARACTERS = 30_000
 
 
 class _Glob(Arguments):
-    pattern: str = Field(description="Such as `*.py` (at any depth), `src/**/*.{ts,tsx}`.")
+    pattern: str = Field(
+        description="Such as `*.py` (at any depth), `src/**/*.{ts,tsx}`."
+    )
     path: str = Field(".", description="The pattern is relative to it.")
 
 
@@ -29,20 +31,28 @@ async def _prepare(asked: _Glob, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
     matches = matcher(asked.pattern, target.path)
     named = NamedFiles(target, matches, with_links=True)
-    words, sought = f"Find {asked.pattern}{target.where}", f"files named {asked.pattern}"
+    words = f"Find {asked.pattern}{target.where}"
+    sought = f"files named {asked.pattern}"
     return target.search("glob", words, "search", lambda: _found(named), sought)
 
 
 def _found(named: NamedFiles) -> str:
     named.find()
-    target, found = named.target, named.files
-    newest = heapq.nsmallest(MAX_FILES, found, key=lambda path: (-_changed(target.real_of(path)), path))
-    lines = fitting((shown(path, target.environment.cwd) for path in newest), MAX_CHARACTERS)
+    target = named.target
+    found = named.files
+    newest = heapq.nsmallest(
+        MAX_FILES, found, key=lambda path: (-_changed(target.real_of(path)), path)
+    )
+    lines = fitting(
+        (shown(path, target.environment.cwd) for path in newest), MAX_CHARACTERS
+    )
     if not found:
         lines.append("No file matches.")
     if len(lines) < len(found):
         total = counted(len(found), "file")
-        lines.append(f"({len(lines)} of {total}; narrow the pattern or the directory for the rest)")
+        lines.append(
+            f"({len(lines)} of {total}; narrow the pattern or the directory for the rest)"
+        )
     lines += (f"({note})" for note in named.notes)
     if named.cut:
         lines.append(f"(the search stopped {named.cut}; search a directory below)")

@@ -1,7 +1,8 @@
 """The `grep` tool: finds lines of files by regular expression.
 
-It searches files on disk with RE2, so it works the same on every machine. A file is searched as a whole or in large
-blocks, which is many times faster than line by line. The walk and the search run in a worker thread.
+It searches files on disk with RE2, so it works the same on every machine. A file is
+searched as a whole or in large blocks, which is many times faster than line by line.
+The walk and the search run in a worker thread.
 """
 
 from __future__ import annotations
@@ -43,28 +44,52 @@ class _Grep(Arguments):
         description="RE2 syntax: no lookaround, no backreferences.",
     )
     path: str = Field(".", description="Directory or file.")
-    glob: str = Field("", min_length=1, description="Only these files, such as `*.{ts,tsx}`.")
+    glob: str = Field(
+        "", min_length=1, description="Only these files, such as `*.{ts,tsx}`."
+    )
     ignore_case: bool = False
     context: int = Field(0, ge=0, le=20, description="Lines around each match.")
 
 
 async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
     try:
-        pattern = compile_pattern(asked.pattern, ignore_case=asked.ignore_case, multiline=True, within_lines=True)
+        pattern = compile_pattern(
+            asked.pattern,
+            ignore_case=asked.ignore_case,
+            multiline=True,
+            within_lines=True,
+        )
     except PatternError as error:
-        raise ToolError(f"grep: {error}. Put \\ before what is meant literally.") from error
+        raise ToolError(
+            f"grep: {error}. Put \\ before what is meant literally."
+        ) from error
     target = Target.of(asked.path, environment)
-    named = NamedFiles(target, matcher(asked.glob, target.path) if asked.glob else None, with_links=False)
+    named = NamedFiles(
+        target,
+        matcher(asked.glob, target.path) if asked.glob else None,
+        with_links=False,
+    )
     refuse_keys(target.real, environment.private, target.label)
-    search = _Search(Matches(pattern, _near_pattern(asked), asked.context, asked.pattern.isascii()), target, named)
-    return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run, asked.pattern)
+    search = _Search(
+        Matches(pattern, _near_pattern(asked), asked.context, asked.pattern.isascii()),
+        target,
+        named,
+    )
+    return target.search(
+        "grep",
+        f"Search for {asked.pattern}{target.where}",
+        "search",
+        search.run,
+        asked.pattern,
+    )
 
 
 @dataclass(slots=True)
 class _Search:
     """One search, which runs in a worker thread.
 
-    :ivar moved: whether the last file was not opened because a part of its path has become a symbolic link.
+    :ivar moved: whether the last file was not opened because a part of its path has
+        become a symbolic link.
     """
 
     matches: Matches
@@ -76,7 +101,8 @@ class _Search:
     moved: bool = False
 
     def run(self) -> str:
-        """Search and return the answer. Cancellation and the time limit are checked after each file or block.
+        """Search and return the answer. Cancellation and the time limit are checked
+        after each file or block.
 
         :raises ToolError: if the target cannot be searched.
         """
@@ -109,7 +135,9 @@ class _Search:
                     self.skipped += 1
                     return
                 self.searched += 1
-                for _ in self.matches.add(shown(path, self.target.environment.cwd), file):
+                for _ in self.matches.add(
+                    shown(path, self.target.environment.cwd), file
+                ):
                     from_thread.check_cancelled()
                     if time.monotonic() > deadline:
                         self.cut_off = True
@@ -130,27 +158,44 @@ class _Search:
         if not found.lines:
             lines.append(f"No line matches in {counted(self.searched, 'file')}.")
             if found.near:
-                lines.append("These look like matches, but have other characters (blanks, quotes, dashes, accents):")
+                lines.append(
+                    "These look like matches, but have other characters (blanks, quotes, dashes, accents):"
+                )
                 lines += fitting(found.near, MAX_CHARACTERS)
         elif len(lines) < len(found.lines) or found.cut:
-            lines.append("(there are more; narrow the pattern, the directory or the glob)")
+            lines.append(
+                "(there are more; narrow the pattern, the directory or the glob)"
+            )
         lines += (f"({note})" for note in (*found.legends, *self.named.notes))
         if self.cut_off:
-            lines.append(f"(stopped after {MAX_SECONDS:g} seconds; name fewer files with path or glob)")
+            lines.append(
+                f"(stopped after {MAX_SECONDS:g} seconds; name fewer files with path or glob)"
+            )
         if self.named.cut:
-            lines.append(f"(files were looked for until it stopped {self.named.cut}; search a directory below)")
+            lines.append(
+                f"(files were looked for until it stopped {self.named.cut}; search a directory below)"
+            )
         skipped = self.skipped + self.named.unreadable
         if skipped:
             places = counted(skipped, "place")
             limit = f"{MAX_FILE_BYTES >> 20} MiB"
-            lines.append(f"({places} not searched: unreadable, or larger than {limit}; give such a file as `path`)")
+            lines.append(
+                f"({places} not searched: unreadable, or larger than {limit}; give such a file as `path`)"
+            )
         return lines
 
 
 def _near_pattern(asked: _Grep) -> Pattern | None:
-    """Return the folded pattern, to find lines that only look like a match, or None if it is not a valid pattern."""
+    """Return the folded pattern, to find lines that only look like a match, or None if
+    it is not a valid pattern.
+    """
     try:
-        return compile_pattern(fold(asked.pattern), ignore_case=asked.ignore_case, multiline=True, within_lines=True)
+        return compile_pattern(
+            fold(asked.pattern),
+            ignore_case=asked.ignore_case,
+            multiline=True,
+            within_lines=True,
+        )
     except PatternError:
         return None
 

@@ -22,22 +22,30 @@ class _List(Arguments):
 
 async def _prepare(asked: _List, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
-    return target.search("list", f"List {target.label}", "read", lambda: _listing(target, asked.depth))
+    return target.search(
+        "list", f"List {target.label}", "read", lambda: _listing(target, asked.depth)
+    )
 
 
 def _listing(target: Target, depth: int) -> str:
-    walk = Walk(target.path, depth, show_ignored=True, closed=target.closed, real=target.real)
+    walk = Walk(
+        target.path, depth, show_ignored=True, closed=target.closed, real=target.real
+    )
     lines: list[str] = []
     size = ignored = 0
     for found in walk:
-        name = printable(found.path.name) + ("/" if found.is_directory else " (link)" if found.is_link else "")
+        name = printable(found.path.name) + (
+            "/" if found.is_directory else " (link)" if found.is_link else ""
+        )
         if found.ignored:
             ignored += found.path.name != ".git"
             continue
         line = "  " * (found.depth - 1) + name
         size += len(line) + 1
         if len(lines) >= _MAX_LISTED or size > MAX_CHARACTERS:
-            lines.append(f"(cut after {counted(len(lines), 'entry')}; list a directory below, or use glob)")
+            lines.append(
+                f"(cut after {counted(len(lines), 'entry')}; list a directory below, or use glob)"
+            )
             break
         lines.append(line)
     if not lines:

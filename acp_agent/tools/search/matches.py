@@ -1,4 +1,6 @@
-"""Finds matching lines for `grep`. A file is searched in blocks, which is many times faster than line by line."""
+"""Finds matching lines for `grep`. A file is searched in blocks, which is many times
+faster than line by line.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from acp_agent.tools.matching.replace import notation_of
 from acp_agent.tools.text import cut_line
 
 BLOCK = 10 << 20
-"""Bytes to search at once, up to the last line end. A file of at most this size is a single block."""
+"""Bytes to search at once, up to the last line end. A file of at most this size is a
+single block.
+"""
 MAX_LINE_BYTES = 64 << 20
 MAX_LINES = 300
 MAX_LINE = 500
@@ -29,12 +33,16 @@ class TooLongLineError(Exception):
 class Matches:
     """Collects the matching lines of all files.
 
-    :ivar near_pattern: the folded pattern, to find lines that only look like a match; None to skip this search.
-    :ivar is_ascii: whether the pattern is ASCII. If so, an ASCII text cannot contain lookalikes of a match.
+    :ivar near_pattern: the folded pattern, to find lines that only look like a match;
+        None to skip this search.
+    :ivar is_ascii: whether the pattern is ASCII. If so, an ASCII text cannot contain
+        lookalikes of a match.
     :ivar context: lines to show before and after each match.
-    :ivar lines: the lines found, as `path:line:text`, with context lines as `path-line-text`.
+    :ivar lines: the lines found, as `path:line:text`, with context lines as
+        `path-line-text`.
     :ivar near: lines that look like a match, collected while no line matches.
-    :ivar legends: sentences about which characters stand for control characters in `lines`.
+    :ivar legends: sentences about which characters stand for control characters in
+        `lines`.
     :ivar cut: whether there are more matches.
     """
 
@@ -90,18 +98,31 @@ class _FileSearch:
         hits = self._hits(joined)
         if hits or self.last is not None:
             self._collect(text, lines, hits)
-        pattern = None if self.matches.is_ascii and joined.isascii() else self.matches.near_pattern
+        pattern = (
+            None
+            if self.matches.is_ascii and joined.isascii()
+            else self.matches.near_pattern
+        )
         if not self.matches.lines and pattern is not None:
             self._collect_near(pattern, joined, lines)
         self.before += len(lines)
-        self.tail = (self.tail + lines)[-self.matches.context :] if self.matches.context else []
+        self.tail = (
+            (self.tail + lines)[-self.matches.context :] if self.matches.context else []
+        )
 
     def _hits(self, text: str) -> list[int]:
-        """Return the line numbers of matches in the file, from 1. Stop at the maximum number of lines."""
-        matches, data = self.matches, text.encode("utf-8", "replace")
+        """Return the line numbers of matches in the file, from 1. Stop at the maximum
+        number of lines.
+        """
+        matches = self.matches
+        data = text.encode("utf-8", "replace")
         hits: list[int] = []
-        number, start = self.before, 0
-        while start <= len(data) and (span := matches.pattern.search(data, start)) is not None:
+        number = self.before
+        start = 0
+        while (
+            start <= len(data)
+            and (span := matches.pattern.search(data, start)) is not None
+        ):
             if len(matches.lines) + len(hits) >= MAX_LINES:
                 matches.cut = True
                 break
@@ -112,19 +133,25 @@ class _FileSearch:
         return hits
 
     def _collect(self, text: str, lines: list[str], hits: list[int]) -> None:
-        """Collect the matching lines with their context, part of which may be in the previous block."""
+        """Collect the matching lines with their context, part of which may be in the
+        previous block.
+        """
         around = self.matches.context
         notation = notation_of(text)
         first = self.before - len(self.tail) + 1
         known = [*self.tail, *lines]
-        wanted = {near for hit in hits for near in range(hit - around, hit + around + 1)}
+        wanted = {
+            near for hit in hits for near in range(hit - around, hit + around + 1)
+        }
         if self.last is not None:
             wanted.update(range(self.last + 1, self.last + around + 1))
         for at in sorted(wanted):
             if max(first, self.told + 1) <= at < first + len(known):
                 sign = ":" if at in hits else "-"
                 line = notation.show(known[at - first])
-                self.matches.lines.append(f"{self.name}{sign}{at}{sign}{cut_line(line, MAX_LINE)}")
+                self.matches.lines.append(
+                    f"{self.name}{sign}{at}{sign}{cut_line(line, MAX_LINE)}"
+                )
                 if legend := notation.legend(line):
                     self.matches.legends[legend] = None
                 self.told = at
@@ -133,10 +160,16 @@ class _FileSearch:
 
     def _collect_near(self, pattern: Pattern, text: str, lines: list[str]) -> None:
         """Collect lines that look like a match."""
-        data, start = fold(text).encode("utf-8", "replace"), 0
-        while len(self.matches.near) < MOST_NEAR and (span := pattern.search(data, start)) is not None:
+        data = fold(text).encode("utf-8", "replace")
+        start = 0
+        while (
+            len(self.matches.near) < MOST_NEAR
+            and (span := pattern.search(data, start)) is not None
+        ):
             at = data.count(b"\n", 0, span[0])
-            self.matches.near.append(f"{self.name}:{self.before + at + 1}:{cut_line(lines[at], MAX_LINE)}")
+            self.matches.near.append(
+                f"{self.name}:{self.before + at + 1}:{cut_line(lines[at], MAX_LINE)}"
+            )
             end = data.find(b"\n", span[1])
             if end < 0:
                 return

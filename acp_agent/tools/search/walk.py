@@ -1,7 +1,7 @@
 """Walks a directory tree within limits, skipping files that git ignores.
 
-Symbolic links are listed but never followed, so a loop or a link out of the tree does no harm. A walk runs in a worker
-thread and ends when its caller is cancelled.
+Symbolic links are listed but never followed, so a loop or a link out of the tree does
+no harm. A walk runs in a worker thread and ends when its caller is cancelled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_SECONDS = 10.0
 
 
 @frozen
-class Found:
+class FoundPath:
     """One entry of a tree; `path` begins with the directory that the walk started in."""
 
     path: Path
@@ -42,12 +42,14 @@ class _LateError(Exception):
 class Walk:
     """One walk, sorted by name, with each directory before its contents.
 
-    :ivar base: absolute path of an existing directory. The paths of all entries begin with it.
-    :ivar real: the same directory with all links resolved. This path is read, and a link that has appeared in it since
-        is refused. None resolves `base`.
+    :ivar base: absolute path of an existing directory. The paths of all entries begin
+        with it.
+    :ivar real: the same directory with all links resolved. This path is read, and a
+        link that has appeared in it since is refused. None resolves `base`.
     :ivar depth: maximum number of levels.
     :ivar show_ignored: whether to include entries that git ignores.
-    :ivar enter_ignored: whether to enter directories that git ignores; `.git` is never entered.
+    :ivar enter_ignored: whether to enter directories that git ignores; `.git` is never
+        entered.
     :ivar closed: resolved paths of directories that are not entered.
     :ivar cut: why the walk ended early, as the end of a sentence; empty if it did not.
     :ivar unreadable: how many directories could not be read.
@@ -64,7 +66,7 @@ class Walk:
     unreadable: int = 0
     unread: list[Path] = field(default_factory=list[Path])
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[FoundPath]:
         """Walk the folder. Call this only from an anyio worker thread.
 
         :raises ToolError: if the directory to start in cannot be read.
@@ -81,8 +83,11 @@ class Walk:
             real = self.real or resolved(self.base)
             names = entries_of(real)[::-1]
         except OSError as error:
-            raise ToolError(f"{printable(str(self.base))} cannot be listed: {because(error)}.") from error
-        # A stack, since a tree can be deeper than Python's recursion limit. Names are reversed, to be popped in order.
+            raise ToolError(
+                f"{printable(str(self.base))} cannot be listed: {because(error)}."
+            ) from error
+        # A stack, since a tree can be deeper than Python's recursion limit. Names are
+        # reversed, to be popped in order.
         top = Ignored.at(self.base)
         self.unread += top.unread
         levels = [(self.base, real, names, top, False)]
@@ -102,10 +107,15 @@ class Walk:
                 return
             if ignored and not self.show_ignored:
                 continue
-            yield Found(path, len(levels), is_directory, entry.is_link, ignored)
+            yield FoundPath(path, len(levels), is_directory, entry.is_link, ignored)
             is_open = not ignored or (self.enter_ignored and entry.name != ".git")
             below = real / entry.name
-            if is_directory and is_open and len(levels) < self.depth and below not in self.closed:
+            if (
+                is_directory
+                and is_open
+                and len(levels) < self.depth
+                and below not in self.closed
+            ):
                 try:
                     names = entries_of(below)[::-1]
                 except OSError:
@@ -118,7 +128,8 @@ class Walk:
 
 
 def unread_note(files: Sequence[Path], base: Path) -> str:
-    """Return a sentence without a full stop about ignore files that were not used; empty if there are none.
+    """Return a sentence without a full stop about ignore files that were not used;
+    empty if there are none.
 
     :param base: the directory that the walk started in.
     """

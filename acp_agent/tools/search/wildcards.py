@@ -1,8 +1,9 @@
 """Wildcards as in `.gitignore`: git's ignore rules, and the globs of `glob` and `grep`.
 
-They are compiled to RE2 regular expressions, which take linear time in the length of the path even if a pattern is
-hostile. The rules come from `.gitignore` files at every level, `.git/info/exclude` and the user's own ignore file. They
-also apply outside a repository.
+They are compiled to RE2 regular expressions, which take linear time in the length of
+the path even if a pattern is hostile. The rules come from `.gitignore` files at every
+level, `.git/info/exclude` and the user's own ignore file. They also apply outside a
+repository.
 
 Source: https://git-scm.com/docs/gitignore and git's wildmatch.
 """
@@ -20,7 +21,13 @@ from typing import TypeAlias
 
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
-from acp_agent.patterns import Pattern, PatternError, compile_pattern, compile_wildcards, wildcard_expression
+from acp_agent.patterns import (
+    Pattern,
+    PatternError,
+    compile_pattern,
+    compile_wildcards,
+    wildcard_expression,
+)
 from acp_agent.programs import find_program, own_environment
 from acp_agent.sandbox.roots import is_repository, repository_root
 from acp_agent.tools.matching.near import fold
@@ -28,19 +35,26 @@ from acp_agent.tools.text import one_line
 
 _MAX_GLOB = 1000
 _MAX_ALTERNATIVES = 100
-_OPENED, _CLOSED = "\0", "\n"
-"""Replace braces that must not be expanded again. A glob contains neither of these characters."""
+_OPENED = "\0"
+_CLOSED = "\n"
+"""Replace braces that must not be expanded again. A glob contains neither of these
+characters.
+"""
 _BRACKET = re.compile(r"[\[\]]")
 _CHOICE = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 _MAX_BYTES = 256 * 1024
 _MAX_LINE = 4096
 _MAX_EXPRESSION = 16 * 1024
-"""Maximum number of characters of lines to compile as one pattern. The automaton of a longer pattern does not fit into
-RE2's memory, and matching each path then takes time proportional to the whole pattern."""
+"""Maximum number of characters of lines to compile as one pattern. The automaton of a
+longer pattern does not fit into RE2's memory, and matching each path then takes time
+proportional to the whole pattern.
+"""
 _GIT_SECONDS = 2.0
 
 _Rule: TypeAlias = tuple[Pattern, bool]
-"""The pattern of some lines, which matches a directory with a trailing slash, and whether it ignores or re-includes."""
+"""The pattern of some lines, which matches a directory with a trailing slash, and
+whether it ignores or re-includes.
+"""
 
 
 @frozen
@@ -57,8 +71,13 @@ class Matcher:
     _folded: Pattern
 
     def matches(self, path: Path) -> bool:
-        """Return whether the glob matches this path, either by its wildcards or literally."""
-        return self._pattern.search(_encoded(path.relative_to(self.base).as_posix())) is not None
+        """Return whether the glob matches this path, either by its wildcards or
+        literally.
+        """
+        return (
+            self._pattern.search(_encoded(path.relative_to(self.base).as_posix()))
+            is not None
+        )
 
     def nearly(self, path: Path) -> bool:
         """Return whether the glob matches a path that looks like this one."""
@@ -81,9 +100,10 @@ class Matcher:
 def matcher(glob: str, base: Path) -> Matcher:
     """Return a test for paths below a directory.
 
-    A glob has the syntax of a `.gitignore` line (`*.py` at any depth, `src/*.py` in src, `**/` for any directories),
-    plus `{a,b}`. If it names a directory, it matches everything below. It may begin with the path of `base`. Brackets
-    and braces also match themselves, since names such as `app/[id]/page.tsx` are common.
+    A glob has the syntax of a `.gitignore` line (`*.py` at any depth, `src/*.py` in
+    src, `**/` for any directories), plus `{a,b}`. If it names a directory, it matches
+    everything below. It may begin with the path of `base`. Brackets and braces also
+    match themselves, since names such as `app/[id]/page.tsx` are common.
 
     :raises ToolError: if the glob is invalid, or begins with another directory.
     """
@@ -93,11 +113,20 @@ def matcher(glob: str, base: Path) -> Matcher:
             f"The pattern {one_line(glob)!r} is not relative to the directory that is searched. Put the directory "
             "into `path` and the rest into `pattern`."
         )
-    if not pattern.strip() or len(pattern) > _MAX_GLOB or "\0" in pattern or "\n" in pattern:
-        raise ToolError(f"{one_line(glob)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`.")
+    if (
+        not pattern.strip()
+        or len(pattern) > _MAX_GLOB
+        or "\0" in pattern
+        or "\n" in pattern
+    ):
+        raise ToolError(
+            f"{one_line(glob)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`."
+        )
     try:
         relative = pattern.removeprefix("./")
-        return Matcher(base, relative, _compiled_glob(relative), _compiled_glob(fold(relative)))
+        return Matcher(
+            base, relative, _compiled_glob(relative), _compiled_glob(fold(relative))
+        )
     except PatternError as error:
         raise ToolError(
             f"{one_line(glob)!r} is no glob pattern. Look at its brackets, or put \\ before them."
@@ -116,7 +145,9 @@ def _compiled_glob(glob: str) -> Pattern:
     try:
         return compile_wildcards((*alternatives, glob), or_literal=True)
     except PatternError:  # the brackets do not contain a valid class
-        return compile_wildcards([_BRACKET.sub(r"\\\g<0>", each) for each in (*alternatives, glob)])
+        return compile_wildcards(
+            [_BRACKET.sub(r"\\\g<0>", each) for each in (*alternatives, glob)]
+        )
 
 
 def _encoded(path: str) -> bytes:
@@ -135,14 +166,17 @@ def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
     while todo:
         current = todo.pop()
         if choice := _CHOICE.search(current):
-            before, after = current[: choice.start()], current[choice.end() :]
+            before = current[: choice.start()]
+            after = current[choice.end() :]
             todo += [f"{before}{option}{after}" for option in choice[1].split(",")]
             if or_literal:
                 todo.append(f"{before}{_OPENED}{choice[1]}{_CLOSED}{after}")
         else:
             done.append(current.replace(_OPENED, "{").replace(_CLOSED, "}"))
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
-            raise ToolError(f"{one_line(glob)!r} stands for more than {_MAX_ALTERNATIVES} patterns. Use fewer braces.")
+            raise ToolError(
+                f"{one_line(glob)!r} stands for more than {_MAX_ALTERNATIVES} patterns. Use fewer braces."
+            )
     return done
 
 
@@ -150,8 +184,9 @@ def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
 class Ignored:
     """The ignore rules that apply in one directory.
 
-    :ivar levels: the user's own rules, then those from the repository's top to this directory. Each level begins with
-        the path that its rules are relative to, with a trailing slash.
+    :ivar levels: the user's own rules, then those from the repository's top to this
+        directory. Each level begins with the path that its rules are relative to, with
+        a trailing slash.
     :ivar users: the user's own rules, for nested repositories.
     :ivar unread: ignore files of this directory that are too large and are not used.
     """
@@ -162,7 +197,9 @@ class Ignored:
 
     @classmethod
     def at(cls, directory: Path) -> Ignored:
-        """Return the rules for a directory, including those of its parents up to the repository's top."""
+        """Return the rules for a directory, including those of its parents up to the
+        repository's top.
+        """
         top = repository_root(directory) or directory
         users_file = _users_file(top)
         users = _rules(users_file)
@@ -175,10 +212,13 @@ class Ignored:
         return cls(rules.levels, users, unread)
 
     def entering(self, directory: Path) -> Ignored:
-        """Return the rules for a subdirectory. A nested repository has only its own rules and the user's."""
+        """Return the rules for a subdirectory. A nested repository has only its own
+        rules and the user's.
+        """
         git = directory / ".git"
         own = directory / ".gitignore"
-        levels, unread = self.levels, _too_large(own)
+        levels = self.levels
+        unread = _too_large(own)
         if is_repository(directory):
             exclude = git / "info" / "exclude"
             levels = _level(directory, self.users) + _level(directory, _rules(exclude))
@@ -186,10 +226,11 @@ class Ignored:
         return Ignored(levels + _level(directory, _rules(own)), self.users, unread)
 
     def covers(self, path: Path, is_directory: bool, check: Callable[[], None]) -> bool:
-        """Return whether git ignores this entry of a directory that is not itself ignored.
+        """Return whether git ignores this entry of a directory that is not itself
+        ignored.
 
-        :param check: called before each pattern; it raises to stop, since thousands of patterns in a repository may
-            take seconds for one path.
+        :param check: called before each pattern; it raises to stop, since thousands of
+            patterns in a repository may take seconds for one path.
         """
         if path.name == ".git":
             return True
@@ -204,17 +245,24 @@ class Ignored:
 
 
 def _users_file(directory: Path) -> Path | None:
-    """Return the user's own ignore file for all repositories: the value of `core.excludesFile`, or git's default.
+    """Return the user's own ignore file for all repositories: the value of
+    `core.excludesFile`, or git's default.
 
-    The value comes from git, since its configuration is spread over files that include one another. If git is missing
-    or does not answer, use the default.
+    The value comes from git, since its configuration is spread over files that include
+    one another. If git is missing or does not answer, use the default.
     """
-    answer, nothing = b"", subprocess.DEVNULL
+    answer = b""
+    nothing = subprocess.DEVNULL
     if git := find_program("git", projects=(directory,)):
         command = [git, "config", "--null", "--type=path", "--get", "core.excludesFile"]
         with suppress(OSError, subprocess.SubprocessError):
             answer = subprocess.check_output(
-                command, cwd=directory, env=own_environment(), stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS
+                command,
+                cwd=directory,
+                env=own_environment(),
+                stdin=nothing,
+                stderr=nothing,
+                timeout=_GIT_SECONDS,
             )
     if answer:
         name = os.fsdecode(answer.removesuffix(b"\0"))
@@ -224,7 +272,9 @@ def _users_file(directory: Path) -> Path | None:
     return Path(config, "git", "ignore") if config else None
 
 
-def _level(base: Path, rules: tuple[_Rule, ...]) -> tuple[tuple[bytes, tuple[_Rule, ...]], ...]:
+def _level(
+    base: Path, rules: tuple[_Rule, ...]
+) -> tuple[tuple[bytes, tuple[_Rule, ...]], ...]:
     return ((_encoded(str(base)).rstrip(b"/") + b"/", rules),) if rules else ()
 
 
@@ -236,7 +286,9 @@ def _rules(file: Path | None) -> tuple[_Rule, ...]:
         text = file.read_text("utf-8-sig", errors="replace")
     except OSError:
         return ()
-    lines = [found for line in text.split("\n") if (found := _line(line.removesuffix("\r")))]
+    lines = [
+        found for line in text.split("\n") if (found := _line(line.removesuffix("\r")))
+    ]
     rules: list[_Rule] = []
     for is_ignored, group in groupby(lines, key=lambda line: line[1]):
         for expressions in _together(each for each, _ in group):
@@ -251,7 +303,8 @@ def _together(expressions: Iterable[str]) -> Iterator[list[str]]:
     for each in expressions:
         if group and size + len(each) > _MAX_EXPRESSION:
             yield group
-            group, size = [], 0
+            group = []
+            size = 0
         group.append(each)
         size += len(each) + 1
     if group:
@@ -261,28 +314,44 @@ def _together(expressions: Iterable[str]) -> Iterator[list[str]]:
 def _too_large(file: Path | None) -> tuple[Path, ...]:
     """Return an ignore file if it is too large to read, otherwise nothing."""
     try:
-        return (file,) if file is not None and file.is_file() and file.stat().st_size > _MAX_BYTES else ()
+        return (
+            (file,)
+            if file is not None and file.is_file() and file.stat().st_size > _MAX_BYTES
+            else ()
+        )
     except OSError:
         return ()
 
 
 def _line(line: str) -> tuple[str, bool] | None:
-    """Parse a line into an expression and whether it ignores. Return None for comments and lines that git skips."""
+    """Parse a line into an expression and whether it ignores. Return None for comments
+    and lines that git skips.
+    """
     bare = line.rstrip(" ")
     backslashes = len(bare) - len(bare.rstrip("\\"))
-    pattern = line[: len(bare) + backslashes % 2]  # a trailing space after a backslash counts
+    pattern = line[
+        : len(bare) + backslashes % 2
+    ]  # a trailing space after a backslash counts
     if pattern.startswith("#") or len(pattern) > _MAX_LINE:
         return None
     name = pattern.removeprefix("!")
     found = wildcard_expression(name.removesuffix("/")) if name.strip("/") else None
-    return (found + (r"/\z" if name.endswith("/") else r"/?\z"), name == pattern) if found else None
+    return (
+        (found + (r"/\z" if name.endswith("/") else r"/?\z"), name == pattern)
+        if found
+        else None
+    )
 
 
 def _compiled(expressions: list[str], is_ignored: bool) -> list[_Rule]:
-    """Compile consecutive lines as one pattern: most entries match none of them, so one search is enough."""
+    """Compile consecutive lines as one pattern: most entries match none of them, so one
+    search is enough.
+    """
     try:
         return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
-    except PatternError:  # one of them has an unknown character class, or there are too many for RE2
+    except (
+        PatternError
+    ):  # one of them has an unknown character class, or there are too many for RE2
         middle = len(expressions) // 2
         halves = (expressions[:middle], expressions[middle:]) if middle else ()
         return [rule for half in halves for rule in _compiled(half, is_ignored)]

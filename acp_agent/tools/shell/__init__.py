@@ -1,1 +1,3 @@
-"""The `shell` tool, running commands on this machine, and checking command lines against a recipe's rules."""
+"""The `shell` tool, running commands on this machine, and checking command lines
+against a recipe's rules.
+"""

@@ -1,7 +1,8 @@
-"""Checks command lines against a recipe's `allowed_commands`: globs over the words of each simple command.
+"""Checks command lines against a recipe's `allowed_commands`: globs over the words of
+each simple command.
 
-A line that `syntax` does not understand (redirections, substitutions, variables, wrappers such as `sudo`) is allowed
-only by `*` or by a pattern that equals the line.
+A line that `syntax` does not understand (redirections, substitutions, variables,
+wrappers such as `sudo`) is allowed only by `*` or by a pattern that equals the line.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
 
 
 def refusal(line: str, patterns: Sequence[str]) -> str:
-    """Return why these patterns do not allow a shell command line, or an empty string if they do.
+    """Return why these patterns do not allow a shell command line, or an empty string
+    if they do.
 
     Every simple command of the line must match a pattern.
     """
@@ -30,17 +32,22 @@ def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
     return _refusal(shlex.join(words), [tuple(words)], patterns, False)
 
 
-def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_wildcard: bool) -> str:
-    """Return why the patterns do not allow these commands, or an empty string if they do.
+def _refusal(
+    line: str, commands: Sequence[Words], patterns: Iterable[str], has_wildcard: bool
+) -> str:
+    """Return why the patterns do not allow these commands, or an empty string if they
+    do.
 
     :param commands: empty if the line is not understood.
-    :param has_wildcard: whether the shell may insert file names into the line; such a name could be an option.
+    :param has_wildcard: whether the shell may insert file names into the line; such a
+        name could be an option.
     """
     patterns = [pattern.strip() for pattern in patterns]
     # A glob matches a command word by word. Only `*` can also match several words.
     globs = [pattern for pattern in patterns if not pattern.startswith("!")]
     understood = bool(commands) and all(
-        any(fnmatchcase("\0".join(each), "\0".join(_words(glob))) for glob in globs) for each in commands
+        any(fnmatchcase("\0".join(each), "\0".join(_words(glob))) for glob in globs)
+        for each in commands
     )
     if not (understood or line in globs or "*" in globs):
         return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
@@ -48,7 +55,11 @@ def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_
         if not commands:
             return f"it is no plain command, so that it is unknown whether `{pattern}` forbids it"
         program, *rest = _words(pattern[1:])
-        for command in (each for each in commands if fnmatchcase(each[0].rpartition("/")[2], program)):
+        for command in (
+            each
+            for each in commands
+            if fnmatchcase(each[0].rpartition("/")[2], program)
+        ):
             if has_wildcard:
                 return f"a wildcard in it could become what `{pattern}` forbids, where a file is called so; quote it"
             if _holds(rest, command[1:]):
@@ -57,13 +68,20 @@ def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_
 
 
 def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether the words contain matches for all globs in this order, with any words in between."""
+    """Return whether the words contain matches for all globs in this order, with any
+    words in between.
+    """
     rest = iter(words)
-    return all(any(fnmatchcase(word, glob) or _is_option(glob, word) for word in rest) for glob in globs)
+    return all(
+        any(fnmatchcase(word, glob) or _is_option(glob, word) for word in rest)
+        for glob in globs
+    )
 
 
 def _is_option(option: str, word: str) -> bool:
-    """Return whether a word is another spelling of an option: abbreviated, with a value, or combined with others."""
+    """Return whether a word is another spelling of an option: abbreviated, with a
+    value, or combined with others.
+    """
     if not _OPTION.fullmatch(option):
         return False
     if option.startswith("--"):
@@ -73,7 +91,9 @@ def _is_option(option: str, word: str) -> bool:
 
 
 def _words(pattern: str) -> list[str]:
-    """Split a pattern into words as a shell does, or at white space if its quotes are unbalanced."""
+    """Split a pattern into words as a shell does, or at white space if its quotes are
+    unbalanced.
+    """
     try:
         return shlex.split(pattern) or [""]
     except ValueError:

@@ -1,4 +1,5 @@
-"""Recognizes messages that programs print about paths closed by the sandbox, and explains them to the model.
+"""Recognizes messages that programs print about paths closed by the sandbox, and
+explains them to the model.
 
 Source: git's builtin/clean.c, entry.c and unlink_or_warn; rm of GNU coreutils
 """
@@ -24,14 +25,19 @@ _UNWRITTEN = re.compile(
     r": (?:Device or resource busy|Read-only file system|Is a directory)\r?$",
     re.MULTILINE,
 )
-"""Matches git's message about a file of another commit that it cannot write. Git continues after it."""
+"""Matches git's message about a file of another commit that it cannot write. Git
+continues after it.
+"""
 
 
 def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
-    """Remove errors about the sandbox's empty folders, which a command could not remove, from its output.
+    """Remove errors about the sandbox's empty folders, which a command could not
+    remove, from its output.
 
-    :param roots: the session's directories, which do not contain these folders after the command.
-    :returns: the rest of the output, and a sentence about the errors, which is empty if there are none.
+    :param roots: the session's directories, which do not contain these folders after
+        the command.
+    :returns: the rest of the output, and a sentence about the errors, which is empty if
+        there are none.
     """
     names: dict[str, None] = {}
 
@@ -52,7 +58,8 @@ def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
 
 
 def unwritten(output: str) -> str:
-    """Return a sentence about files that git left unchanged because the sandbox never writes to them.
+    """Return a sentence about files that git left unchanged because the sandbox never
+    writes to them.
 
     :returns: an empty string if there are none.
     """

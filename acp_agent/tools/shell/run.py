@@ -1,7 +1,7 @@
 """Runs shell commands on this machine if the editor does not offer a terminal.
 
-A command inherits the agent's environment without the variables that the caller excludes. Its stdin is empty, and it
-has no terminal.
+A command inherits the agent's environment without the variables that the caller
+excludes. Its stdin is empty, and it has no terminal.
 """
 
 from __future__ import annotations
@@ -21,22 +21,28 @@ from acp_agent.tools.paths import because, printable
 from acp_agent.tools.shell.screen import ShownOutput
 
 STREAM_LIMIT = 16_000
-"""Maximum number of characters to keep of each stream (stdout, stderr), as a terminal would show it. The middle of a
-longer output is dropped."""
+"""Maximum number of characters to keep of each stream (stdout, stderr), as a terminal
+would show it. The middle of a longer output is dropped.
+"""
 _REPORT_SECONDS = 0.1
-"""Minimum time between reports of output. A program that prints byte by byte would otherwise flood the editor."""
+"""Minimum time between reports of output. A program that prints byte by byte would
+otherwise flood the editor.
+"""
 REPORT_LIMIT = 1 << 16
 """Maximum number of bytes per report. If more arrived, the newest are reported."""
 MISSING = "…\n"
 """Replaces text that was not reported."""
 OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
-"""Called with bytes that a command has printed, and whether bytes before these were not reported."""
+"""Called with bytes that a command has printed, and whether bytes before these were not
+reported.
+"""
 
 
 class LocalCommands:
     """Local process groups as a `CommandRunner`.
 
-    Background processes are killed when the command ends. Without a sandbox, a process started with `setsid` survives.
+    Background processes are killed when the command ends. Without a sandbox, a process
+    started with `setsid` survives.
     """
 
     async def run(
@@ -56,7 +62,9 @@ class LocalCommands:
         async def printed(data: bytes, gap: bool) -> None:
             await report(OutputArrived(MISSING * gap + decoder.decode(data)))
 
-        return await self.run_raw(argv, cwd, timeout, printed, lambda code, signal: None, exclude=exclude)
+        return await self.run_raw(
+            argv, cwd, timeout, printed, lambda code, signal: None, exclude=exclude
+        )
 
     async def run_raw(
         self,
@@ -90,7 +98,9 @@ class LocalCommands:
             error = group.exceptions[0]
             if isinstance(error, OSError):
                 place = printable(str(cwd))
-                raise ToolError(f"The command could not be started in {place}: {because(error)}.") from error
+                raise ToolError(
+                    f"The command could not be started in {place}: {because(error)}."
+                ) from error
             raise error from None  # `on_output` failed: raise its own exception
         return output.result(code)
 
@@ -100,7 +110,9 @@ class _Output:
 
     def __init__(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")
-        self._kept = {stream: ShownOutput(STREAM_LIMIT) for stream in ("stdout", "stderr")}
+        self._kept = {
+            stream: ShownOutput(STREAM_LIMIT) for stream in ("stdout", "stderr")
+        }
         self._decoders = {stream: decoder("replace") for stream in ("stdout", "stderr")}
         self._pending = bytearray()
         self._gap = False
@@ -124,7 +136,8 @@ class _Output:
             with anyio.move_on_after(_REPORT_SECONDS):
                 await self._finished.wait()
             if self._pending:
-                data, gap = bytes(self._pending), self._gap
+                data = bytes(self._pending)
+                gap = self._gap
                 self._pending.clear()
                 self._gap = False
                 if gap:  # start at a line if one begins in the first half
@@ -134,8 +147,11 @@ class _Output:
                 return
 
     def result(self, code: int | None) -> CommandResult:
-        stdout, stderr = self._kept["stdout"], self._kept["stderr"]
-        return CommandResult(stdout.text, stderr.text, *_ending(code), timed_out=code is None)
+        stdout = self._kept["stdout"]
+        stderr = self._kept["stderr"]
+        return CommandResult(
+            stdout.text, stderr.text, *_ending(code), timed_out=code is None
+        )
 
 
 def _ending(code: int | None) -> tuple[int | None, str | None]:

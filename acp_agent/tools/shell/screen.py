@@ -1,7 +1,9 @@
-"""`ShownOutput`: renders a program's output as a terminal would, so that only a progress bar's last state remains.
+"""`ShownOutput`: renders a program's output as a terminal would, so that only a
+progress bar's last state remains.
 
-The screen is as wide as the longest line. Its last rows can be overwritten; the rows above them are fixed. Clearing the
-screen starts a page below all existing text and clears only that page, so earlier error messages stay visible.
+The screen is as wide as the longest line. Its last rows can be overwritten; the rows
+above them are fixed. Clearing the screen starts a page below all existing text and
+clears only that page, so earlier error messages stay visible.
 
 Source: ECMA-48; xterm, "Control Sequences"; console_codes(4)
 """
@@ -16,9 +18,13 @@ from functools import lru_cache
 from acp_agent.tools.text import HeadAndTail, clean
 
 _ROWS = 200
-"""How many of the last rows can be overwritten. No terminal has more rows, and programs stay within their terminal."""
+"""How many of the last rows can be overwritten. No terminal has more rows, and programs
+stay within their terminal.
+"""
 _FIXED = 4096
-"""How many characters at the start of a long line become fixed when more than that many follow them."""
+"""How many characters at the start of a long line become fixed when more than that many
+follow them.
+"""
 _FARTHEST = 255
 """The farthest column that a sequence can move the cursor to."""
 _STRING = "[PX\\]^_][^\x07\x1b\n]{0,4096}"
@@ -30,16 +36,21 @@ _TOKEN = re.compile(
     "|[ -/]{1,8}[0-~]"
     "|(?P<short>[0-OQ-WYZ\\\\`-~]))"
 )
-_UNFINISHED = re.compile(f"\x1b(?:\\[[0-?]{{0,64}}[ -/]{{0,8}}|{_STRING}\x1b?|[ -/]{{0,8}})?\\Z")
+_UNFINISHED = re.compile(
+    f"\x1b(?:\\[[0-?]{{0,64}}[ -/]{{0,8}}|{_STRING}\x1b?|[ -/]{{0,8}})?\\Z"
+)
 _LONGEST = 4200
 """Length of the longest sequence, in characters."""
 _MOST_CELLS = 3_000_000
-"""Maximum number of columns in rows with non-ASCII characters that sequences may process, which takes a second or two.
-After that, sequences in the rest of the output have no effect."""
+"""Maximum number of columns in rows with non-ASCII characters that sequences may
+process, which takes a second or two. After that, sequences in the rest of the output
+have no effect.
+"""
 
 
 class ShownOutput:
-    """Takes output in pieces, and keeps the beginning and the end of what a terminal would show.
+    """Takes output in pieces, and keeps the beginning and the end of what a terminal
+    would show.
 
     The result does not depend on how the output is split into pieces.
 
@@ -50,7 +61,9 @@ class ShownOutput:
         self._kept = HeadAndTail(limit)
         self._rows = [""]
         self._row = self._column = 0
-        self._end: int | None = 0  # width of the cursor's row, or None if it is not known
+        self._end: int | None = (
+            0  # width of the cursor's row, or None if it is not known
+        )
         self._saved: tuple[int, int] | None = None
         self._page: int | None = None
         self._unfinished = ""
@@ -92,7 +105,9 @@ class ShownOutput:
         line, end, rest = text.partition("\n")
         self._write_in_row(line)
         while end and self._row < len(self._rows) - 1:
-            self._row, self._column, self._end = self._row + 1, 0, None
+            self._row = self._row + 1
+            self._column = 0
+            self._end = None
             line, end, rest = rest.partition("\n")
             self._write_in_row(line)
         if end:
@@ -110,11 +125,14 @@ class ShownOutput:
         else:
             row, self._column = _overwritten(row, self._column, text)
             end = max(end, self._column)
-        self._rows[self._row], self._end = row, end
+        self._rows[self._row] = row
+        self._end = end
         self._fix_beginning()
 
     def _append(self, text: str) -> None:
-        """Append lines below the last row. Most output takes only this path, and there can be a lot of it."""
+        """Append lines below the last row. Most output takes only this path, and there
+        can be a lot of it.
+        """
         first, *rows = text.rsplit("\n", _ROWS)
         if len(rows) == _ROWS:
             self._fix_rows(len(self._rows))
@@ -144,7 +162,9 @@ class ShownOutput:
             return
         if token[0] not in "\r\b\x07":
             self._end = None
-        match token["final"] or (f"\x1b{token['short']}" if token["short"] else token[0]):
+        match token["final"] or (
+            f"\x1b{token['short']}" if token["short"] else token[0]
+        ):
             case "\r":
                 self._column = 0
             case "\b":
@@ -152,7 +172,10 @@ class ShownOutput:
             case "\x1b7" | "s":
                 self._saved = (self._row, self._column)
             case "\x1b8" | "u" if self._saved is not None:
-                self._row, self._column = min(self._saved[0], len(self._rows) - 1), self._saved[1]
+                self._row, self._column = (
+                    min(self._saved[0], len(self._rows) - 1),
+                    self._saved[1],
+                )
             case "\x1bM":
                 self._row = max(0, self._row - 1)
             case "\x1bc":
@@ -193,7 +216,9 @@ class ShownOutput:
             self._column = 0
 
     def _go_to(self, row: int, column: int) -> None:
-        """Move to a position on the page. If there is no page yet, start one below all existing text."""
+        """Move to a position on the page. If there is no page yet, start one below all
+        existing text.
+        """
         self._begin_page()
         assert self._page is not None
         self._row = min(self._page + row, self._page + _ROWS) - 1
@@ -247,7 +272,9 @@ class ShownOutput:
             self._page = max(0, self._page - count)
 
     def _fix_beginning(self) -> None:
-        """Fix the beginning of the cursor's row and all rows above it, if the row is too long."""
+        """Fix the beginning of the cursor's row and all rows above it, if the row is
+        too long.
+        """
         while len(self._rows[self._row]) > 2 * _FIXED:
             self._fix_rows(self._row)
             fixed, self._rows[0] = self._rows[0][:_FIXED], self._rows[0][_FIXED:]
@@ -257,7 +284,9 @@ class ShownOutput:
 
 
 def as_shown(output: str, limit: int) -> str:
-    """Return what a terminal would show of an output, cut in the middle to at most `limit` characters."""
+    """Return what a terminal would show of an output, cut in the middle to at most
+    `limit` characters.
+    """
     shown = ShownOutput(limit)
     shown.add(output)
     shown.finish()
@@ -289,7 +318,9 @@ def _columns(character: str) -> int:
 
 
 def _cells(text: str) -> list[str]:
-    """Return the text of each column. An empty cell follows a wide character; combining marks stay with their base."""
+    """Return the text of each column. An empty cell follows a wide character; combining
+    marks stay with their base.
+    """
     cells: list[str] = []
     leading = ""
     for character in text:
@@ -305,7 +336,9 @@ def _cells(text: str) -> list[str]:
 
 
 def _overwritten(row: str, column: int, text: str) -> tuple[str, int]:
-    """Overwrite a row with a text, starting at a column. Return the new row and the column after the text."""
+    """Overwrite a row with a text, starting at a column. Return the new row and the
+    column after the text.
+    """
     if row.isascii() and text.isascii():
         return row[:column] + text + row[column + len(text) :], column + len(text)
     before, rest = _split(row, column)
@@ -323,7 +356,9 @@ def _beginning(row: str, column: int) -> str:
 def _split(row: str, column: int) -> tuple[str, str]:
     """Split a row before a column. A wide character that is cut in half becomes blanks."""
     cells = _cells(row)
-    before, behind = cells[:column], cells[column:]
+    before = cells[:column]
+    behind = cells[column:]
     if behind and not behind[0] and before:
-        before[-1], behind[0] = " ", " "
+        before[-1] = " "
+        behind[0] = " "
     return "".join(before), "".join(behind)

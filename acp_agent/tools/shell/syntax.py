@@ -1,10 +1,11 @@
 """Splits a command line into simple commands with tree-sitter's bash grammar.
 
-Only plain commands joined by `;`, `&`, `&&`, `||`, `|` or a newline are understood. A line with a redirection, a
-substitution, a variable, an assignment, a loop or a function is not, and neither is a very long line.
+Only plain commands joined by `;`, `&`, `&&`, `||`, `|` or a newline are understood. A
+line with a redirection, a substitution, a variable, an assignment, a loop or a function
+is not, and neither is a very long line.
 
-The grammar's error recovery takes time quadratic in the length of the line: 25 seconds for 100 KB of `)`. So the
-tokens are checked first, and only plain commands are parsed.
+The grammar's error recovery takes time quadratic in the length of the line: 25 seconds
+for 100 KB of `)`. So the tokens are checked first, and only plain commands are parsed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _SPECIAL = re.compile(r"""[{}()<>|&;$`'"\s]""")
 """Characters that an unquoted word never contains, whatever the grammar says."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _WILDCARDS = frozenset("*?[")
-# Programs and keywords that run another command, so their own name says nothing about what happens.
+# Programs and keywords that run another command, so their own name says nothing about
+# what happens.
 _WRAPPER_NAMES = """
     ! . [[ ash bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock
     gchroot genv gnice gnohup gstdbuf gtime gtimeout gxargs ionice ksh ksh93 mksh nice nohup nsenter osascript parallel
@@ -63,7 +65,12 @@ class _CommandLine:
 def parse(line: str) -> _CommandLine:
     """Parse a bash command line into simple commands."""
     unknown = _CommandLine((), any(each in line for each in _WILDCARDS))
-    if len(line) > MAX_CHARACTERS or _CONTROL.search(line) or line.endswith("\\") or not _is_plain(line):
+    if (
+        len(line) > MAX_CHARACTERS
+        or _CONTROL.search(line)
+        or line.endswith("\\")
+        or not _is_plain(line)
+    ):
         return unknown
     source = line.encode()
     root = _parser().parse(source).root_node
@@ -73,7 +80,10 @@ def parse(line: str) -> _CommandLine:
         commands = [_words(node, source) for node in _commands(root, source)]
     except _NotUnderstoodError:
         return unknown
-    return _CommandLine(tuple(tuple(word for word, _ in words) for words in commands), _has_wildcard(commands))
+    return _CommandLine(
+        tuple(tuple(word for word, _ in words) for words in commands),
+        _has_wildcard(commands),
+    )
 
 
 class _NotUnderstoodError(Exception):
@@ -85,9 +95,13 @@ def _has_wildcard(commands: list[list[tuple[str, bool]]]) -> bool:
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether a line has only words and joints, with each joint after a command and plain program names."""
+    """Return whether a line has only words and joints, with each joint after a command
+    and plain program names.
+    """
     at = 0
-    has_command = is_open = False  # whether there is a command since the last joint, and whether one must follow
+    has_command = is_open = (
+        False  # whether there is a command since the last joint, and whether one must follow
+    )
     while at < len(line):
         token = _TOKEN.match(line, at)
         if token is None:
@@ -97,20 +111,27 @@ def _is_plain(line: str) -> bool:
         if kind == "word":
             word = token[0]
             is_bare = not any(quote in word for quote in "'\"\\")
-            if not has_command and is_bare and (not _PROGRAM.fullmatch(word) or word in _WRAPPERS):
+            if (
+                not has_command
+                and is_bare
+                and (not _PROGRAM.fullmatch(word) or word in _WRAPPERS)
+            ):
                 return False
-            has_command, is_open = True, False
+            has_command = True
+            is_open = False
         elif kind == "joint":
             if not has_command:
                 return False
-            has_command, is_open = False, token[0] not in (";", "&")
+            has_command = False
+            is_open = token[0] not in (";", "&")
         elif kind == "newline":
             has_command = False
     return not is_open and bool(line.strip())
 
 
 def _children(node: Node, source: bytes, between: str) -> list[Node]:
-    """Return the children of a node, after checking the text between them, since the grammar skips some escapes.
+    """Return the children of a node, after checking the text between them, since the
+    grammar skips some escapes.
 
     :param between: the pattern that the text between two children must match.
     """
@@ -137,7 +158,9 @@ def _commands(root: Node, source: bytes) -> list[Node]:
 
 
 def _words(command: Node, source: bytes) -> list[tuple[str, bool]]:
-    """Return a command's words, each with whether the shell may replace it with file names."""
+    """Return a command's words, each with whether the shell may replace it with file
+    names.
+    """
     name, *arguments = _children(command, source, r"[ \t]+")
     if name.type != "command_name" or len(name.children) != 1:
         raise _NotUnderstoodError
@@ -155,18 +178,24 @@ def _word(node: Node, source: bytes) -> tuple[str, bool]:
             bare = re.sub(r"\\.", "", text, flags=re.DOTALL)
             if _SPECIAL.search(bare) or not bare.isprintable():
                 raise _NotUnderstoodError
-            return _ESCAPED.sub(lambda found: found[1] or "", text), not _WILDCARDS.isdisjoint(bare)
+            return _ESCAPED.sub(
+                lambda found: found[1] or "", text
+            ), not _WILDCARDS.isdisjoint(bare)
         case "raw_string":
             return text[1:-1], False
         case "string":
-            if any(child.type not in ('"', "string_content") for child in node.children):
+            if any(
+                child.type not in ('"', "string_content") for child in node.children
+            ):
                 raise _NotUnderstoodError
             return _IN_QUOTES.sub(lambda found: found[1] or "", text[1:-1]), False
         case "concatenation" if text == "{}":  # as in `find -exec`
             return text, False
         case "concatenation":
             parts = [_word(child, source) for child in _children(node, source, "")]
-            return "".join(part for part, _ in parts), any(is_wild for _, is_wild in parts)
+            return "".join(part for part, _ in parts), any(
+                is_wild for _, is_wild in parts
+            )
         case _:
             raise _NotUnderstoodError
 

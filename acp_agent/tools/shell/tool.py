@@ -29,7 +29,9 @@ from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import Access, CallResult, Fact, PreparedCall
 
 OUTPUT_LIMIT = 32_000
-"""Maximum number of characters of stdout and of stderr in a result. Local commands keep half of that."""
+"""Maximum number of characters of stdout and of stderr in a result. Local commands keep
+half of that.
+"""
 _MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
 
@@ -45,15 +47,21 @@ _OUTSIDE = re.compile(
     r"|docker daemon",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Matches what programs print if they fail because the sandbox denies files, keys or sockets."""
+"""Matches what programs print if they fail because the sandbox denies files, keys or
+sockets.
+"""
 
 
 class _Shell(Arguments):
     command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
     timeout: float = Field(0, gt=0, le=_MAX_TIMEOUT, description="Seconds.")
-    cwd: str = Field(".", description="Asks the user if outside the session's directories.")
+    cwd: str = Field(
+        ".", description="Asks the user if outside the session's directories."
+    )
     network: bool = Field(False, description="Needs the network. May ask the user.")
-    outside: bool = Field(False, description="Needs what the sandbox denies, such as keys. Asks the user.")
+    outside: bool = Field(
+        False, description="Needs what the sandbox denies, such as keys. Asks the user."
+    )
 
 
 @frozen
@@ -76,54 +84,92 @@ class _Command:
     @property
     def title(self) -> str:
         # The permission request shows the resolved directory.
-        places = "".join(f" (in {one_line(str(folder))})" for folder in self.target.outside)
-        what = "with the network" if self.sandbox is not None else "outside of the sandbox"
+        places = "".join(
+            f" (in {one_line(str(folder))})" for folder in self.target.outside
+        )
+        what = (
+            "with the network" if self.sandbox is not None else "outside of the sandbox"
+        )
         return _title(self.line) + places + (f" ({what})" if self.demand else "")
 
     @property
     def asked_title(self) -> str:
-        """Return the title of the permission request: the directory, then both ends of the command."""
+        """Return the title of the permission request: the directory, then both ends of
+        the command.
+        """
         target = self.target
         place = ", ".join(map(str, target.outside or target.leads_to))
         place = place or raw_name(target.path, target.environment.cwd)
         is_here = target.path == target.environment.cwd and not target.outside
-        what = "with the network" if self.sandbox is not None else "outside of the sandbox"
+        what = (
+            "with the network" if self.sandbox is not None else "outside of the sandbox"
+        )
         first, *more = self.line.strip("\n").split("\n")
         command = title_line(first, 90)
         if more:
             command = f"{title_line(first, 60)} … {title_line(more[-1], 40)}"
-        return ("" if is_here else f"(in {title_line(place, 80)}) ") + command + (f" ({what})" if self.demand else "")
+        return (
+            ("" if is_here else f"(in {title_line(place, 80)}) ")
+            + command
+            + (f" ({what})" if self.demand else "")
+        )
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Return the facts of the permission request: the directory, how the command runs, and the whole command."""
+        """Return the facts of the permission request: the directory, how the command
+        runs, and the whole command.
+        """
         target = self.target
         leads = tuple(Fact("Leads to", str(place)) for place in target.leads_to)
         if self.sandbox is None:
             runs = "outside of the sandbox" if self.demand else "without a sandbox"
         else:
-            runs = "in the sandbox, with the network" if self.network else "in the sandbox"
-        return (Fact("Directory", str(target.path)), *leads, Fact("Runs", runs), Fact("Command", self.line))
+            runs = (
+                "in the sandbox, with the network" if self.network else "in the sandbox"
+            )
+        return (
+            Fact("Directory", str(target.path)),
+            *leads,
+            Fact("Runs", runs),
+            Fact("Command", self.line),
+        )
 
     def call(self) -> PreparedCall:
         """Return the call that runs the command."""
-        # "Always allow" covers exactly this line. Outside the session's directories the subject has another prefix:
-        # the directory is added to the line there and would look like one more word of the command.
-        outside, is_confined = self.target.outside, self.sandbox is not None
+        # "Always allow" covers exactly this line. Outside the session's directories the
+        # subject has another prefix: the directory is added to the line there and would
+        # look like one more word of the command.
+        outside = self.target.outside
+        is_confined = self.sandbox is not None
         # A command that is allowed in the sandbox is not thereby allowed without one.
         place = "sandboxed shell" if is_confined else "shell"
         subject = f"{f'{place} outside' if outside else place}: {self.line.strip()}"
         parsed = parse(self.line) if is_confined else None
-        is_plain = parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
+        is_plain = (
+            parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
+        )
         words = parsed.commands[0] if parsed and is_plain else ()
-        access = Access("execute", outside, subject, is_confined, words=words, demand=self.demand, fault=self.fault)
+        access = Access(
+            "execute",
+            outside,
+            subject,
+            is_confined,
+            words=words,
+            demand=self.demand,
+            fault=self.fault,
+        )
         view = CallView(self.title, "execute")
-        return PreparedCall(view, access, self._run, asked_title=self.asked_title, facts=self.facts)
+        return PreparedCall(
+            view, access, self._run, asked_title=self.asked_title, facts=self.facts
+        )
 
     async def _run(self, report: Report) -> CallResult:
-        target, environment = self.target, self.target.environment
+        target = self.target
+        environment = self.target.environment
         target.check()
-        changes = await to_thread.run_sync(named_files, self.line, target.path, abandon_on_cancel=True)
+        changes = await to_thread.run_sync(
+            named_files, self.line, target.path, abandon_on_cancel=True
+        )
         argv = (shell(), "-c", self.line)
         exclude = set(environment.key_variables)
         blocked: list[str] = []
@@ -139,16 +185,32 @@ class _Command:
             )
         async with wrapped as (try_out, argv):
             result = await environment.commands.run(
-                argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out
+                argv,
+                target.path,
+                self.timeout,
+                report,
+                shown=self.line,
+                exclude=exclude,
+                try_out=try_out,
             )
         text, raw = reported(result, self.timeout)
-        output, notes = f"{result.stdout}\n{result.stderr}", ""
+        output = f"{result.stdout}\n{result.stderr}"
+        notes = ""
         if self.sandbox is not None:
             output, about_placeholders = split_placeholders(output, self.sandbox.roots)
-            notes = "\n".join(note for note in (about_placeholders, unwritten(output), renamed(blocked)) if note)
-        changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
+            notes = "\n".join(
+                note
+                for note in (about_placeholders, unwritten(output), renamed(blocked))
+                if note
+            )
+        changed = (
+            await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
+        )
         view = CallView(
-            self.title, "execute", raw_output={**raw, "sandboxed": self.sandbox is not None}, changes=changed
+            self.title,
+            "execute",
+            raw_output={**raw, "sandboxed": self.sandbox is not None},
+            changes=changed,
         )
         is_error = result.exit_code != 0
         again = self._again(output) if is_error else None
@@ -157,13 +219,17 @@ class _Command:
         return CallResult((Text(text),), view, is_error=is_error, again=again)
 
     def _again(self, output: str) -> PreparedCall | None:
-        """Return the same command with the access that it seems to have lacked in the sandbox, or None."""
+        """Return the same command with the access that it seems to have lacked in the
+        sandbox, or None.
+        """
         if self.sandbox is None:
             return None
         if not self.sandbox.required and (found := _OUTSIDE.search(output)):
             demand = f"It failed in the sandbox ({found[0].strip()}), and would run again from its beginning."
             return replace(self, sandbox=None, demand=demand).call()
-        if not (self.network or self.sandbox.network) and (found := _NETWORK.search(output)):
+        if not (self.network or self.sandbox.network) and (
+            found := _NETWORK.search(output)
+        ):
             demand = f"It failed in the sandbox, which has no network ({found[0]}), and would run again from its start."
             return replace(self, network=True, demand=demand).call()
         return None
@@ -174,21 +240,32 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
     if not command.strip():
         raise ToolError("shell: `command` is empty.")
     if "\0" in command:
-        raise ToolError("shell: `command` holds a NUL character, which no command line can.")
+        raise ToolError(
+            "shell: `command` holds a NUL character, which no command line can."
+        )
     target = Target.of(asked.cwd, environment)
     if target.path in environment.roots and not target.path.is_dir():
         raise ToolError(missing_directory(target.path))
     timeout = asked.timeout or environment.shell_timeout
-    sandbox, fault, demand = None, "", ""
+    sandbox = None
+    fault = ""
+    demand = ""
     if environment.sandbox is not None:
-        sandbox, fault = await to_thread.run_sync(environment.sandbox.usable, abandon_on_cancel=True)
+        sandbox, fault = await to_thread.run_sync(
+            environment.sandbox.usable, abandon_on_cancel=True
+        )
     if sandbox is not None and asked.outside:
         if sandbox.required:
-            raise ToolError("No command runs outside of the sandbox (`sandbox.commands: required`).")
-        sandbox, demand = None, "It asks to run outside of the sandbox."
+            raise ToolError(
+                "No command runs outside of the sandbox (`sandbox.commands: required`)."
+            )
+        sandbox = None
+        demand = "It asks to run outside of the sandbox."
     elif sandbox is not None and asked.network and not sandbox.network:
         demand = "It asks for the network."
-    return _Command(command, target, timeout, sandbox, asked.network, demand, fault).call()
+    return _Command(
+        command, target, timeout, sandbox, asked.network, demand, fault
+    ).call()
 
 
 def _title(command: str) -> str:
@@ -201,8 +278,11 @@ def _readable(output: str) -> str:
 
 
 def reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
-    """Return the text for the model and the raw output, with separate streams if the command had them."""
-    stdout, stderr = _readable(result.stdout), _readable(result.stderr)
+    """Return the text for the model and the raw output, with separate streams if the
+    command had them.
+    """
+    stdout = _readable(result.stdout)
+    stderr = _readable(result.stderr)
     raw: JsonObject
     if result.merged:
         sections = [_section("output (stdout and stderr together)", stdout)]
@@ -211,7 +291,10 @@ def reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
         sections = [_section("stdout", stdout), _section("stderr", stderr)]
         raw = {"stdout": stdout, "stderr": stderr}
     said = (ENDED_BY_USER,) if result.ended_by_user else ()
-    return "\n".join((*said, _ending(result, timeout), *sections)), {**raw, "exitCode": result.exit_code}
+    return "\n".join((*said, _ending(result, timeout), *sections)), {
+        **raw,
+        "exitCode": result.exit_code,
+    }
 
 
 def _section(name: str, text: str) -> str:
@@ -223,7 +306,11 @@ def _ending(result: CommandResult, timeout: float) -> str:
         return f"exit status: none, stopped after the time limit of {timeout:g} seconds"
     if result.exit_code is None and result.signal is None:
         return "exit status: the editor did not say"
-    return "exit status: " + (f"none, ended by {result.signal}" if result.exit_code is None else f"{result.exit_code}")
+    return "exit status: " + (
+        f"none, ended by {result.signal}"
+        if result.exit_code is None
+        else f"{result.exit_code}"
+    )
 
 
 SHELL = BuiltIn(

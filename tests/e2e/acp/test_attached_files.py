@@ -1,4 +1,6 @@
-"""Files, sounds and links of a prompt that come in odd forms: what the model reads, and what is refused."""
+"""Files, sounds and links of a prompt that come in odd forms: what the model reads, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def text(words: str) -> dict[str, Any]:
 def file(uri: str, content: bytes | str, kind: str | None = None) -> dict[str, Any]:
     """A file that comes along: bytes, or base64 as it stands."""
     blob = content if isinstance(content, str) else base64.b64encode(content).decode()
-    return {"type": "resource", "resource": {"uri": uri, "blob": blob, **({"mimeType": kind} if kind else {})}}
+    return {
+        "type": "resource",
+        "resource": {"uri": uri, "blob": blob, **({"mimeType": kind} if kind else {})},
+    }
 
 
 def asked(it: Stage) -> list[dict[str, Any]]:
@@ -41,7 +46,9 @@ async def refusal(it: Stage, block: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("size", [1, 200], ids=["small", "stored"])
-async def test_a_drawing_that_is_text_goes_to_the_model_as_text(tmp_path: Path, size: int) -> None:
+async def test_a_drawing_that_is_text_goes_to_the_model_as_text(
+    tmp_path: Path, size: int
+) -> None:
     svg = SVG * size
     data = base64.b64encode(svg.encode()).decode()
     image = {"type": "image", "data": data, "mimeType": "image/svg+xml"}
@@ -52,11 +59,20 @@ async def test_a_drawing_that_is_text_goes_to_the_model_as_text(tmp_path: Path, 
         image,
         file("file:///x.xbm", data, "Image/X-XBM"),
     ]
-    async with stage(tmp_path, Reply("A lamp."), Reply("It is."), dialect="anthropic") as it:
+    async with stage(
+        tmp_path, Reply("A lamp."), Reply("It is."), dialect="anthropic"
+    ) as it:
         await it.prompt([*blocks, text("What is it?")])
         words = [block["text"] for block in asked(it)]
-        assert words[0] == words[1] == f'<file uri="{uri}" type="image/svg+xml">\n{svg}\n</file>'
-        assert words[2] == f'<file uri="attachment:image.svg" type="image/svg+xml">\n{svg}\n</file>'
+        assert (
+            words[0]
+            == words[1]
+            == f'<file uri="{uri}" type="image/svg+xml">\n{svg}\n</file>'
+        )
+        assert (
+            words[2]
+            == f'<file uri="attachment:image.svg" type="image/svg+xml">\n{svg}\n</file>'
+        )
         assert svg in words[3]
         compressed = file(uri, b"\x1f\x8b\x08\0", "image/svg+xml")
         told = await refusal(it, compressed)
@@ -64,4 +80,6 @@ async def test_a_drawing_that_is_text_goes_to_the_model_as_text(tmp_path: Path, 
         assert "it is said to be image/svg+xml" in told
         assert "its data is no base64" in await refusal(it, {**image, "data": svg})
         await it.prompt("Sure?")
-        assert str(it.server.calls[-1].body).count("A lamp") == 4 * size + 1  # the answer, too
+        assert (
+            str(it.server.calls[-1].body).count("A lamp") == 4 * size + 1
+        )  # the answer, too

@@ -1,4 +1,6 @@
-"""`auth/status`: whether a session can begin without signing in first, and with which keys; only for who asks."""
+"""`auth/status`: whether a session can begin without signing in first, and with which
+keys; only for who asks.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ async def status(agent: AgentProcess) -> dict[str, Any]:
     return await agent.request("auth/status", {})
 
 
-async def test_a_key_of_the_environment_a_local_model_and_none_are_told_apart(tmp_path: Path) -> None:
+async def test_a_key_of_the_environment_a_local_model_and_none_are_told_apart(
+    tmp_path: Path,
+) -> None:
     env = {"OPENAI_API_KEY": KEY}
     async with agent_in_memory(home=tmp_path / "key", env=env) as agent:
         account = {"label": "openai: the key in OPENAI_API_KEY", "active": True}
@@ -32,8 +36,13 @@ async def test_a_key_of_the_environment_a_local_model_and_none_are_told_apart(tm
         assert KEY not in str([line.raw for line in agent.lines])
     async with model_server([], "ollama") as server:
         server.write_config(tmp_path)
-        for model, state in (("ollama/llama-test", "not_required"), ("local/chat-test", "unauthenticated")):
-            async with agent_in_memory(home=tmp_path, env={"ACP_AGENT_MODEL": model}) as agent:
+        for model, state in (
+            ("ollama/llama-test", "not_required"),
+            ("local/chat-test", "unauthenticated"),
+        ):
+            async with agent_in_memory(
+                home=tmp_path, env={"ACP_AGENT_MODEL": model}
+            ) as agent:
                 assert await status(agent) == {"state": state, "accounts": []}
     broken = tmp_path / "broken" / "state"
     broken.mkdir(parents=True)
@@ -46,9 +55,13 @@ async def test_a_key_of_the_environment_a_local_model_and_none_are_told_apart(tm
 async def test_an_editor_that_has_asked_is_told_of_what_was_stored_beside_it_and_of_a_change_alone(
     tmp_path: Path, version: int
 ) -> None:
-    authenticate, sign_out = ("authenticate", "logout") if version == 1 else ("auth/login", "auth/logout")
+    authenticate, sign_out = (
+        ("authenticate", "logout") if version == 1 else ("auth/login", "auth/logout")
+    )
     params = {"methodId": "api-key"}
-    async with agent_in_memory(home=tmp_path, validate=False, laws=False, initialize=False) as agent:
+    async with agent_in_memory(
+        home=tmp_path, validate=False, laws=False, initialize=False
+    ) as agent:
         await agent.request("initialize", {**HAND_MADE, "protocolVersion": version})
         assert await status(agent) == {"state": "unauthenticated", "accounts": []}
         assert await agent.request(authenticate, params) == {}

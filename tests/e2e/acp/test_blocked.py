@@ -1,4 +1,6 @@
-"""What a command plants for other programs, over the wire: what the model and the user are told, and ordinary work."""
+"""What a command plants for other programs, over the wire: what the model and the user
+are told, and ordinary work.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ async def test_what_a_command_plants_for_another_program_is_renamed_and_comes_ba
         shell("mv .cursor.blocked .cursor", outside=True),
         Reply("Done."),
     ]
-    async with stage(tmp_path, *replies, config={"mode": "accept-edits"}, editor=editor) as it:
+    async with stage(
+        tmp_path, *replies, config={"mode": "accept-edits"}, editor=editor
+    ) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt()
         assert asked(it) == ["mv .cursor.blocked .cursor (outside of the sandbox)"]
@@ -50,11 +54,22 @@ async def test_what_a_command_plants_for_another_program_is_renamed_and_comes_ba
         assert (it.folder / "made.txt").exists()
 
 
-@pytest.mark.parametrize("name", [".cursor/mcp.json", ".mcp.json", "sub/.devcontainer/devcontainer.json", "GEMINI.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".cursor/mcp.json",
+        ".mcp.json",
+        "sub/.devcontainer/devcontainer.json",
+        "GEMINI.md",
+    ],
+)
 async def test_an_edit_of_what_another_program_runs_or_obeys_is_asked_for_in_accept_edits(
     tmp_path: Path, name: str
 ) -> None:
-    replies = [Reply(tool_calls=[ToolCall("write", {"path": name, "content": "{}"})]), Reply("Done.")]
+    replies = [
+        Reply(tool_calls=[ToolCall("write", {"path": name, "content": "{}"})]),
+        Reply("Done."),
+    ]
     async with stage(tmp_path, *replies, config={"mode": "accept-edits"}) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt()
@@ -69,14 +84,31 @@ async def test_changes_are_committed_beside_guarded_files_without_a_question(
     if shutil.which(program) is None:
         pytest.skip(f"no {program}")
     lines = {
-        "git": ("git init -q", "git add . && git commit -qm one && git checkout -qb two", "git stash -u; git log"),
+        "git": (
+            "git init -q",
+            "git add . && git commit -qm one && git checkout -qb two",
+            "git stash -u; git log",
+        ),
         "hg": ("hg init", "hg add -q && hg commit -m one && hg branch two", "hg log"),
     }[program]
-    files = {"a.txt": "one\n", ".cursor/rules/a.md": "x", ".pre-commit-config.yaml": "repos: []\n", ".mcp.json": "{}"}
+    files = {
+        "a.txt": "one\n",
+        ".cursor/rules/a.md": "x",
+        ".pre-commit-config.yaml": "repos: []\n",
+        ".mcp.json": "{}",
+    }
     config = {"mode": "accept-edits"}
     replies = [shell(line) for line in lines[1:]]
-    async with stage(tmp_path, *replies, Reply("Done."), files=files, config=config, editor=AVANTE) as it:
-        for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "HGUSER"):
+    async with stage(
+        tmp_path, *replies, Reply("Done."), files=files, config=config, editor=AVANTE
+    ) as it:
+        for name in (
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_NAME",
+            "GIT_COMMITTER_EMAIL",
+            "HGUSER",
+        ):
             monkeypatch.setenv(name, "n")
         subprocess.run(lines[0].split(), cwd=it.folder, check=True)
         await it.prompt()

@@ -1,4 +1,6 @@
-"""Failures that nobody foresaw: each says its class and the log file, and the traceback is there and nowhere else."""
+"""Failures that nobody foresaw: each says its class and the log file, and the traceback
+is there and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,21 @@ def tracebacks(home: Path) -> str:
     return logged
 
 
-async def test_a_request_that_fails_inside_names_the_log_where_its_traceback_is(tmp_path: Path) -> None:
+async def test_a_request_that_fails_inside_names_the_log_where_its_traceback_is(
+    tmp_path: Path,
+) -> None:
     async with agent_in_memory(home=tmp_path) as agent:
         session = await agent.new_session(tmp_path)
-        await agent.request("session/set_title", {"sessionId": session, "title": "A session"})
+        await agent.request(
+            "session/set_title", {"sessionId": session, "title": "A session"}
+        )
         damage_sessions(tmp_path)
         with pytest.raises(AgentError) as error:
             await agent.request("session/list", {})
         assert error.value.code == -32603
-        assert error.value.message.startswith("The agent failed inside (JSONDecodeError: ")
+        assert error.value.message.startswith(
+            "The agent failed inside (JSONDecodeError: "
+        )
         assert error.value.message.endswith(details(tmp_path))
         assert error.value.data is None
         assert agent.stderr == ""

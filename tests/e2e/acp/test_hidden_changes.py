@@ -1,4 +1,6 @@
-"""A question about an edit or a write shows every line that it adds, whatever is around these lines."""
+"""A question about an edit or a write shows every line that it adds, whatever is around
+these lines.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ PAYLOAD = "import os; os.system('PAYLOAD')\n"
 LIKE_A_CUT = "# … (9 more characters)\n"
 FILLER = "".join(f"# generated {number} {'-' * 40}\n" for number in range(1_500))
 EQUAL = "    pass\n" * 1_500
-TABLE = [f"row {number} of the table, with some text to make it long\n" for number in range(4_000)]
+TABLE = [
+    f"row {number} of the table, with some text to make it long\n"
+    for number in range(4_000)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +52,24 @@ CASES = (
     Case("cut_edit.py", "x = 1\n", [("x = 1\n", f"x = 1\n{PAYLOAD}{LIKE_A_CUT}")]),
     Case("was_cut.py", f"x = 1\n{LIKE_A_CUT}", [("x = 1\n", f"x = 1\n{PAYLOAD}")]),
     Case("equal.py", f"{EQUAL}x = 1\n", [("x = 1\n", f"x = 1\n{PAYLOAD}")]),
-    Case("equal_around.py", f"a = 1\n{EQUAL}x = 1\n", [("a = 1\n", "a = 2\n"), ("x = 1\n", PAYLOAD)]),
-    Case("lines.py", None, content="".join(f"# {number}\n" for number in range(300)) + PAYLOAD),
+    Case(
+        "equal_around.py",
+        f"a = 1\n{EQUAL}x = 1\n",
+        [("a = 1\n", "a = 2\n"), ("x = 1\n", PAYLOAD)],
+    ),
+    Case(
+        "lines.py",
+        None,
+        content="".join(f"# {number}\n" for number in range(300)) + PAYLOAD,
+    ),
     Case('quote"d.py', None, content=PAYLOAD),
     Case("back\\slash.py", None, content=PAYLOAD),
     Case("far.py", "".join(TABLE), [("row 5 of", "row 5 in"), (TABLE[3_990], PAYLOAD)]),
     Case("long.py", "x = 1\n", [("x = 1\n", f"{FILLER}{PAYLOAD}{FILLER}")]),
     Case("new.py", None, content=f"{FILLER}{PAYLOAD}{FILLER}"),
-    Case("one_line.py", None, content=f"{'#' * 70_000}{PAYLOAD.strip()}{'#' * 70_000}\n"),
+    Case(
+        "one_line.py", None, content=f"{'#' * 70_000}{PAYLOAD.strip()}{'#' * 70_000}\n"
+    ),
     Case("whole.py", FILLER, content=f"{FILLER}{PAYLOAD}"),
 )
 REPLIES = (
@@ -69,7 +84,11 @@ FILES = {case.name: case.before for case in CASES if case.before is not None}
 def without_arguments(value: Any) -> Any:
     """A message as an editor shows it, which shows no raw input."""
     if isinstance(value, Mapping):
-        return {name: without_arguments(each) for name, each in value.items() if name != "rawInput"}
+        return {
+            name: without_arguments(each)
+            for name, each in value.items()
+            if name != "rawInput"
+        }
     return [*map(without_arguments, value)] if isinstance(value, list) else value
 
 
@@ -87,8 +106,11 @@ async def test_a_question_shows_each_added_line_of_a_change(tmp_path: Path) -> N
         check(it.agent.desk.permissions)
 
 
-async def test_a_question_in_version_2_shows_each_added_line_of_a_change(tmp_path: Path) -> None:
-    home, folder = tmp_path / "home", tmp_path / "project"
+async def test_a_question_in_version_2_shows_each_added_line_of_a_change(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    folder = tmp_path / "project"
     for each in (home, folder):
         each.mkdir()
     for name, text in FILES.items():
@@ -102,7 +124,9 @@ async def test_a_question_in_version_2_shows_each_added_line_of_a_change(tmp_pat
             check(it.agent.desk.permissions)
 
 
-async def test_a_question_at_the_terminal_shows_each_added_line_of_a_change(tmp_path: Path) -> None:
+async def test_a_question_at_the_terminal_shows_each_added_line_of_a_change(
+    tmp_path: Path,
+) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     async with model_server(REPLIES, "openai") as model:
@@ -121,23 +145,34 @@ async def test_a_question_names_the_hidden_characters_of_added_lines_although_th
     new = 'a = 1  # in a fixture\nis_admin = "x\u202e\u2066 # check"\n'
     moved = Case("moved.py", old, [(old, new)])
     kept = Case("kept.py", old, [("is_admin = False", "is_admin = True")])
-    replies = [*(Reply(tool_calls=[call]) for case in (moved, kept) for call in case.calls), Reply("Done.")]
+    replies = [
+        *(Reply(tool_calls=[call]) for case in (moved, kept) for call in case.calls),
+        Reply("Done."),
+    ]
     async with stage(tmp_path, *replies, files={"moved.py": old, "kept.py": old}) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt()
-        asked = [json.dumps(without_arguments(params)) for params in it.agent.desk.permissions]
+        asked = [
+            json.dumps(without_arguments(params))
+            for params in it.agent.desk.permissions
+        ]
     assert ["U+202E" in each for each in asked] == [True, False]
     assert "U+2066" in asked[0]
 
 
-async def test_a_question_says_how_much_of_a_huge_change_it_leaves_out(tmp_path: Path) -> None:
+async def test_a_question_says_how_much_of_a_huge_change_it_leaves_out(
+    tmp_path: Path,
+) -> None:
     old, new = (f"{letter * 59}\n" * 12_000 for letter in "ab")
     huge = Case("huge.py", old, content=f"{new}LAST\n")
     replies = [*(Reply(tool_calls=[call]) for call in huge.calls), Reply("Done.")]
     async with stage(tmp_path, *replies, files={"huge.py": old}, config=CONFIG) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt()
-        [asked] = [json.dumps(without_arguments(params)) for params in it.agent.desk.permissions]
+        [asked] = [
+            json.dumps(without_arguments(params))
+            for params in it.agent.desk.permissions
+        ]
     assert "12,001 added, 12,000 removed" in asked
     assert " lines left out: `acp-agent inspect` shows the whole call" in asked
     assert "+LAST" in asked

@@ -1,5 +1,7 @@
-"""A permission request shows what is decided about, whatever a model writes into the arguments of a call: where it is
-done, how a command ends, which tool of which server it is, and what *Always allow* covers."""
+"""A permission request shows what is decided about, whatever a model writes into the
+arguments of a call: where it is done, how a command ends, which tool of which server it
+is, and what *Always allow* covers.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ class Case:
 
 def vault(folder: Path) -> McpProgram:
     """A server whose tools have titles that hide what they do."""
-    tools = [tool(f"open_{number}", title=f"Read the notes{hide}") for number, hide in enumerate(HIDES.values())]
+    tools = [
+        tool(f"open_{number}", title=f"Read the notes{hide}")
+        for number, hide in enumerate(HIDES.values())
+    ]
     return mcp_program(folder, "vault", tools=tools)
 
 
@@ -69,19 +74,42 @@ def cases(outside: Path, *, mcp: bool) -> list[Case]:
 
 def calls_with(hide: str, outside: Path) -> list[Case]:
     name = hide.replace("/", "_")[:40]
-    pattern = "".join(each for each in name if each not in "\n\\[](){}!^+|")  # a valid one
+    pattern = "".join(
+        each for each in name if each not in "\n\\[](){}!^+|"
+    )  # a valid one
     line = pattern.replace("*", "")
     read = {"path": str(outside / f"a{name}b.txt")}
     return [
-        Case(ToolCall("shell", {"command": f"git status{hide}{END}"}), (END.strip(), "git status")),
-        Case(ToolCall("shell", {"command": f"make{hide}{END}", "cwd": str(outside)}), (END, str(outside))),
-        Case(ToolCall("shell", {"command": f"make{hide}{END}", "cwd": "below"}), (END, "below")),
+        Case(
+            ToolCall("shell", {"command": f"git status{hide}{END}"}),
+            (END.strip(), "git status"),
+        ),
+        Case(
+            ToolCall("shell", {"command": f"make{hide}{END}", "cwd": str(outside)}),
+            (END, str(outside)),
+        ),
+        Case(
+            ToolCall("shell", {"command": f"make{hide}{END}", "cwd": "below"}),
+            (END, "below"),
+        ),
         Case(ToolCall("read", read), (str(outside), "b.txt")),
         Case(ToolCall("list", {"path": str(outside)}), (str(outside),)),
-        Case(ToolCall("glob", {"pattern": f"*.py{pattern}*.end", "path": str(outside)}), (str(outside), "*.end")),
-        Case(ToolCall("grep", {"pattern": f"x{line * 8}", "path": str(outside)}), (str(outside),)),
-        Case(ToolCall("write", {"path": str(outside / f"n{name}.new"), "content": hide}), (str(outside), ".new")),
-        Case(ToolCall("write", {"path": f".vscode/{name}x.json", "content": hide}), (".vscode", "x.json")),
+        Case(
+            ToolCall("glob", {"pattern": f"*.py{pattern}*.end", "path": str(outside)}),
+            (str(outside), "*.end"),
+        ),
+        Case(
+            ToolCall("grep", {"pattern": f"x{line * 8}", "path": str(outside)}),
+            (str(outside),),
+        ),
+        Case(
+            ToolCall("write", {"path": str(outside / f"n{name}.new"), "content": hide}),
+            (str(outside), ".new"),
+        ),
+        Case(
+            ToolCall("write", {"path": f".vscode/{name}x.json", "content": hide}),
+            (".vscode", "x.json"),
+        ),
     ]
 
 
@@ -89,9 +117,15 @@ def seen(params: Mapping[str, Any]) -> tuple[str, str]:
     """The title and the content of a permission request, of either version."""
     call = params.get("toolCall") or params["subject"].get("toolCall") or {}
     title = str(params.get("title") or call["title"])
-    texts = [item["content"]["text"] for item in call.get("content") or () if item["type"] == "content"]
+    texts = [
+        item["content"]["text"]
+        for item in call.get("content") or ()
+        if item["type"] == "content"
+    ]
     subject = params.get("subject") or {}
-    return title, "\n\n".join((*texts, str(params.get("description", "")), str(subject.get("command", ""))))
+    return title, "\n\n".join(
+        (*texts, str(params.get("description", "")), str(subject.get("command", "")))
+    )
 
 
 def check(params: Mapping[str, Any], case: Case) -> None:
@@ -108,23 +142,34 @@ def check(params: Mapping[str, Any], case: Case) -> None:
 
 
 def assert_all_is_code(markdown: str) -> None:
-    """What others wrote stands in code alone: beside it there are labels, and no markup."""
+    """What others wrote stands in code alone: beside it there are labels, and no
+    markup.
+    """
     for token in MarkdownIt("commonmark").parse(markdown):
-        assert token.type in ("paragraph_open", "paragraph_close", "inline", "fence"), (token.type, markdown)
+        assert token.type in ("paragraph_open", "paragraph_close", "inline", "fence"), (
+            token.type,
+            markdown,
+        )
         inner = [each.type for each in token.children or ()]
         assert {*inner} <= {"text", "code_inline"}, (inner, markdown)
-        words = "".join(each.content for each in token.children or () if each.type == "text")
+        words = "".join(
+            each.content for each in token.children or () if each.type == "text"
+        )
         assert not {*words} & {*"`<>[]*"}, words
 
 
-async def test_a_question_shows_the_place_the_end_and_the_arguments_whatever_hides_them(tmp_path: Path) -> None:
+async def test_a_question_shows_the_place_the_end_and_the_arguments_whatever_hides_them(
+    tmp_path: Path,
+) -> None:
     outside = tmp_path / "elsewhere"
     outside.mkdir()
     server = vault(tmp_path)
     asked = cases(outside, mcp=True)
     replies = [Reply(tool_calls=[each.call for each in asked]), Reply("Done.")]
     files = {"below/a.txt": "a"}
-    async with stage(tmp_path, *replies, config=WITHOUT_SANDBOX, mcp=[server.entry], files=files) as it:
+    async with stage(
+        tmp_path, *replies, config=WITHOUT_SANDBOX, mcp=[server.entry], files=files
+    ) as it:
         await ready(it, "vault")
         it.agent.permission_answer = "reject_once"
         await it.prompt(timeout=60)
@@ -134,7 +179,9 @@ async def test_a_question_shows_the_place_the_end_and_the_arguments_whatever_hid
 
 
 async def test_so_it_does_in_version_2(tmp_path: Path) -> None:
-    home, outside, folder = (tmp_path / name for name in ("home", "elsewhere", "project"))
+    home, outside, folder = (
+        tmp_path / name for name in ("home", "elsewhere", "project")
+    )
     for each in (home, outside, folder, folder / "below"):
         each.mkdir()
     asked = cases(outside, mcp=False)
@@ -151,15 +198,21 @@ async def test_so_it_does_in_version_2(tmp_path: Path) -> None:
 
 
 async def test_so_it_does_at_the_terminal(tmp_path: Path) -> None:
-    home, outside = tmp_path / "home", tmp_path / "elsewhere"
+    home = tmp_path / "home"
+    outside = tmp_path / "elsewhere"
     for each in (home, outside, home / "below"):
         each.mkdir()
     asked = cases(outside, mcp=True)
     script = [Reply(tool_calls=[each.call for each in asked]), Reply("Done.")]
     async with model_server(script, "openai") as model:
-        model.write_config(home, {**WITHOUT_SANDBOX, "mcp_servers": {"vault": vault(tmp_path).configured}})
+        model.write_config(
+            home,
+            {**WITHOUT_SANDBOX, "mcp_servers": {"vault": vault(tmp_path).configured}},
+        )
         ran = await call_command(home, "run", "Go on.", env=model.env())
-    questions = [shown.partition("[y] Allow")[0] for shown in ran.err.split("Not allowed:")[:-1]]
+    questions = [
+        shown.partition("[y] Allow")[0] for shown in ran.err.split("Not allowed:")[:-1]
+    ]
     assert len(questions) == len(asked), ran.err
     for shown, case in zip(questions, asked, strict=True):
         for each in case.decisive:
@@ -167,7 +220,9 @@ async def test_so_it_does_at_the_terminal(tmp_path: Path) -> None:
         assert not [*hidden_in(shown)], (case, shown)
 
 
-async def test_a_question_names_the_place_that_a_link_within_the_project_leads_to(tmp_path: Path) -> None:
+async def test_a_question_names_the_place_that_a_link_within_the_project_leads_to(
+    tmp_path: Path,
+) -> None:
     calls = [
         ToolCall("write", {"path": "docs/ideas.txt", "content": "echo an idea\n"}),
         ToolCall("write", {"path": "notes/new.txt", "content": "echo an idea\n"}),
@@ -190,11 +245,16 @@ async def test_a_question_names_the_place_that_a_link_within_the_project_leads_t
     assert "eads to" not in "".join(asked[3])
 
 
-async def test_a_session_in_a_folder_that_is_a_link_is_asked_no_more_than_in_the_folder_itself(tmp_path: Path) -> None:
+async def test_a_session_in_a_folder_that_is_a_link_is_asked_no_more_than_in_the_folder_itself(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "home").mkdir()
-    replies = [Reply(tool_calls=[ToolCall("write", {"path": "a.txt", "content": "text\n"})]), Reply("Done.")]
+    replies = [
+        Reply(tool_calls=[ToolCall("write", {"path": "a.txt", "content": "text\n"})]),
+        Reply("Done."),
+    ]
     async with model_server(replies, "openai") as model:
         model.write_config(tmp_path / "home")
         async with second_agent(home=tmp_path / "home", env=model.env("openai")) as it:

@@ -15,11 +15,17 @@ from support.memory import agent_in_memory
 from support.models import model_server
 
 
-async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_needs_no_terminal(tmp_path: Path) -> None:
+async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_needs_no_terminal(
+    tmp_path: Path,
+) -> None:
     async with agent_in_memory(home=tmp_path) as agent:
         capabilities = agent.initialized["agentCapabilities"]
         assert capabilities["loadSession"] is True
-        assert capabilities["mcpCapabilities"] == {"http": True, "sse": True, "acp": True}
+        assert capabilities["mcpCapabilities"] == {
+            "http": True,
+            "sse": True,
+            "acp": True,
+        }
         assert capabilities["sessionCapabilities"] == {
             "list": {},
             "delete": {},
@@ -31,7 +37,11 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
             "archive": {},
             "status": {},
         }
-        assert capabilities["promptCapabilities"] == {"image": True, "audio": True, "embeddedContext": True}
+        assert capabilities["promptCapabilities"] == {
+            "image": True,
+            "audio": True,
+            "embeddedContext": True,
+        }
         assert capabilities["auth"] == {"logout": {}, "status": {}}
         assert capabilities["providers"] == {}
         assert agent.initialized["authMethods"][0].get("type", "agent") == "agent"
@@ -49,9 +59,13 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
 async def test_a_login_in_a_terminal_is_offered_to_editors_that_have_one_for_it(
     tmp_path: Path, said: dict[str, Any], kind: str
 ) -> None:
-    async with agent_in_memory(home=tmp_path, capabilities=BARE, initialize=False) as agent:
+    async with agent_in_memory(
+        home=tmp_path, capabilities=BARE, initialize=False
+    ) as agent:
         methods = (await agent.initialize(clientCapabilities=said))["authMethods"]
-        assert [method["id"] for method in methods] == ["api-key", "login"][: 1 if kind == "none" else 2]
+        assert [method["id"] for method in methods] == ["api-key", "login"][
+            : 1 if kind == "none" else 2
+        ]
         if kind != "none":
             assert methods[1].get("type") == kind
             assert methods[1].get("args") == ["login"]
@@ -61,7 +75,10 @@ async def test_a_login_in_a_terminal_is_offered_to_editors_that_have_one_for_it(
 async def test_authenticate_succeeds_at_once_and_silently_whether_a_key_is_set_or_not(
     tmp_path: Path, with_key: bool
 ) -> None:
-    async with model_server() as server, agent_in_memory(home=tmp_path, env=server.env() if with_key else {}) as agent:
+    async with (
+        model_server() as server,
+        agent_in_memory(home=tmp_path, env=server.env() if with_key else {}) as agent,
+    ):
         method = agent.initialized["authMethods"][0]["id"]
         heard = len(agent.lines)
         for _ in range(2):
@@ -75,10 +92,21 @@ async def test_authenticate_succeeds_at_once_and_silently_whether_a_key_is_set_o
         assert error.value.code == -32602
 
 
-def test_a_terminal_that_splits_commands_anew_counts_as_none_and_what_is_not_an_object_as_not_said() -> None:
-    said: JsonObject = {"clientCapabilities": {"terminal": True, "elicitation": {"form": {}, "url": True}}}
+def test_a_terminal_that_splits_commands_anew_counts_as_none_and_what_is_not_an_object_as_not_said() -> (
+    None
+):
+    said: JsonObject = {
+        "clientCapabilities": {
+            "terminal": True,
+            "elicitation": {"form": {}, "url": True},
+        }
+    }
     first = Capabilities.of(1, {**said, "clientInfo": {"name": "zed"}})
     assert (first.terminal, first.forms, first.urls) == (True, True, False)
-    assert not Capabilities.of(1, {**said, "clientInfo": {"name": "vscode-acp-client"}}).terminal
-    second = Capabilities.of(2, {"capabilities": {"elicitation": {"form": None, "url": {}}}})
+    assert not Capabilities.of(
+        1, {**said, "clientInfo": {"name": "vscode-acp-client"}}
+    ).terminal
+    second = Capabilities.of(
+        2, {"capabilities": {"elicitation": {"form": None, "url": {}}}}
+    )
     assert (second.terminal, second.forms, second.urls) == (False, False, True)

@@ -1,4 +1,6 @@
-"""A sandboxed command of one session exchanges links while another session of the same agent reads and writes files."""
+"""A sandboxed command of one session exchanges links while another session of the same
+agent reads and writes files.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ while not os.path.exists("stop"):
 
 
 def outside_of(tmp_path: Path, folder: Path) -> Path:
-    """A folder of the user's with files of the same names, and a link to it in the project."""
+    """A folder of the user's with files of the same names, and a link to it in the
+    project.
+    """
     outside = tmp_path / "secret"
     outside.mkdir()
     for name in ("key", "config"):
@@ -51,12 +55,17 @@ def state_of(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
-@pytest.mark.parametrize("editor", [NO_FILES, WITH_FILES], ids=["the disk", "the editor's files"])
+@pytest.mark.parametrize(
+    "editor", [NO_FILES, WITH_FILES], ids=["the disk", "the editor's files"]
+)
 async def test_a_command_that_exchanges_links_leads_no_other_session_out_of_its_folder(
     tmp_path: Path, editor: Editor
 ) -> None:
     attack = ToolCall(
-        "shell", {"command": f"{shlex.quote(str(Path(sys.executable).resolve()))} -c {shlex.quote(LOOP)}"}
+        "shell",
+        {
+            "command": f"{shlex.quote(str(Path(sys.executable).resolve()))} -c {shlex.quote(LOOP)}"
+        },
     )
     round_ = [
         ToolCall("read", {"path": "src/key"}),
@@ -73,7 +82,9 @@ async def test_a_command_that_exchanges_links_leads_no_other_session_out_of_its_
         return Reply(tool_calls=[attack] if "Attack!" in text else round_ * ROUNDS)
 
     config = {"mode": "accept-edits"}
-    async with stage(tmp_path, script=script, editor=editor, files=FILES, config=config) as it:
+    async with stage(
+        tmp_path, script=script, editor=editor, files=FILES, config=config
+    ) as it:
         outside = outside_of(tmp_path, it.folder)
         before = state_of(outside)
         it.agent.permission_answer = "reject_once"
@@ -85,18 +96,27 @@ async def test_a_command_that_exchanges_links_leads_no_other_session_out_of_its_
                     await anyio.sleep(0.01)
             await it.prompt("Work.", 120)
             (it.folder / "stop").touch()
-        read = "".join(result.text for call in it.server.calls for result in results(call.body))
+        read = "".join(
+            result.text for call in it.server.calls for result in results(call.body)
+        )
         assert "harmless" in read
         assert SECRET not in read
         assert state_of(outside) == before
 
 
-@pytest.mark.parametrize("running", [True, False], ids=["while a command runs", "while none runs"])
+@pytest.mark.parametrize(
+    "running", [True, False], ids=["while a command runs", "while none runs"]
+)
 async def test_what_is_not_saved_in_the_editor_is_relied_on_where_no_command_could_have_led_it_elsewhere(
     tmp_path: Path, running: bool
 ) -> None:
-    calls = [ToolCall("read", {"path": "src/key"}), ToolCall("read", {"path": "src/config"})]
-    async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), files=FILES) as it:
+    calls = [
+        ToolCall("read", {"path": "src/key"}),
+        ToolCall("read", {"path": "src/config"}),
+    ]
+    async with stage(
+        tmp_path, Reply(tool_calls=calls), Reply("Done."), files=FILES
+    ) as it:
         it.agent.desk.unsaved[str(it.folder / "src" / "key")] = "unsaved\n"
         with command_in((it.folder,) if running else (tmp_path / "elsewhere",)):
             await it.prompt()
@@ -106,9 +126,13 @@ async def test_what_is_not_saved_in_the_editor_is_relied_on_where_no_command_cou
         assert ("another text in the editor than on the disk" in one) is running
 
 
-async def test_a_command_begins_when_the_editor_has_read_the_file_that_it_could_lead_elsewhere(tmp_path: Path) -> None:
+async def test_a_command_begins_when_the_editor_has_read_the_file_that_it_could_lead_elsewhere(
+    tmp_path: Path,
+) -> None:
     call = ToolCall("read", {"path": "src/key"})
-    async with stage(tmp_path, Reply(tool_calls=[call]), Reply("Done."), files=FILES) as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=[call]), Reply("Done."), files=FILES
+    ) as it:
         outside_of(tmp_path, it.folder)
 
         def attack() -> None:
@@ -129,15 +153,26 @@ async def test_a_command_begins_when_the_editor_has_read_the_file_that_it_could_
         assert SECRET not in result.text
 
 
-@pytest.mark.parametrize("editor", [NO_FILES, WITH_FILES], ids=["the disk", "the editor's files"])
-async def test_undo_follows_no_link_that_a_command_made_since(tmp_path: Path, editor: Editor) -> None:
+@pytest.mark.parametrize(
+    "editor", [NO_FILES, WITH_FILES], ids=["the disk", "the editor's files"]
+)
+async def test_undo_follows_no_link_that_a_command_made_since(
+    tmp_path: Path, editor: Editor
+) -> None:
     calls = [
         ToolCall("write", {"path": "src/profile", "content": "evil\n"}),
         ToolCall("write", {"path": "src/profile", "content": "as installed\n"}),
         ToolCall("write", {"path": "src/made", "content": "made\n"}),
     ]
-    answers = [Reply(tool_calls=calls[:1]), Reply("Done."), Reply(tool_calls=calls[1:]), Reply("Done.")]
-    async with stage(tmp_path, *answers, editor=editor, files=FILES, mode="accept-edits") as it:
+    answers = [
+        Reply(tool_calls=calls[:1]),
+        Reply("Done."),
+        Reply(tool_calls=calls[1:]),
+        Reply("Done."),
+    ]
+    async with stage(
+        tmp_path, *answers, editor=editor, files=FILES, mode="accept-edits"
+    ) as it:
         outside = outside_of(tmp_path, it.folder)
         (outside / "profile").write_text("as installed\n")
         (outside / "made").write_text("made\n")

@@ -1,4 +1,6 @@
-"""Sessions of a directory that is also reachable through a symbolic link: both paths find them."""
+"""Sessions of a directory that is also reachable through a symbolic link: both paths
+find them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ async def listed(it: Stage, cwd: str) -> list[tuple[str, str]]:
     return [(row["sessionId"], row["cwd"]) for row in rows]
 
 
-async def test_a_session_is_listed_from_both_sides_with_its_directory_as_it_was_given(tmp_path: Path) -> None:
+async def test_a_session_is_listed_from_both_sides_with_its_directory_as_it_was_given(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, *(Reply("Yes."),) * 3) as it:
         real, link = linked(tmp_path)
         (tmp_path / "real" / "p2").mkdir()
@@ -36,14 +40,24 @@ async def test_a_session_is_listed_from_both_sides_with_its_directory_as_it_was_
         for session in (of_link, of_real, other):
             await it.agent.prompt(session, "Hello", 30)
         both = {(of_link, str(link)), (of_real, str(real))}
-        for cwd in (real, link, f"{real}/", f"{tmp_path}/real/../real/p", f"{tmp_path}/link/../link/p"):
+        for cwd in (
+            real,
+            link,
+            f"{real}/",
+            f"{tmp_path}/real/../real/p",
+            f"{tmp_path}/link/../link/p",
+        ):
             assert set(await listed(it, str(cwd))) == both
-        assert await listed(it, str(tmp_path / "link" / "p2")) == [(other, str(tmp_path / "real" / "p2"))]
+        assert await listed(it, str(tmp_path / "link" / "p2")) == [
+            (other, str(tmp_path / "real" / "p2"))
+        ]
         assert await listed(it, str(tmp_path / "gone" / "p")) == []
         assert await listed(it, "/a\0b") == []
 
 
-async def test_pages_of_a_linked_directory_have_each_session_once(tmp_path: Path) -> None:
+async def test_pages_of_a_linked_directory_have_each_session_once(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, *(Reply("Yes."),) * 60) as it:
         real, link = linked(tmp_path)
         made = {await it.agent.new_session(cwd) for cwd in (real, link) * 30}
@@ -62,7 +76,9 @@ async def test_pages_of_a_linked_directory_have_each_session_once(tmp_path: Path
 
 
 @pytest.mark.parametrize("side", ["link", "below", "real"])
-async def test_follow_finds_the_session_of_the_other_side(tmp_path: Path, side: str) -> None:
+async def test_follow_finds_the_session_of_the_other_side(
+    tmp_path: Path, side: str
+) -> None:
     async with stage(tmp_path, Reply("One.")) as it:
         real, link = linked(tmp_path)
         session = await it.agent.new_session(real if side == "link" else link)
@@ -78,8 +94,15 @@ async def test_follow_finds_the_session_of_the_other_side(tmp_path: Path, side: 
 
 
 async def test_what_is_allowed_for_good_counts_on_both_sides(tmp_path: Path) -> None:
-    calls = [ToolCall("write", {"path": name, "content": "x"}) for name in ("a.txt", "b.txt")]
-    replies = [Reply(tool_calls=calls[:1]), Reply("Done."), Reply(tool_calls=calls[1:]), Reply("Done.")]
+    calls = [
+        ToolCall("write", {"path": name, "content": "x"}) for name in ("a.txt", "b.txt")
+    ]
+    replies = [
+        Reply(tool_calls=calls[:1]),
+        Reply("Done."),
+        Reply(tool_calls=calls[1:]),
+        Reply("Done."),
+    ]
     async with stage(tmp_path, *replies) as it:
         real, link = linked(tmp_path)
         it.agent.permission_answer = "allow_always"

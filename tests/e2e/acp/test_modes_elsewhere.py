@@ -14,7 +14,12 @@ from support.stage import Stage
 
 
 def write(number: int) -> list[Reply]:
-    return [Reply(tool_calls=[ToolCall("write", {"path": f"{number}.txt", "content": "x"})]), Reply("Done.")]
+    return [
+        Reply(
+            tool_calls=[ToolCall("write", {"path": f"{number}.txt", "content": "x"})]
+        ),
+        Reply("Done."),
+    ]
 
 
 def mode_in(opened: dict[str, Any]) -> str:
@@ -32,14 +37,20 @@ async def reopened(it: Stage, way: str, other: Path) -> dict[str, Any]:
         case "loaded in another directory":
             return await it.agent.load(it.session, other)
         case "opened with another directory":
-            return await it.agent.resume(it.session, it.folder, additionalDirectories=[str(other)])
+            return await it.agent.resume(
+                it.session, it.folder, additionalDirectories=[str(other)]
+            )
         case "opened elsewhere with its own directory":
-            return await it.agent.resume(it.session, other, additionalDirectories=[str(it.folder)])
+            return await it.agent.resume(
+                it.session, other, additionalDirectories=[str(it.folder)]
+            )
         case "moved":
             it.folder.rename(it.folder.with_name("moved"))
             return await it.agent.load(it.session, it.folder.with_name("moved"))
         case "moved by command":
-            moved = await call_command(it.home, "sessions", "move", it.session, cwd=other)
+            moved = await call_command(
+                it.home, "sessions", "move", it.session, cwd=other
+            )
             assert "so the session is now in ask mode." in moved.out
             return await it.agent.load(it.session, other)
         case _:
@@ -78,8 +89,13 @@ async def test_a_mode_that_asks_less_does_not_hold_in_directories_that_it_was_no
         assert "so the session is now in ask mode." in told
 
 
-@pytest.mark.parametrize(("stored", "default", "there"), [("plan", "ask", "plan"), ("ask", "full-access", "ask")])
-async def test_a_stricter_mode_holds_everywhere(tmp_path: Path, stored: str, default: str, there: str) -> None:
+@pytest.mark.parametrize(
+    ("stored", "default", "there"),
+    [("plan", "ask", "plan"), ("ask", "full-access", "ask")],
+)
+async def test_a_stricter_mode_holds_everywhere(
+    tmp_path: Path, stored: str, default: str, there: str
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     async with stage(tmp_path, Reply("Hello."), config={"mode": default}) as it:
@@ -89,7 +105,9 @@ async def test_a_stricter_mode_holds_everywhere(tmp_path: Path, stored: str, def
             assert mode_in(await later.agent.resume(it.session, other)) == there
 
 
-async def test_the_mode_of_a_new_session_in_the_other_directory_is_the_freest_there(tmp_path: Path) -> None:
+async def test_the_mode_of_a_new_session_in_the_other_directory_is_the_freest_there(
+    tmp_path: Path,
+) -> None:
     other = tmp_path / "other"
     (other / ".acp-agent").mkdir(parents=True)
     (other / ".acp-agent" / "config.yaml").write_text("mode: plan\n")
@@ -98,10 +116,15 @@ async def test_the_mode_of_a_new_session_in_the_other_directory_is_the_freest_th
         await it.prompt("Hi")
         async with it.restarted() as later:
             assert mode_in(await later.agent.resume(it.session, other)) == "plan"
-            assert mode_in(await later.agent.resume(it.session, tmp_path)) == "accept-edits"
+            assert (
+                mode_in(await later.agent.resume(it.session, tmp_path))
+                == "accept-edits"
+            )
 
 
-async def test_a_session_keeps_the_mode_that_was_chosen_in_its_own_directory_and_no_other(tmp_path: Path) -> None:
+async def test_a_session_keeps_the_mode_that_was_chosen_in_its_own_directory_and_no_other(
+    tmp_path: Path,
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     async with stage(tmp_path, Reply("Hello."), *write(1), *write(2)) as it:
@@ -114,7 +137,10 @@ async def test_a_session_keeps_the_mode_that_was_chosen_in_its_own_directory_and
             assert not later.agent.desk.permissions
             assert mode_in(await later.agent.resume(it.session, other)) == "ask"
             since = len(later.agent.lines)
-            assert mode_in(await later.agent.resume(it.session, it.folder)) == "accept-edits"
+            assert (
+                mode_in(await later.agent.resume(it.session, it.folder))
+                == "accept-edits"
+            )
             await later.prompt("Write more")
             assert not later.agent.desk.permissions
             assert "mode" not in later.agent.text(since=since)

@@ -1,4 +1,6 @@
-"""Servers that implement only part of an API: what the agent learns from a refusal, and remembers."""
+"""Servers that implement only part of an API: what the agent learns from a refusal, and
+remembers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ async def test_a_member_that_a_server_refuses_is_left_out_once_and_then_for_good
 ) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         if member in body:
-            return refusal(UNSUPPORTED.format(member), param=member, code="unsupported_parameter")
+            return refusal(
+                UNSUPPORTED.format(member), param=member, code="unsupported_parameter"
+            )
         return Reply("Yes.")
 
     async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
@@ -48,37 +52,64 @@ async def test_a_member_that_a_server_refuses_is_left_out_once_and_then_for_good
         assert it.server.calls[-1].body["max_completion_tokens"] > 0
 
 
-async def test_a_limit_that_is_too_large_is_sent_as_the_server_takes_it(tmp_path: Path) -> None:
+async def test_a_limit_that_is_too_large_is_sent_as_the_server_takes_it(
+    tmp_path: Path,
+) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         if body["max_tokens"] > 1_024:
-            return refusal("max_tokens is too large: 8192. This model supports at most 1024 completion tokens.")
+            return refusal(
+                "max_tokens is too large: 8192. This model supports at most 1024 completion tokens."
+            )
         return Reply("Yes.")
 
     async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
         assert await it.prompt("One") == {"stopReason": "end_turn"}
         assert await it.prompt("Two") == {"stopReason": "end_turn"}
-        sent = [call.body["max_tokens"] for call in it.server.calls if call.body.get("tools")]
+        sent = [
+            call.body["max_tokens"]
+            for call in it.server.calls
+            if call.body.get("tools")
+        ]
         assert sent == [8_192, 1_024, 1_024]
 
 
-async def test_a_prompt_cache_key_that_a_gateway_refuses_is_not_sent_again(tmp_path: Path) -> None:
+async def test_a_prompt_cache_key_that_a_gateway_refuses_is_not_sent_again(
+    tmp_path: Path,
+) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         if "prompt_cache_key" in body:
-            detail = [{"type": "extra_forbidden", "loc": ["body", "prompt_cache_key"], "msg": "Extra inputs"}]
+            detail = [
+                {
+                    "type": "extra_forbidden",
+                    "loc": ["body", "prompt_cache_key"],
+                    "msg": "Extra inputs",
+                }
+            ]
             return Reply(http_status=422, body={"detail": detail})
         return Reply("Yes.")
 
     async with stage(tmp_path, script=answer, dialect="openai") as it:
         assert await it.prompt("One") == {"stopReason": "end_turn"}
         assert await it.prompt("Two") == {"stopReason": "end_turn"}
-        keyed = ["prompt_cache_key" in call.body for call in it.server.calls if call.body.get("tools")]
+        keyed = [
+            "prompt_cache_key" in call.body
+            for call in it.server.calls
+            if call.body.get("tools")
+        ]
         assert keyed == [True, False, False]
 
 
-async def test_a_model_without_tools_answers_and_the_user_is_told_in_plain_words(tmp_path: Path) -> None:
+async def test_a_model_without_tools_answers_and_the_user_is_told_in_plain_words(
+    tmp_path: Path,
+) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         if body.get("tools"):
-            return Reply(http_status=400, body={"error": "registry.ollama.ai/library/gemma3:4b does not support tools"})
+            return Reply(
+                http_status=400,
+                body={
+                    "error": "registry.ollama.ai/library/gemma3:4b does not support tools"
+                },
+            )
         return Reply("I can only talk.")
 
     async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
@@ -89,21 +120,33 @@ async def test_a_model_without_tools_answers_and_the_user_is_told_in_plain_words
         assert sum("tools" in call.body for call in it.server.calls) == 1
 
 
-async def test_a_refusal_without_end_is_an_error_after_a_few_requests(tmp_path: Path) -> None:
+async def test_a_refusal_without_end_is_an_error_after_a_few_requests(
+    tmp_path: Path,
+) -> None:
     said = "Unsupported parameter: 'max_tokens', 'max_completion_tokens', 'stream_options', 'stream'."
-    async with stage(tmp_path, script=lambda _: refusal(said), dialect="chat", config={}) as it:
+    async with stage(
+        tmp_path, script=lambda _: refusal(said), dialect="chat", config={}
+    ) as it:
         with pytest.raises(AgentError, match="refused the request"):
             await it.prompt("One")
         assert len(it.server.calls) < 9
 
 
 def ordered(body: dict[str, Any]) -> Reply | None:
-    """Refuse what Mistral's API refuses: malformed tool call IDs, and a user message right after a tool result."""
+    """Refuse what Mistral's API refuses: malformed tool call IDs, and a user message
+    right after a tool result.
+    """
     before = ""
     for message in body["messages"]:
         role = message["role"]
         if role == "user" and before == "tool":
-            return Reply(http_status=400, body={"message": "Unexpected role 'user' after role 'tool'", "code": "3230"})
+            return Reply(
+                http_status=400,
+                body={
+                    "message": "Unexpected role 'user' after role 'tool'",
+                    "code": "3230",
+                },
+            )
         before = role
     for message in body["messages"]:
         for call in message.get("tool_calls", ()):
@@ -113,7 +156,9 @@ def ordered(body: dict[str, Any]) -> Reply | None:
     return None
 
 
-async def test_a_server_that_wants_an_answer_between_a_result_and_the_user_gets_one_after_each(tmp_path: Path) -> None:
+async def test_a_server_that_wants_an_answer_between_a_result_and_the_user_gets_one_after_each(
+    tmp_path: Path,
+) -> None:
     replies = [
         READ,
         Reply(http_status=402, body={"error": {"message": "Pay."}}),
@@ -135,22 +180,32 @@ async def test_a_server_that_wants_an_answer_between_a_result_and_the_user_gets_
         assert await it.prompt("Three") == {"stopReason": "end_turn"}
         assert len(it.server.calls) == count + 1
         last = it.server.calls[-1].body["messages"]
-        assert [each["content"] for each in last if each["role"] == "assistant" and not each.get("tool_calls")] == [
+        assert [
+            each["content"]
+            for each in last
+            if each["role"] == "assistant" and not each.get("tool_calls")
+        ] == [
             "(interrupted)",
             "Done.",
         ]
-        assert all(len(call["id"]) == 9 for each in last for call in each.get("tool_calls", ()))
+        assert all(
+            len(call["id"]) == 9 for each in last for call in each.get("tool_calls", ())
+        )
 
 
 async def test_ids_of_nine_letters_and_digits_stay_and_others_become_such_where_a_server_wants_it(
     tmp_path: Path,
 ) -> None:
     own = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"}, id="Ab3dE6gH9")])
-    other = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"}, id="call_with_a_long_id")])
+    other = Reply(
+        tool_calls=[ToolCall("read", {"path": "a.txt"}, id="call_with_a_long_id")]
+    )
     replies = [own, other, Reply("Done.")]
 
     def answer(body: dict[str, Any]) -> Reply:
-        return (ordered(body) or replies.pop(0)) if body.get("tools") else Reply("A title")
+        return (
+            (ordered(body) or replies.pop(0)) if body.get("tools") else Reply("A title")
+        )
 
     async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
         assert await it.prompt("One") == {"stopReason": "end_turn"}
@@ -162,7 +217,8 @@ async def test_ids_of_nine_letters_and_digits_stay_and_others_become_such_where_
 
 
 IMAGE_TOO = (
-    "3 validation errors for ToolMessage: content.list[TextChunk].1.type Input should be <ChunkTypes.text: 'text'>"
+    "3 validation errors for ToolMessage: content.list[TextChunk].1.type "
+    "Input should be <ChunkTypes.text: 'text'>"
 )
 
 
@@ -170,7 +226,11 @@ IMAGE_TOO = (
 async def test_an_image_that_a_tool_has_read_reaches_a_server_that_wants_an_answer_after_each_result(
     tmp_path: Path, *, takes_images: bool
 ) -> None:
-    replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.png"})]), Reply("A grey one."), Reply("Yes.")]
+    replies = [
+        Reply(tool_calls=[ToolCall("read", {"path": "a.png"})]),
+        Reply("A grey one."),
+        Reply("Yes."),
+    ]
 
     def answer(body: dict[str, Any]) -> Reply:
         if not body.get("tools"):
@@ -193,14 +253,20 @@ async def test_an_image_that_a_tool_has_read_reaches_a_server_that_wants_an_answ
             assert "refused the request for an image" in notices(it)
 
 
-async def test_a_prompt_that_joins_a_turn_and_one_after_a_cancelled_call_are_taken_as_well(tmp_path: Path) -> None:
+async def test_a_prompt_that_joins_a_turn_and_one_after_a_cancelled_call_are_taken_as_well(
+    tmp_path: Path,
+) -> None:
     sleep = Reply(tool_calls=[ToolCall("shell", {"command": "echo begun; sleep 600"})])
     replies = [sleep, Reply("Done.")]
 
     def answer(body: dict[str, Any]) -> Reply:
-        return (ordered(body) or replies.pop(0)) if body.get("tools") else Reply("A title")
+        return (
+            (ordered(body) or replies.pop(0)) if body.get("tools") else Reply("A title")
+        )
 
-    async with stage(tmp_path, script=answer, dialect="chat", config={}, mode="full-access") as it:
+    async with stage(
+        tmp_path, script=answer, dialect="chat", config={}, mode="full-access"
+    ) as it:
         turn = await it.agent.start_prompt(it.session, "Work")
         await it.update("tool_call_update", status="in_progress")
         await it.agent.cancel(it.session)
@@ -211,9 +277,18 @@ async def test_a_prompt_that_joins_a_turn_and_one_after_a_cancelled_call_are_tak
 
 
 EFFORTS = {
-    "other values": ("Unsupported value: 'high' is not supported. Supported values are: 'low' and 'medium'.", "medium"),
-    "none": ("litellm.UnsupportedParamsError: x does not support parameters: ['reasoning_effort'], for model=x", None),
-    "not with tools": ("Function tools with reasoning_effort are not supported for this model.", None),
+    "other values": (
+        "Unsupported value: 'high' is not supported. Supported values are: 'low' and 'medium'.",
+        "medium",
+    ),
+    "none": (
+        "litellm.UnsupportedParamsError: x does not support parameters: ['reasoning_effort'], for model=x",
+        None,
+    ),
+    "not with tools": (
+        "Function tools with reasoning_effort are not supported for this model.",
+        None,
+    ),
 }
 
 
@@ -233,7 +308,15 @@ async def test_a_thinking_level_that_a_server_refuses_is_the_nearest_one_or_none
         await it.agent.set_config_option(it.session, "thought_level", "high")
         assert await it.prompt("One") == {"stopReason": "end_turn"}
         assert await it.prompt("Two") == {"stopReason": "end_turn"}
-        efforts = [call.body.get("reasoning_effort") for call in it.server.calls if call.body.get("tools")]
+        efforts = [
+            call.body.get("reasoning_effort")
+            for call in it.server.calls
+            if call.body.get("tools")
+        ]
         assert efforts == ["high", sent, sent]
-        told = "takes other thinking levels (low, medium)" if sent else "does not take the thinking level that is set"
+        told = (
+            "takes other thinking levels (low, medium)"
+            if sent
+            else "does not take the thinking level that is set"
+        )
         assert told in notices(it)

@@ -1,4 +1,6 @@
-"""The agent's own home in a session whose directory holds it: what is in there is no part of the project."""
+"""The agent's own home in a session whose directory holds it: what is in there is no
+part of the project.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ WIRE = {"ACP_AGENT_WIRE": "1"}
 
 
 @pytest.mark.parametrize("mode", ["ask", "full-access"])
-async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(tmp_path: Path, mode: str) -> None:
+async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(
+    tmp_path: Path, mode: str
+) -> None:
     calls = [
         ToolCall("read", {"path": "state/keys.json"}),
         ToolCall("read", {"path": "link"}),
@@ -27,11 +31,17 @@ async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(tmp_path: Path,
         ToolCall("grep", {"pattern": "stored", "path": "hard.txt"}),
         ToolCall("read", {"path": "hard.txt"}),
         ToolCall("write", {"path": "state/keys.json", "content": "{}"}),
-        ToolCall("edit", {"path": "link", "edits": [{"old_text": "sk", "new_text": "ks"}]}),
+        ToolCall(
+            "edit", {"path": "link", "edits": [{"old_text": "sk", "new_text": "ks"}]}
+        ),
     ]
-    async with stage(tmp_path, Reply(tool_calls=calls), Reply("No."), dialect="anthropic", env=WIRE) as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=calls), Reply("No."), dialect="anthropic", env=WIRE
+    ) as it:
         keys = it.home / "state" / "keys.json"
-        stored = await call_command(it.home, "login", "anthropic", "--no-check", stdin=SECRET)
+        stored = await call_command(
+            it.home, "login", "anthropic", "--no-check", stdin=SECRET
+        )
         assert stored.code == 0, stored
         before = keys.read_bytes()
         assert SECRET.encode() in before
@@ -42,15 +52,28 @@ async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(tmp_path: Path,
         it.agent.permission_answer = "allow_once"
         assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
         answers = results(it.server.calls[-1].body)
-        assert [answer.is_error for answer in answers] == [*[True] * 4, *[False] * 2, *[True] * 4]
-        assert all("holds the keys" in answers[number].text for number in (0, 1, 2, 3, 6, 7, 8, 9))
+        assert [answer.is_error for answer in answers] == [
+            *[True] * 4,
+            *[False] * 2,
+            *[True] * 4,
+        ]
+        assert all(
+            "holds the keys" in answers[number].text
+            for number in (0, 1, 2, 3, 6, 7, 8, 9)
+        )
         assert SECRET not in str(it.server.calls[-1].body)
         assert keys.read_bytes() == before
         for path in (it.home / "state").rglob("*"):
-            assert path == keys or not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+            assert (
+                path == keys
+                or not path.is_file()
+                or SECRET.encode() not in path.read_bytes()
+            ), path
 
 
-async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_over(tmp_path: Path) -> None:
+async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_over(
+    tmp_path: Path,
+) -> None:
     calls = [
         ToolCall("grep", {"pattern": "needle"}),
         ToolCall("read", {"path": "state/notes.txt"}),
@@ -64,7 +87,11 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         ToolCall("shell", {"command": "ls", "cwd": "state"}),
     ]
     async with stage(
-        tmp_path, Reply(tool_calls=calls), Reply("Done."), dialect="anthropic", config={"sandbox": {"commands": "off"}}
+        tmp_path,
+        Reply(tool_calls=calls),
+        Reply("Done."),
+        dialect="anthropic",
+        config={"sandbox": {"commands": "off"}},
     ) as it:
         (it.home / "state" / "notes.txt").write_text("a needle\n")
         (it.home / "mine.txt").write_text("my needle\n")
@@ -72,7 +99,9 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         await it.agent.set_mode(session, "accept-edits")
         it.agent.permission_answer = "allow_once"
         assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
-        found, read, mine, inside, written, tree, files, listed, matched, run = results(it.server.calls[-1].body)
+        found, read, mine, inside, written, tree, files, listed, matched, run = results(
+            it.server.calls[-1].body
+        )
         assert "mine.txt:1:my needle" in found.text
         assert "notes.txt" not in found.text
         assert "a needle" in read.text
@@ -84,7 +113,9 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         assert files.text == "mine.txt"
         assert all("notes.txt" in answer.text for answer in (listed, matched, run))
         assert "notes.txt" not in tree.text
-        asked = [permission["toolCall"]["title"] for permission in it.agent.desk.permissions]
+        asked = [
+            permission["toolCall"]["title"] for permission in it.agent.desk.permissions
+        ]
         assert asked[:-1] == [
             "Read state/notes.txt",
             "Search state for needle",

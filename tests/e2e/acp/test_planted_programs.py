@@ -1,4 +1,6 @@
-"""Programs that a repository, a command or another session has put where PATH leads: the agent starts none of them."""
+"""Programs that a repository, a command or another session has put where PATH leads:
+the agent starts none of them.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,38 @@ from support.replies import Reply, ToolCall
 from support.repo import Repo
 from support.stage import results
 
-NAMES = ("git", "bwrap", "prlimit", "bash", "sh", "env", "python3", "tool", "lsb_release", "ldconfig", "gcc", "uname")
+NAMES = (
+    "git",
+    "bwrap",
+    "prlimit",
+    "bash",
+    "sh",
+    "env",
+    "python3",
+    "tool",
+    "lsb_release",
+    "ldconfig",
+    "gcc",
+    "uname",
+)
 _started: list[tuple[str, dict[str, str]]] = []
 _watching = threading.Event()
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watching.is_set() and event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system"):
+    if _watching.is_set() and event in (
+        "subprocess.Popen",
+        "os.exec",
+        "os.posix_spawn",
+        "os.system",
+    ):
         env = os.environ if arguments[-1] is None else arguments[-1]
-        _started.append((str(arguments[0]), {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()}))
+        _started.append(
+            (
+                str(arguments[0]),
+                {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()},
+            )
+        )
 
 
 @cache
@@ -42,7 +67,9 @@ def _start_auditing() -> None:
 
 @contextmanager
 def started() -> Generator[list[tuple[str, dict[str, str]]]]:
-    """Yield the programs that this process starts in the body, each with its environment."""
+    """Yield the programs that this process starts in the body, each with its
+    environment.
+    """
     _start_auditing()
     _started.clear()
     _watching.set()
@@ -86,30 +113,54 @@ CALLS = (
 async def test_no_program_of_the_project_is_started_by_the_agent_whatever_its_path_names(
     tmp_path: Path, mode: str
 ) -> None:
-    project, ran = tmp_path.resolve() / "project", tmp_path / "ran"
+    project = tmp_path.resolve() / "project"
+    ran = tmp_path / "ran"
     for place in ("", "nested", "nested/deep"):
         made(project / place)
-    folders = [project / place for place in (".venv/bin", "node_modules/.bin", "nested/bin", "nested/deep/bin")]
-    path = os.pathsep.join((*(plant(folder, ran) for folder in folders), "", os.environ["PATH"]))
+    folders = [
+        project / place
+        for place in (".venv/bin", "node_modules/.bin", "nested/bin", "nested/deep/bin")
+    ]
+    path = os.pathsep.join(
+        (*(plant(folder, ran) for folder in folders), "", os.environ["PATH"])
+    )
     replies = [Reply(tool_calls=[call]) for call in CALLS]
     with started() as programs:
         async with stage(
-            tmp_path, *replies, *(Reply("Done."),) * 3, env={"PATH": path}, mode=mode, config={"hooks": HOOKS}
+            tmp_path,
+            *replies,
+            *(Reply("Done."),) * 3,
+            env={"PATH": path},
+            mode=mode,
+            config={"hooks": HOOKS},
         ) as it:
             assert it.folder.resolve() == project
             await it.prompt()
-            # In the sandbox, the recipe's text finds the planted git, which prints nothing.
+            # In the sandbox, the recipe's text finds the planted git, which prints
+            # nothing.
             with pytest.raises(AgentError, match="nothing to review"):
                 await it.prompt("/review")
     assert list(ran.iterdir()) == []
-    assert [program for program, _ in programs if not program.startswith("/") or program.startswith(str(project))] == []
-    # The user's own hooks have the agent's whole environment, keys included; nothing else has.
-    with_key = {program for program, env in programs if KEY in env.values() and "ACP_AGENT_PROJECT_DIR" not in env}
+    assert [
+        program
+        for program, _ in programs
+        if not program.startswith("/") or program.startswith(str(project))
+    ] == []
+    # The user's own hooks have the agent's whole environment, keys included; nothing
+    # else has.
+    with_key = {
+        program
+        for program, env in programs
+        if KEY in env.values() and "ACP_AGENT_PROJECT_DIR" not in env
+    }
     assert with_key == set()
 
 
-async def test_a_program_that_a_session_left_in_its_project_is_not_started_in_another_one(tmp_path: Path) -> None:
-    first, ran = tmp_path / "project", tmp_path / "ran"
+async def test_a_program_that_a_session_left_in_its_project_is_not_started_in_another_one(
+    tmp_path: Path,
+) -> None:
+    first = tmp_path / "project"
+    ran = tmp_path / "ran"
     async with stage(tmp_path, Reply("Hi.")) as it:
         made(tmp_path / "second")
         path = os.pathsep.join((plant(first / "tools", ran), os.environ["PATH"]))
@@ -123,14 +174,23 @@ async def test_a_program_that_a_session_left_in_its_project_is_not_started_in_an
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="no bubblewrap")
 @pytest.mark.parametrize("value", ["", ":/nowhere", "{}"])
-async def test_a_library_of_the_project_is_not_loaded_outside_of_the_sandbox(tmp_path: Path, value: str) -> None:
-    """An empty entry means the working directory, and comes about where a profile appends to an unset variable."""
+async def test_a_library_of_the_project_is_not_loaded_outside_of_the_sandbox(
+    tmp_path: Path, value: str
+) -> None:
+    """An empty entry means the working directory, and comes about where a profile
+    appends to an unset variable.
+    """
     project = tmp_path.resolve() / "project"
     made(project)
     for name in ("libcap.so.2", "libselinux.so.1", "libpcre2-8.so.0", "libz.so.1"):
-        (project / name).write_text("no library, so that a program which loads it fails")
+        (project / name).write_text(
+            "no library, so that a program which loads it fails"
+        )
     variable = value.format(project) or f"{os.environ.get('LD_LIBRARY_PATH', '')}:"
-    calls = [ToolCall("shell", {"command": "echo reached $LD_LIBRARY_PATH"}), ToolCall("glob", {"pattern": "*.kept"})]
+    calls = [
+        ToolCall("shell", {"command": "echo reached $LD_LIBRARY_PATH"}),
+        ToolCall("glob", {"pattern": "*.kept"}),
+    ]
     (project / "a.kept").touch()
     async with stage(
         tmp_path, *(Reply(tool_calls=[call]) for call in calls), *(Reply("Done."),) * 2,

@@ -1,4 +1,6 @@
-"""The root of a session's project, which decides on its hooks, settings and instructions, stays what it was."""
+"""The root of a session's project, which decides on its hooks, settings and
+instructions, stays what it was.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ def shell(command: str) -> Reply:
 
 
 @asynccontextmanager
-async def guarded(tmp_path: Path, *replies: Reply) -> AsyncGenerator[tuple[Stage, Path]]:
-    """A project with a guard, a denied file and instructions at its root, and a folder in it to work in."""
+async def guarded(
+    tmp_path: Path, *replies: Reply
+) -> AsyncGenerator[tuple[Stage, Path]]:
+    """A project with a guard, a denied file and instructions at its root, and a folder
+    in it to work in.
+    """
     files = {
         ".acp-agent/config.yaml": GUARD,
         "AGENTS.md": OUTER,
@@ -43,16 +49,30 @@ async def guarded(tmp_path: Path, *replies: Reply) -> AsyncGenerator[tuple[Stage
         trust(home, folder)
 
     config = {"mode": "accept-edits"}
-    async with stage(tmp_path, *replies, files=files, trusted=True, allow=allow, config=config, editor=AVANTE) as it:
+    async with stage(
+        tmp_path,
+        *replies,
+        files=files,
+        trusted=True,
+        allow=allow,
+        config=config,
+        editor=AVANTE,
+    ) as it:
         yield it, it.folder / "sub"
 
 
 async def holds(it: Stage, session: str) -> dict[str, bool]:
-    """Return which guards hold in a session that reads a file, and a denied one in the sandbox."""
+    """Return which guards hold in a session that reads a file, and a denied one in the
+    sandbox.
+    """
     await it.agent.prompt(session, "Read it", 30)
     read, cat = (results(call.body)[0].text for call in it.server.calls[-2:])
     prompt = str(it.server.calls[-1].body)
-    return {"hook": "A hook refused" in read, "read_deny": "No such file" in cat, "AGENTS.md": OUTER in prompt}
+    return {
+        "hook": "A hook refused" in read,
+        "read_deny": "No such file" in cat,
+        "AGENTS.md": OUTER in prompt,
+    }
 
 
 HOLDING = {"hook": True, "read_deny": True, "AGENTS.md": True}
@@ -69,8 +89,12 @@ ATTACKS = {
 
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_no_command_moves_the_root_of_a_session(tmp_path: Path, attack: str) -> None:
-    async with guarded(tmp_path, shell(ATTACKS[attack]), Reply("Done."), *LOOK, *LOOK, *LOOK) as (it, sub):
+async def test_no_command_moves_the_root_of_a_session(
+    tmp_path: Path, attack: str
+) -> None:
+    async with guarded(
+        tmp_path, shell(ATTACKS[attack]), Reply("Done."), *LOOK, *LOOK, *LOOK
+    ) as (it, sub):
         session = await it.agent.new_session(sub)
         await it.agent.prompt(session, "Attack", 30)
         assert "exit status: 0" in results(it.server.calls[-1].body)[0].text
@@ -81,7 +105,9 @@ async def test_no_command_moves_the_root_of_a_session(tmp_path: Path, attack: st
 
 
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
-async def test_placeholders_that_a_killed_agent_has_left_hide_no_guard(tmp_path: Path) -> None:
+async def test_placeholders_that_a_killed_agent_has_left_hide_no_guard(
+    tmp_path: Path,
+) -> None:
     async with guarded(tmp_path, *LOOK) as (it, sub):
         for name in (".git", ".acp-agent", ".claude"):
             (sub / name).mkdir()
@@ -94,7 +120,10 @@ async def test_settings_that_a_command_made_further_down_hide_no_guard_before_th
     tmp_path: Path,
 ) -> None:
     made = "mkdir -p sub/.acp-agent && echo 'hooks: {}' > sub/.acp-agent/config.yaml && git init -q sub"
-    async with guarded(tmp_path, shell(made), Reply("Done."), *LOOK, *LOOK) as (it, sub):
+    async with guarded(tmp_path, shell(made), Reply("Done."), *LOOK, *LOOK) as (
+        it,
+        sub,
+    ):
         await it.prompt()
         told = it.agent.text()
         assert f"`acp-agent trust {sub}`" in told
@@ -107,7 +136,9 @@ async def test_settings_that_a_command_made_further_down_hide_no_guard_before_th
 
 
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
-async def test_what_a_repository_that_a_command_made_would_run_is_told_before_the_turn_ends(tmp_path: Path) -> None:
+async def test_what_a_repository_that_a_command_made_would_run_is_told_before_the_turn_ends(
+    tmp_path: Path,
+) -> None:
     made = "git init -q new && git -C new config core.sshCommand ./evil"
     async with guarded(tmp_path, shell(made), Reply("Done.")) as (it, _):
         await it.prompt()

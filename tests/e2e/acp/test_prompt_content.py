@@ -1,4 +1,6 @@
-"""What a prompt may be made of: nothing, text, links, files, pictures, very much, and slash commands among them."""
+"""What a prompt may be made of: nothing, text, links, files, pictures, very much, and
+slash commands among them.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,35 @@ PNG = base64.b64encode(
     )
 ).decode()
 BLOCKS: list[dict[str, Any]] = [
-    {"type": "resource_link", "uri": "file:///shop/b.py", "name": "b.py", "size": 12, "title": None},
-    {"type": "resource", "resource": {"uri": "file:///shop/c.py", "text": "c = 1", "mimeType": "text/x-python"}},
-    {"type": "resource", "resource": {"uri": "file:///shop/d.bin", "blob": "AAEC", "mimeType": "application/x-d"}},
-    {"type": "image", "data": PNG, "mimeType": "image/png", "uri": "file:///shop/e.png"},
+    {
+        "type": "resource_link",
+        "uri": "file:///shop/b.py",
+        "name": "b.py",
+        "size": 12,
+        "title": None,
+    },
+    {
+        "type": "resource",
+        "resource": {
+            "uri": "file:///shop/c.py",
+            "text": "c = 1",
+            "mimeType": "text/x-python",
+        },
+    },
+    {
+        "type": "resource",
+        "resource": {
+            "uri": "file:///shop/d.bin",
+            "blob": "AAEC",
+            "mimeType": "application/x-d",
+        },
+    },
+    {
+        "type": "image",
+        "data": PNG,
+        "mimeType": "image/png",
+        "uri": "file:///shop/e.png",
+    },
 ]
 
 
@@ -41,9 +68,17 @@ async def test_an_empty_prompt_is_answered_without_a_model_call(tmp_path: Path) 
         assert it.agent.updates(kind="agent_message_chunk") == []
 
 
-async def test_links_files_and_pictures_reach_the_model_and_come_back_with_load(tmp_path: Path) -> None:
+async def test_links_files_and_pictures_reach_the_model_and_come_back_with_load(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("I see."), editor=TOAD, dialect="anthropic") as it:
-        prompt = [text("Compare "), BLOCKS[0], text(" with "), *BLOCKS[1:], {"_meta": {"x": 1}, **text("please")}]
+        prompt = [
+            text("Compare "),
+            BLOCKS[0],
+            text(" with "),
+            *BLOCKS[1:],
+            {"_meta": {"x": 1}, **text("please")},
+        ]
         assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         message = it.server.calls[0].body["messages"][-1]
         pictures = [block for block in message["content"] if block["type"] == "image"]
@@ -53,55 +88,98 @@ async def test_links_files_and_pictures_reach_the_model_and_come_back_with_load(
             assert word in words
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            shown = [update["content"] for update in later.agent.updates(kind="user_message_chunk")]
-            assert [block["type"] for block in shown] == [block["type"] for block in prompt]
+            shown = [
+                update["content"]
+                for update in later.agent.updates(kind="user_message_chunk")
+            ]
+            assert [block["type"] for block in shown] == [
+                block["type"] for block in prompt
+            ]
             assert shown[3]["resource"] == BLOCKS[1]["resource"]
             assert shown[5]["uri"] == BLOCKS[3]["uri"]
 
 
-async def test_bytes_that_an_editor_took_for_text_reach_the_model_as_a_link(tmp_path: Path) -> None:
+async def test_bytes_that_an_editor_took_for_text_reach_the_model_as_a_link(
+    tmp_path: Path,
+) -> None:
     bytes_as_text = base64.b64decode(PNG).decode(errors="replace")
     uri = "file:///shop/a%20b.png"
-    picture = {"type": "resource", "resource": {"uri": uri, "text": bytes_as_text, "mimeType": "image/png"}}
-    odd = {"type": "resource", "resource": {"uri": "file:///shop/odd.txt", "text": "nul \0", "mimeType": "text/plain"}}
+    picture = {
+        "type": "resource",
+        "resource": {"uri": uri, "text": bytes_as_text, "mimeType": "image/png"},
+    }
+    odd = {
+        "type": "resource",
+        "resource": {
+            "uri": "file:///shop/odd.txt",
+            "text": "nul \0",
+            "mimeType": "text/plain",
+        },
+    }
     async with stage(tmp_path, Reply("I see."), editor=TOAD, dialect="anthropic") as it:
-        assert await it.prompt([text("What is on @a b.png?"), picture, odd]) == {"stopReason": "end_turn"}
+        assert await it.prompt([text("What is on @a b.png?"), picture, odd]) == {
+            "stopReason": "end_turn"
+        }
         words = str(it.server.calls[0].body["messages"][-1]["content"])
         assert "[link: a b.png | file:///shop/a%20b.png | image/png]" in words
         assert "IHDR" not in words
         assert "nul " in words
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            shown = [update["content"] for update in later.agent.updates(kind="user_message_chunk")]
-            assert [block["type"] for block in shown] == ["text", "resource_link", "resource"]
+            shown = [
+                update["content"]
+                for update in later.agent.updates(kind="user_message_chunk")
+            ]
+            assert [block["type"] for block in shown] == [
+                "text",
+                "resource_link",
+                "resource",
+            ]
             assert shown[1]["uri"] == uri
 
 
-@pytest.mark.parametrize("before", [BLOCKS[1:2], BLOCKS[3:], [text("")], [text(" \n"), *BLOCKS, text("")]])
+@pytest.mark.parametrize(
+    "before", [BLOCKS[1:2], BLOCKS[3:], [text("")], [text(" \n"), *BLOCKS, text("")]]
+)
 async def test_a_slash_command_is_understood_with_other_blocks_in_front_of_it(
     tmp_path: Path, before: list[dict[str, Any]]
 ) -> None:
-    replies = [Reply("A long story. " * 200), Reply("It prints."), Reply("# Goal\nTo see what the shop prints.")]
+    replies = [
+        Reply("A long story. " * 200),
+        Reply("It prints."),
+        Reply("# Goal\nTo see what the shop prints."),
+    ]
     attached = [block for block in before if block["type"] != "text"]
     async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
         await it.prompt("Tell me. " * 200)
         heard = len(it.agent.lines)
         assert await it.prompt([*before, text("/help")]) == {"stopReason": "end_turn"}
         assert "`/compact" in it.agent.text(since=heard)
-        assert await it.prompt([*before, text("/explain the loop")]) == {"stopReason": "end_turn"}
+        assert await it.prompt([*before, text("/explain the loop")]) == {
+            "stopReason": "end_turn"
+        }
         asked = it.server.calls[1].body["input"][-1]["content"]
         assert "the loop" in str(asked)
         assert "/explain" not in str(asked)
         assert ("c = 1" in str(asked)) is (BLOCKS[1] in attached)
-        assert await it.prompt([*before, text("/compact keep names")]) == {"stopReason": "end_turn"}
-        statuses = [update["status"] for update in it.agent.updates(kind="compaction_update")]
+        assert await it.prompt([*before, text("/compact keep names")]) == {
+            "stopReason": "end_turn"
+        }
+        statuses = [
+            update["status"] for update in it.agent.updates(kind="compaction_update")
+        ]
         assert statuses == ["in_progress", "completed"]
         assert it.server.calls[2].mentions("keep names")
 
 
-async def test_a_link_that_nothing_can_open_is_named_so_to_the_user_and_to_the_model(tmp_path: Path) -> None:
+async def test_a_link_that_nothing_can_open_is_named_so_to_the_user_and_to_the_model(
+    tmp_path: Path,
+) -> None:
     server = mcp_program(
-        tmp_path, "notes", resources=[{"uri": "note://1", "name": "one"}], contents={"note://1": "The first note."}
+        tmp_path,
+        "notes",
+        resources=[{"uri": "note://1", "name": "one"}],
+        contents={"note://1": "The first note."},
     )
     terminal = "zed:///agent/terminal-selection?lines=4"
     links = {
@@ -114,19 +192,33 @@ async def test_a_link_that_nothing_can_open_is_named_so_to_the_user_and_to_the_m
         "a path": "src/a.py",
     }
     blocks: list[dict[str, Any]] = [{"type": "text", "text": "Look."}]
-    blocks += [{"type": "resource_link", "uri": uri, "name": name} for name, uri in links.items()]
+    blocks += [
+        {"type": "resource_link", "uri": uri, "name": name}
+        for name, uri in links.items()
+    ]
     calls = [
         ToolCall("read", {"path": terminal}),
         ToolCall("list", {"path": "vscode:/a"}),
     ]
-    async with stage(tmp_path, Reply(tool_calls=calls), Reply("I see."), Reply("Still."), mcp=[server.entry]) as it:
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=calls),
+        Reply("I see."),
+        Reply("Still."),
+        mcp=[server.entry],
+    ) as it:
         await ready(it, "notes")
         assert await it.prompt(blocks) == {"stopReason": "end_turn"}
         told = json.dumps(conversation(it.server.calls[0].body))
         for name in ("Terminal (4 lines)", "Untitled", "two"):
-            assert f"{name} | {links[name]} | cannot be read: no tool opens addresses of" in told
+            assert (
+                f"{name} | {links[name]} | cannot be read: no tool opens addresses of"
+                in told
+            )
             assert f"The link '{name}' cannot be read" in it.agent.text()
-        assert told.count("cannot be read") == it.agent.text().count("cannot be read") == 3
+        assert (
+            told.count("cannot be read") == it.agent.text().count("cannot be read") == 3
+        )
         first, second = results(it.server.calls[1].body)
         assert "is an address of zed: and no file" in first.text
         assert "is an address of vscode: and no file" in second.text

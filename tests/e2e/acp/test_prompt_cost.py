@@ -13,7 +13,9 @@ SIZE = 6_000
 
 
 @both_providers
-async def test_the_system_prompt_and_the_tools_are_short(tmp_path: Path, dialect: DialectName) -> None:
+async def test_the_system_prompt_and_the_tools_are_short(
+    tmp_path: Path, dialect: DialectName
+) -> None:
     async with thinking(tmp_path, dialect) as it:
         await it.talk(1)
         assert it.server.cached[0].fresh < 1_800

@@ -1,4 +1,6 @@
-"""What the user is asked in the middle of a turn: by a form where the editor has those, else by its dialogs."""
+"""What the user is asked in the middle of a turn: by a form where the editor has those,
+else by its dialogs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from support.questions import accepted, answers
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results
 
-WAYS = [{"label": "Rewrite", "description": "All of it"}, {"label": "Mend"}, {"label": "Leave"}]
+WAYS = [
+    {"label": "Rewrite", "description": "All of it"},
+    {"label": "Mend"},
+    {"label": "Leave"},
+]
 ASK = ToolCall("ask_user", {"questions": [{"question": "Which way?", "options": WAYS}]})
 
 
@@ -22,7 +28,9 @@ def offered(it: Stage, call: int = 0) -> list[str]:
     return [each["name"] for each in it.server.calls[call].body["tools"]]
 
 
-async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_path: Path) -> None:
+async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(
+    tmp_path: Path,
+) -> None:
     several = {
         "questions": [
             {"question": "Which way?", "options": WAYS, "own_words": True},
@@ -35,27 +43,54 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
         asked = answers(
             it,
             accepted(answer_1="Mend"),
-            accepted(answer_1="", answer_1_other="Burn it", answer_2=["Rewrite", "Leave"], answer_3="Ada"),
+            accepted(
+                answer_1="",
+                answer_1_other="Burn it",
+                answer_2=["Rewrite", "Leave"],
+                answer_3="Ada",
+            ),
         )
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert offered(it)[-1] == "ask_user"
         first, second = asked
         [call, other] = it.calls()
-        assert (first["sessionId"], first["toolCallId"], first["mode"]) == (it.session, call["toolCallId"], "form")
+        assert (first["sessionId"], first["toolCallId"], first["mode"]) == (
+            it.session,
+            call["toolCallId"],
+            "form",
+        )
         assert first["message"] == call["title"] == "Which way?"
         assert other["title"] == "Which way?"
         [field] = first["requestedSchema"]["properties"].values()
-        assert field["oneOf"][0] == {"const": "Rewrite", "title": "Rewrite", "description": "All of it"}
+        assert field["oneOf"][0] == {
+            "const": "Rewrite",
+            "title": "Rewrite",
+            "description": "All of it",
+        }
         assert first["requestedSchema"]["required"] == ["answer_1"]
         assert second["requestedSchema"]["required"] == ["answer_2", "answer_3"]
         fields = second["requestedSchema"]["properties"]
-        assert [field["type"] for field in fields.values()] == ["string", "string", "array", "string"]
+        assert [field["type"] for field in fields.values()] == [
+            "string",
+            "string",
+            "array",
+            "string",
+        ]
         # Editors that know this show the text as one more option of its question.
         other_answer = {"questionId": "answer_1", "isCustomAnswer": True}
-        assert fields["answer_1_other"]["_meta"] == {"_askUserQuestionCustomAnswer": other_answer}
-        assert [name for name, field in fields.items() if "_meta" in field] == ["answer_1_other"]
+        assert fields["answer_1_other"]["_meta"] == {
+            "_askUserQuestionCustomAnswer": other_answer
+        }
+        assert [name for name, field in fields.items() if "_meta" in field] == [
+            "answer_1_other"
+        ]
         # What has to be answered with a text cannot be left empty.
-        assert ["minLength" in field for field in fields.values()] == [False, False, False, True]
+        assert ["minLength" in field for field in fields.values()] == [
+            False,
+            False,
+            False,
+            True,
+        ]
         told = [result.text for result in results(it.server.calls[1].body)]
         assert told == [
             "Which way?\n→ Mend",
@@ -78,14 +113,17 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
     ],
     ids=json.dumps,
 )
-async def test_whatever_comes_in_place_of_an_answer_the_turn_goes_on(tmp_path: Path, answer: Any, said: str) -> None:
+async def test_whatever_comes_in_place_of_an_answer_the_turn_goes_on(
+    tmp_path: Path, answer: Any, said: str
+) -> None:
     async with stage(tmp_path, Reply(tool_calls=[ASK]), Reply("Then not.")) as it:
         answers(it, answer)
         assert await it.prompt() == {"stopReason": "end_turn"}
         [result] = results(it.server.calls[1].body)
         assert said in result.text
 
-        # The end of the wire ends it as well: `stage` fails where the agent does not go by itself.
+        # The end of the wire ends it as well: `stage` fails where the agent does not go
+        # by itself.
 
 
 async def test_an_editor_without_forms_is_asked_by_dialogs(tmp_path: Path) -> None:
@@ -96,7 +134,9 @@ async def test_an_editor_without_forms_is_asked_by_dialogs(tmp_path: Path) -> No
         it.agent.permission_answer = lambda params: next(picks)
         assert await it.prompt() == {"stopReason": "end_turn"}
         dialogs = it.agent.desk.permissions
-        assert [[option["name"] for option in dialog["options"]] for dialog in dialogs] == [
+        assert [
+            [option["name"] for option in dialog["options"]] for dialog in dialogs
+        ] == [
             ["Rewrite", "Show the next choice"],
             ["Mend", "Show the next choice"],
             ["Leave", "None of these"],
@@ -106,7 +146,9 @@ async def test_an_editor_without_forms_is_asked_by_dialogs(tmp_path: Path) -> No
         assert told[0] == "Which way?\n→ Leave"
         assert told[1].startswith("The user chose none of the options.")
         assert "options" in told[2]
-        assert not [line for line in it.agent.lines if line.method == "elicitation/create"]
+        assert not [
+            line for line in it.agent.lines if line.method == "elicitation/create"
+        ]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +159,16 @@ async def test_an_editor_without_forms_is_asked_by_dialogs(tmp_path: Path) -> No
         {"question": "Wie lautet das Passwort?"},
         {"question": "请输入密码"},
         {"question": "The 2FA code, please"},
-        {"question": "How do we go on?", "options": [{"label": "I type my ｐａｓｓｗｏｒｄ"}], "own_words": True},
+        {
+            "question": "How do we go on?",
+            "options": [{"label": "I type my ｐａｓｓｗｏｒｄ"}],
+            "own_words": True,
+        },
     ],
 )
-async def test_no_question_asks_the_user_to_type_a_secret(tmp_path: Path, question: dict[str, Any]) -> None:
+async def test_no_question_asks_the_user_to_type_a_secret(
+    tmp_path: Path, question: dict[str, Any]
+) -> None:
     ask = ToolCall("ask_user", {"questions": [{"question": "Which branch?"}, question]})
     async with stage(tmp_path, Reply(tool_calls=[ask]), Reply("Done.")) as it:
         asked = answers(it)
@@ -137,7 +185,9 @@ async def test_what_is_chosen_among_options_may_be_about_secrets_and_a_secret_th
     options = [{"label": "In a file"}, {"label": "In a variable"}]
     choice = {"question": "Where does the password come from?", "options": options}
     ask = ToolCall("ask_user", {"questions": [choice, {"question": "What else?"}]})
-    async with stage(tmp_path, Reply(tool_calls=[ask]), Reply("Done."), env={"DB_PASSWORD": secret}) as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=[ask]), Reply("Done."), env={"DB_PASSWORD": secret}
+    ) as it:
         answers(it, accepted(answer_1="In a file", answer_2=f"It is {secret}."))
         await it.prompt()
         [told] = results(it.server.calls[1].body)

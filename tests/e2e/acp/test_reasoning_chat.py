@@ -1,4 +1,6 @@
-"""DeepSeek refuses a call without the reasoning that it had, whatever was compacted in between."""
+"""DeepSeek refuses a call without the reasoning that it had, whatever was compacted in
+between.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ async def test_deepseek_gets_the_reasoning_of_every_call_back_before_and_after_a
     tmp_path: Path, strategy: str
 ) -> None:
     config = compaction(strategy=strategy)
-    async with thinking(tmp_path, "chat", binding=Binding(chat="deepseek"), config=config, sound=False) as it:
+    async with thinking(
+        tmp_path, "chat", binding=Binding(chat="deepseek"), config=config, sound=False
+    ) as it:
         await it.loop("Look", 10)
         await it.talk(3)
         it.model.says = "Short."
@@ -25,6 +29,8 @@ async def test_deepseek_gets_the_reasoning_of_every_call_back_before_and_after_a
         async with it.restarted() as later:
             await later.loop(calls=2)
     assert (it.server.refusals, it.server.violations) == ([], [])
-    called = [message for message in it.last.body["messages"] if message.get("tool_calls")]
+    called = [
+        message for message in it.last.body["messages"] if message.get("tool_calls")
+    ]
     assert len(called) > 12  # some of them are from before the compaction
     assert all(message["reasoning_content"] for message in called)

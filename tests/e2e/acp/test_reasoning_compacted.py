@@ -52,7 +52,9 @@ async def test_the_providers_own_compaction_keeps_the_reasoning_of_the_messages_
     tmp_path: Path, dialect: DialectName, account: str
 ) -> None:
     config = compaction(strategy="native")
-    async with thinking(tmp_path, dialect, config=config, binding=strict(account=account)) as it:
+    async with thinking(
+        tmp_path, dialect, config=config, binding=strict(account=account)
+    ) as it:
         await it.grow()
         await compacted(it)
         kept = number(KEPT, it.receipt())
@@ -150,7 +152,9 @@ async def test_an_automatic_compaction_is_the_providers_own_if_no_strategy_is_na
 async def test_an_automatic_compaction_of_our_own_makes_no_request_that_is_refused(
     tmp_path: Path, dialect: DialectName, strategy: str
 ) -> None:
-    async with thinking(tmp_path, dialect, env=SMALL, config=compaction(strategy=strategy)) as it:
+    async with thinking(
+        tmp_path, dialect, env=SMALL, config=compaction(strategy=strategy)
+    ) as it:
         await filled(it)
         assert it.events("context_swapped") != []
         await it.loop(calls=1)
@@ -162,7 +166,9 @@ async def test_a_swap_inside_a_loop_of_tools_makes_no_request_that_is_refused(
     tmp_path: Path, dialect: DialectName, strategy: str
 ) -> None:
     files = {**FILES, "a.txt": LONG[:2_000]}
-    async with thinking(tmp_path, dialect, env=SMALL, config=compaction(strategy=strategy), files=files) as it:
+    async with thinking(
+        tmp_path, dialect, env=SMALL, config=compaction(strategy=strategy), files=files
+    ) as it:
         it.model.says = LONG[:9_000]
         await it.talk(2)
         await it.loop("Read on", 14)
@@ -187,7 +193,9 @@ async def test_a_request_that_is_too_long_is_made_short_and_goes_on_thinking(
     tmp_path: Path, dialect: DialectName, strategy: str | None
 ) -> None:
     config = compaction() if strategy is None else compaction(strategy=strategy)
-    async with thinking(tmp_path, dialect, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, config=config) as it:
+    async with thinking(
+        tmp_path, dialect, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, config=config
+    ) as it:
         it.model.says = LONG
         for _ in range(3):
             await it.say()
@@ -209,7 +217,12 @@ async def test_a_fork_of_a_compacted_session_keeps_what_the_session_keeps(
         await it.talk(1)
         kept = thoughts(it.last.body)
         fork = await it.stage.agent.request(
-            "session/fork", {"sessionId": it.stage.session, "cwd": str(it.stage.folder), "mcpServers": []}
+            "session/fork",
+            {
+                "sessionId": it.stage.session,
+                "cwd": str(it.stage.folder),
+                "mcpServers": [],
+            },
         )
         await it.stage.agent.prompt(fork["sessionId"], "Go on here")
         assert thoughts(it.last.body)[: len(kept)] == kept
@@ -246,10 +259,18 @@ async def test_where_the_user_said_most_of_it_the_provider_that_keeps_all_of_tha
 async def test_what_had_changed_around_the_conversation_is_told_again_after_a_compaction_of_the_provider(
     tmp_path: Path, dialect: DialectName
 ) -> None:
-    server = mcp_program(tmp_path, "files", tools=[tool("look")], results={"look": says("Here.")}, slow=True)
+    server = mcp_program(
+        tmp_path,
+        "files",
+        tools=[tool("look")],
+        results={"look": says("Here.")},
+        slow=True,
+    )
     files = {**FILES, "AGENTS.md": "Count in whole cents."}
     config = compaction(strategy="native")
-    async with thinking(tmp_path, dialect, config=config, mcp=[server.entry], files=files) as it:
+    async with thinking(
+        tmp_path, dialect, config=config, mcp=[server.entry], files=files
+    ) as it:
         await it.talk(1)
         await server.go()
         await ready(it.stage, "files")
@@ -258,9 +279,10 @@ async def test_what_had_changed_around_the_conversation_is_told_again_after_a_co
         await it.grow()
         await compacted(it)
         await it.say()
-        effort = {"anthropic": '"output_config": {"effort": "low"}', "openai": '"reasoning": {"effort": "low"}'}[
-            dialect
-        ]
+        effort = {
+            "anthropic": '"output_config": {"effort": "low"}',
+            "openai": '"reasoning": {"effort": "low"}',
+        }[dialect]
         for words in ("Does look.", "Count in tenths of a cent.", effort):
             assert words in json.dumps(it.last.body)
         await it.loop(calls=1)
@@ -273,7 +295,9 @@ async def test_a_changed_agents_file_is_told_again_within_the_turn_in_which_the_
     tmp_path: Path, dialect: DialectName
 ) -> None:
     files = {**FILES, "a.txt": LONG[:2_000], "AGENTS.md": "Count in whole cents."}
-    async with thinking(tmp_path, dialect, env=SMALL, config=compaction(strategy="native"), files=files) as it:
+    async with thinking(
+        tmp_path, dialect, env=SMALL, config=compaction(strategy="native"), files=files
+    ) as it:
         it.model.says = LONG[:9_000]
         await it.talk(1)
         (it.stage.folder / "AGENTS.md").write_text("Count in tenths of a cent.")

@@ -1,4 +1,6 @@
-"""What a user does to a session leaves the model's reasoning valid, and each request begins as the one before."""
+"""What a user does to a session leaves the model's reasoning valid, and each request
+begins as the one before.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,18 @@ async def test_two_calls_in_one_answer_with_a_thought_before_each_keep_all_reaso
 ) -> None:
     async with thinking(tmp_path, dialect) as it:
         for _ in range(3):
-            it.model.first = [Reply("Two.", thinking="First.", tool_calls=[LOOK, LOOK], between=["", "And again."])]
+            it.model.first = [
+                Reply(
+                    "Two.",
+                    thinking="First.",
+                    tool_calls=[LOOK, LOOK],
+                    between=["", "And again."],
+                )
+            ]
             await it.say()
-        assert it.kept() == 8  # two and one in each turn, but for the answer that is asked for
+        assert (
+            it.kept() == 8
+        )  # two and one in each turn, but for the answer that is asked for
 
 
 @both_providers
@@ -43,7 +54,9 @@ async def test_another_level_of_reasoning_is_told_with_the_next_prompt_and_voids
             await it.set("thought_level", level)
             await it.loop(calls=1)
             before, first, _ = it.server.cached[-3:]
-            assert first.read >= before.read + before.fresh - 2  # all of it; each count is rounded
+            assert (
+                first.read >= before.read + before.fresh - 2
+            )  # all of it; each count is rounded
             told.append(level)
             assert efforts(it) == told
         assert it.kept() == len(it.turns) - 1
@@ -68,11 +81,16 @@ async def test_thinking_is_turned_off_and_on_again_and_the_reasoning_from_before
 
 
 @both_providers
-async def test_reasoning_is_back_once_its_model_is(tmp_path: Path, dialect: DialectName) -> None:
-    other = {"anthropic": "anthropic/claude-haiku-5-5", "openai": "openai/gpt-6-luna"}[dialect]
+async def test_reasoning_is_back_once_its_model_is(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    other = {"anthropic": "anthropic/claude-haiku-5-5", "openai": "openai/gpt-6-luna"}[
+        dialect
+    ]
     async with thinking(tmp_path, dialect) as it:
         await it.talk(2)
-        own, before = it.server.model, thoughts(it.last.body)
+        own = it.server.model
+        before = thoughts(it.last.body)
         await it.set("model", other)
         await it.loop(calls=1)
         await it.set("model", own)
@@ -85,5 +103,13 @@ def efforts(it: Thinking) -> list[str]:
     """The levels that the newest request tells behind its beginning, in order."""
     body = it.last.body
     if "input" in body:
-        return [item["reasoning"]["effort"] for item in body["input"] if item.get("type") == "configuration_update"]
-    return [each["output_config"]["effort"] for each in body["messages"] if "output_config" in each]
+        return [
+            item["reasoning"]["effort"]
+            for item in body["input"]
+            if item.get("type") == "configuration_update"
+        ]
+    return [
+        each["output_config"]["effort"]
+        for each in body["messages"]
+        if "output_config" in each
+    ]

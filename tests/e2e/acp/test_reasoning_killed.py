@@ -1,4 +1,6 @@
-"""An agent that is killed in mid-turn: what its log holds makes a next request that is taken whole."""
+"""An agent that is killed in mid-turn: what its log holds makes a next request that is
+taken whole.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ async def test_a_session_goes_on_with_its_reasoning_after_a_kill_in_an_answer(
     async with thinking(tmp_path, dialect, connect=connected_agent) as it:
         await it.loop(calls=1)
         hold = anyio.Event()
-        cut = Reply(["I ", "look."], tool_calls=[LOOK], hold=hold, hold_after=HELD[moment])
+        cut = Reply(
+            ["I ", "look."], tool_calls=[LOOK], hold=hold, hold_after=HELD[moment]
+        )
         it.model.first = [Reply("I look.", tool_calls=[LOOK]), cut]
         await it.stage.agent.start_prompt(it.stage.session, "Look twice")
         await it.stage.held()
@@ -38,7 +42,9 @@ async def test_a_session_goes_on_with_its_reasoning_after_a_kill_in_a_compaction
     tmp_path: Path, dialect: DialectName
 ) -> None:
     config = compaction(strategy="native")
-    async with thinking(tmp_path, dialect, connect=connected_agent, config=config) as it:
+    async with thinking(
+        tmp_path, dialect, connect=connected_agent, config=config
+    ) as it:
         await it.grow()
         hold = anyio.Event()
         it.model.native = Reply("A shop.", hold=hold, hold_after=BEFORE_HEADERS)

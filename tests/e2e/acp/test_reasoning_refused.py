@@ -1,4 +1,6 @@
-"""A provider that breaks one of its own rules: it is noticed, told, logged, and not asked for again."""
+"""A provider that breaks one of its own rules: it is noticed, told, logged, and not
+asked for again.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ async def test_refused_controls_are_logged_and_left_out_for_this_session_and_aft
         assert [refusal.call for refusal in it.server.refusals] == [1]
         async with it.restarted() as later:
             await later.talk(1)
-        assert [BINDING_BETA in betas(call) for call in it.server.calls] == [True] + [False] * (len(it.turns) - 1)
+        assert [BINDING_BETA in betas(call) for call in it.server.calls] == [True] + [
+            False
+        ] * (len(it.turns) - 1)
         assert len(it.server.refusals) == 1
         assert it.kept() == len(it.turns) - 2  # the first request was asked twice
         # Another session of the same process, and model, is not touched.
@@ -84,7 +88,13 @@ async def test_a_compaction_that_the_provider_does_not_take_back_is_sent_as_text
     tmp_path: Path, dialect: DialectName
 ) -> None:
     binding = strict()
-    async with thinking(tmp_path, dialect, binding=binding, config=compaction(strategy="native"), sound=False) as it:
+    async with thinking(
+        tmp_path,
+        dialect,
+        binding=binding,
+        config=compaction(strategy="native"),
+        sound=False,
+    ) as it:
         await it.grow()
         await it.say("/compact")
         binding.refuse_compaction = True
@@ -94,7 +104,9 @@ async def test_a_compaction_that_the_provider_does_not_take_back_is_sent_as_text
         assert [violation.outcome for violation in it.server.violations] == []
         assert len(it.server.refusals) == 1
         assert compaction_blocks(it.last.body) == []
-        assert it.last.mentions(SUMMARY if dialect == "anthropic" else "was compacted by openai")
+        assert it.last.mentions(
+            SUMMARY if dialect == "anthropic" else "was compacted by openai"
+        )
         async with it.restarted() as later:
             await later.talk(1)
             assert later.kept() > 1
@@ -108,7 +120,9 @@ async def test_reasoning_that_is_refused_is_withheld_from_the_named_piece_on_and
     async with thinking(tmp_path, dialect, sound=False) as it:
         await it.talk(3)
         before = thoughts(it.last.body)
-        at = {"anthropic": "messages.7.content.0", "openai": before[3].get("id")}[dialect]
+        at = {"anthropic": "messages.7.content.0", "openai": before[3].get("id")}[
+            dialect
+        ]
         it.model.first = [refusal(at)]
         await it.say()
         assert thoughts(it.last.body) == before[:3]
@@ -150,9 +164,19 @@ async def test_a_refused_compaction_goes_on_with_a_summary_says_so_and_is_not_as
             while len(it.events("context_swapped")) == swaps:
                 await it.loop(calls=1)
             it.model.says = "Short."
-        assert [event["strategy"] for event in it.events("context_swapped")] == ["summary", "summary"]
-        assert "refused the request (status 400)" in shown_compactions(it.stage.agent)[0].receipt
-        asked = [call for call in it.server.calls if call.path.endswith("/compact") or "compaction" in call.body]
+        assert [event["strategy"] for event in it.events("context_swapped")] == [
+            "summary",
+            "summary",
+        ]
+        assert (
+            "refused the request (status 400)"
+            in shown_compactions(it.stage.agent)[0].receipt
+        )
+        asked = [
+            call
+            for call in it.server.calls
+            if call.path.endswith("/compact") or "compaction" in call.body
+        ]
         assert len(asked) == 1
         [event] = it.events("feature_refused")
         assert event["feature"] == "compaction"
@@ -162,15 +186,21 @@ async def test_a_refused_compaction_goes_on_with_a_summary_says_so_and_is_not_as
 async def test_a_compaction_that_is_refused_without_a_name_after_a_restart_switches_nothing_else_off(
     tmp_path: Path,
 ) -> None:
-    async with thinking(tmp_path, "anthropic", config=compaction(strategy="native")) as it:
+    async with thinking(
+        tmp_path, "anthropic", config=compaction(strategy="native")
+    ) as it:
         await it.set("thought_level", "high")
         await it.grow()
         kept = it.kept()
         async with it.restarted() as later:
-            later.model.native = Reply(http_status=400, body={"message": "invalid beta flag"})
+            later.model.native = Reply(
+                http_status=400, body={"message": "invalid beta flag"}
+            )
             with pytest.raises(AgentError, match="invalid beta flag"):
                 await later.say("/compact")
-            assert {event["feature"] for event in it.events("feature_refused")} <= {"compaction"}
+            assert {event["feature"] for event in it.events("feature_refused")} <= {
+                "compaction"
+            }
             await later.loop(calls=1)
             assert later.kept() == kept + 2
 
@@ -185,7 +215,10 @@ async def test_reasoning_behind_a_place_that_changed_in_the_log_is_withheld_befo
         damage_texts(it.stage.home, "Question 1?", "Question X?")
         async with it.restarted() as later:
             await later.loop(calls=1)
-            assert thoughts(later.last.body) == [*before[:2], thoughts(later.last.body)[-1]]
+            assert thoughts(later.last.body) == [
+                *before[:2],
+                thoughts(later.last.body)[-1],
+            ]
             assert notices(later) == 1
             [event] = later.events("reasoning_withheld")
             assert not event["pieces"]
@@ -200,7 +233,9 @@ async def test_a_gateway_gets_no_betas_keeps_reasoning_and_what_it_refuses_is_wi
 ) -> None:
     async with thinking(tmp_path, "anthropic", sound=False) as it:
         gateway(it.server, it.stage.home)
-        async with it.stage.restarted(env={**it.stage.options["env"], "ACP_AGENT_MODEL": MODEL}) as other:
+        async with it.stage.restarted(
+            env={**it.stage.options["env"], "ACP_AGENT_MODEL": MODEL}
+        ) as other:
             session = await other.agent.new_session(other.folder)
             later = Thinking(other, it.model)
             for _ in range(3):
@@ -223,16 +258,27 @@ MODEL = "proxy/claude-sonnet-5-5"
 
 
 def refusal(place: str) -> Reply:
-    """The 400 for reasoning that is bound to another conversation, in the words of both providers."""
+    """The 400 for reasoning that is bound to another conversation, in the words of both
+    providers.
+    """
     if place.startswith("messages"):
         said = f"{place}: Invalid `signature` in `thinking` block. The block is bound to a different conversation."
     else:
         said = f"The encrypted content for item {place} could not be verified."
-    error = {"type": "invalid_request_error", "message": said, "code": None, "param": None}
+    error = {
+        "type": "invalid_request_error",
+        "message": said,
+        "code": None,
+        "param": None,
+    }
     return Reply(http_status=400, body={"type": "error", "error": error})
 
 
 def gateway(server: ModelServer, home: Path) -> None:
     """The same server, as a gateway under a name that the tables do not know."""
-    key = {"kind": "anthropic", "base_url": server.base_url, "api_key_env": "ANTHROPIC_API_KEY"}
+    key = {
+        "kind": "anthropic",
+        "base_url": server.base_url,
+        "api_key_env": "ANTHROPIC_API_KEY",
+    }
     server.write_config(home, {"providers": {"proxy": key}})

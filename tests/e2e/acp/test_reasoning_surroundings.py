@@ -1,4 +1,6 @@
-"""Changes of instructions, the day, directories and tools are told behind the conversation, and void no reasoning."""
+"""Changes of instructions, the day, directories and tools are told behind the
+conversation, and void no reasoning.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def all_kept(it: Thinking) -> bool:
 async def test_an_edited_agents_file_is_told_with_the_next_prompt_and_voids_no_reasoning(
     tmp_path: Path, dialect: DialectName, account: str
 ) -> None:
-    async with thinking(tmp_path, dialect, files=AGENTS, binding=strict(account=account)) as it:
+    async with thinking(
+        tmp_path, dialect, files=AGENTS, binding=strict(account=account)
+    ) as it:
         await it.talk()
         (it.stage.folder / "AGENTS.md").write_text(EDITED)
         assert not it.last.mentions(EDITED)
@@ -97,9 +101,19 @@ async def test_a_session_is_loaded_with_other_directories_and_tells_them_behind_
 
 
 @both_providers
-async def test_tools_that_come_late_are_appended_and_run(tmp_path: Path, dialect: DialectName) -> None:
-    server = mcp_program(tmp_path, "files", tools=[tool("look")], results={"look": says("Here.")}, slow=True)
-    async with thinking(tmp_path, dialect, mcp=[server.entry], mode="full-access") as it:
+async def test_tools_that_come_late_are_appended_and_run(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    server = mcp_program(
+        tmp_path,
+        "files",
+        tools=[tool("look")],
+        results={"look": says("Here.")},
+        slow=True,
+    )
+    async with thinking(
+        tmp_path, dialect, mcp=[server.entry], mode="full-access"
+    ) as it:
         await it.talk()
         await server.go()
         await ready(it.stage, "files")
@@ -108,7 +122,11 @@ async def test_tools_that_come_late_are_appended_and_run(tmp_path: Path, dialect
         await it.say()
         assert server.calls() == [{"name": "look", "arguments": {}}]
         assert it.server.cached[late].share > 0.8
-        assert [call.mentions("Does look.") for call in it.turns[-3:]] == [False, True, True]
+        assert [call.mentions("Does look.") for call in it.turns[-3:]] == [
+            False,
+            True,
+            True,
+        ]
         await it.say()
         assert all_kept(it)
 
@@ -117,14 +135,21 @@ async def test_tools_that_come_late_are_appended_and_run(tmp_path: Path, dialect
 async def test_a_tool_that_changes_is_defined_again_and_one_that_goes_answers_that_it_is_not_available(
     tmp_path: Path, dialect: DialectName
 ) -> None:
-    newer = {"tools": [{**tool("look"), "description": "Does look twice."}, tool("end")]}
+    newer = {
+        "tools": [{**tool("look"), "description": "Does look twice."}, tool("end")]
+    }
     server = mcp_program(
         tmp_path,
         "files",
         tools=[tool("look"), tool("end")],
-        results={"look": {**says("Here."), "then": newer}, "end": {**says("Gone."), "then": {"tools": [tool("end")]}}},
+        results={
+            "look": {**says("Here."), "then": newer},
+            "end": {**says("Gone."), "then": {"tools": [tool("end")]}},
+        },
     )
-    async with thinking(tmp_path, dialect, mcp=[server.entry], mode="full-access") as it:
+    async with thinking(
+        tmp_path, dialect, mcp=[server.entry], mode="full-access"
+    ) as it:
         await ready(it.stage, "files")
         await it.talk(1)
         it.model.first = [Reply("I look.", tool_calls=[ToolCall("mcp__files__look")])]
@@ -148,12 +173,18 @@ async def test_a_tool_that_changes_is_defined_again_and_one_that_goes_answers_th
 async def test_a_server_that_is_not_there_after_a_load_leaves_its_tools_in_the_request(
     tmp_path: Path, dialect: DialectName
 ) -> None:
-    server = mcp_program(tmp_path, "files", tools=[tool("look")], results={"look": says("Here.")})
-    async with thinking(tmp_path, dialect, mcp=[server.entry], mode="full-access") as it:
+    server = mcp_program(
+        tmp_path, "files", tools=[tool("look")], results={"look": says("Here.")}
+    )
+    async with thinking(
+        tmp_path, dialect, mcp=[server.entry], mode="full-access"
+    ) as it:
         await ready(it.stage, "files")
         await it.talk()
         async with it.restarted() as later:
-            later.model.first = [Reply("I look.", tool_calls=[ToolCall("mcp__files__look")])]
+            later.model.first = [
+                Reply("I look.", tool_calls=[ToolCall("mcp__files__look")])
+            ]
             await later.say()
             assert later.last.mentions("is no longer available")
             await later.say()

@@ -1,4 +1,6 @@
-"""OpenAI compacts by an item at the end of an ordinary request, or in another way if it does not take the item."""
+"""OpenAI compacts by an item at the end of an ordinary request, or in another way if it
+does not take the item.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,24 @@ import pytest
 from support.client import connected_agent
 from support.compactions import shown_compactions
 from support.models import BEFORE_HEADERS, Reply
-from support.reasoning import PROSE, SUMMARY, Thinking, asks_to_compact, compaction, compaction_blocks, thinking
+from support.reasoning import (
+    PROSE,
+    SUMMARY,
+    Thinking,
+    asks_to_compact,
+    compaction,
+    compaction_blocks,
+    thinking,
+)
 
 NATIVE = compaction(strategy="native")
 SECRET = "An answer in place of a compaction."
-REFUSED = {"error": {"message": "Invalid value: 'compaction_trigger'.", "type": "invalid_request_error"}}
+REFUSED = {
+    "error": {
+        "message": "Invalid value: 'compaction_trigger'.",
+        "type": "invalid_request_error",
+    }
+}
 
 
 def ways(it: Thinking) -> list[str]:
@@ -29,15 +44,23 @@ async def compacted(it: Thinking) -> None:
 
 
 def refused_features(it: Thinking) -> list[tuple[str, str]]:
-    return [(event["model"], event["feature"]) for event in it.events("feature_refused")]
+    return [
+        (event["model"], event["feature"]) for event in it.events("feature_refused")
+    ]
 
 
-async def test_a_compaction_reads_the_session_from_the_cache_and_its_trigger_is_sent_once_only(tmp_path: Path) -> None:
+async def test_a_compaction_reads_the_session_from_the_cache_and_its_trigger_is_sent_once_only(
+    tmp_path: Path,
+) -> None:
     async with thinking(tmp_path, "openai", config=NATIVE) as it:
         await it.grow()
         await compacted(it)
         before = it.turns[-1].body
-        [number] = [number for number, call in enumerate(it.server.calls, 1) if asks_to_compact(call)]
+        [number] = [
+            number
+            for number, call in enumerate(it.server.calls, 1)
+            if asks_to_compact(call)
+        ]
         asked = it.server.calls[number - 1].body
         sent = asked["input"][:-1]
         assert asked["input"][-1] == {"type": "compaction_trigger"}
@@ -56,7 +79,9 @@ async def test_a_compaction_reads_the_session_from_the_cache_and_its_trigger_is_
             await later.loop(calls=1)
             assert len(compaction_blocks(later.last.body)) == 1
         assert ways(it) == ["trigger", "trigger"]
-        triggered = [call for call in it.server.calls if call.mentions("compaction_trigger")]
+        triggered = [
+            call for call in it.server.calls if call.mentions("compaction_trigger")
+        ]
         assert len(triggered) == 2
         assert refused_features(it) == []
 
@@ -97,19 +122,27 @@ async def test_a_trigger_that_brings_no_compaction_is_not_sent_again_in_this_ses
         assert ways(it)[-1] == "trigger"
 
 
-async def test_what_an_ordinary_answer_in_place_of_a_compaction_cost_is_in_the_receipt_s_sum(tmp_path: Path) -> None:
+async def test_what_an_ordinary_answer_in_place_of_a_compaction_cost_is_in_the_receipt_s_sum(
+    tmp_path: Path,
+) -> None:
     async with thinking(tmp_path, "openai", config=NATIVE) as it:
         await it.grow()
         it.model.triggered = [Reply(SUMMARY, compactions=2)]
         await compacted(it)
         [swap] = it.events("context_swapped")
-        wasted, path = [each for each in it.server.cached if asks_to_compact(it.server.calls[each.call - 1])]
+        wasted, path = [
+            each
+            for each in it.server.cached
+            if asks_to_compact(it.server.calls[each.call - 1])
+        ]
         usage = swap["usage"]
         assert usage["cache_read_tokens"] == wasted.read + path.read
         assert usage["input_tokens"] == wasted.fresh + path.fresh
 
 
-async def test_a_compaction_whose_stream_is_cut_is_asked_for_once_more(tmp_path: Path) -> None:
+async def test_a_compaction_whose_stream_is_cut_is_asked_for_once_more(
+    tmp_path: Path,
+) -> None:
     async with thinking(tmp_path, "openai", config=NATIVE) as it:
         await it.grow()
         it.model.triggered = [Reply(SUMMARY, drop_after=1)]
@@ -124,7 +157,9 @@ async def test_a_compaction_whose_stream_is_cut_is_asked_for_once_more(tmp_path:
         assert refused_features(it) == []
 
 
-async def test_a_cancelled_compaction_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+async def test_a_cancelled_compaction_leaves_the_conversation_as_it_was(
+    tmp_path: Path,
+) -> None:
     async with thinking(tmp_path, "openai", config=NATIVE) as it:
         await it.grow()
         it.model.triggered = [Reply(SUMMARY, hold=anyio.Event(), hold_after=0)]
@@ -142,8 +177,12 @@ async def test_a_cancelled_compaction_leaves_the_conversation_as_it_was(tmp_path
         assert ways(it) == ["trigger", "trigger"]
 
 
-async def test_a_session_that_is_killed_between_the_two_ways_compacts_after_its_restart(tmp_path: Path) -> None:
-    async with thinking(tmp_path, "openai", connect=connected_agent, config=NATIVE) as it:
+async def test_a_session_that_is_killed_between_the_two_ways_compacts_after_its_restart(
+    tmp_path: Path,
+) -> None:
+    async with thinking(
+        tmp_path, "openai", connect=connected_agent, config=NATIVE
+    ) as it:
         await it.grow()
         it.model.triggered = [FAILING["ignored"]]
         it.model.native = Reply(SUMMARY, hold=anyio.Event(), hold_after=BEFORE_HEADERS)
@@ -160,7 +199,12 @@ async def test_a_session_that_is_killed_between_the_two_ways_compacts_after_its_
 
 
 async def test_an_automatic_compaction_asks_by_the_trigger_too(tmp_path: Path) -> None:
-    async with thinking(tmp_path, "openai", env={"ACP_AGENT_CONTEXT_WINDOW": "20000"}, config=compaction()) as it:
+    async with thinking(
+        tmp_path,
+        "openai",
+        env={"ACP_AGENT_CONTEXT_WINDOW": "20000"},
+        config=compaction(),
+    ) as it:
         it.model.says = "The cart adds prices. " * 400
         while not it.events("context_swapped"):
             await it.loop("Question?", 1)

@@ -1,4 +1,6 @@
-"""A permanent refusal must not block a session, whether of a turn's last step, of images or of an earlier turn."""
+"""A permanent refusal must not block a session, whether of a turn's last step, of
+images or of an earlier turn.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def refuses(what: str, *replies: Reply, status: int = 400) -> Any:
         if not body.get("tools"):
             return Reply("A title")
         if what in str(body):
-            return Reply(http_status=status, body={"error": {"message": "I take no such thing."}})
+            return Reply(
+                http_status=status, body={"error": {"message": "I take no such thing."}}
+            )
         return waiting.pop(0)
 
     return answer
@@ -41,20 +45,26 @@ async def test_a_step_that_is_refused_twice_leaves_the_context_and_the_prompt_is
     tmp_path: Path, dialect: Any
 ) -> None:
     script = refuses("poison", Reply("One."), READ, Reply("Two."), Reply("Three."))
-    async with stage(tmp_path, script=script, dialect=dialect, files={"a.txt": "poison\n"}, config={}) as it:
+    async with stage(
+        tmp_path, script=script, dialect=dialect, files={"a.txt": "poison\n"}, config={}
+    ) as it:
         await it.prompt("First")
         with pytest.raises(AgentError, match="no such thing"):
             await it.prompt("Second")
         assert await it.prompt("Third") == {"stopReason": "end_turn"}
         assert "the last step of the earlier turn was left out" in told(it)
         sent = str(it.server.calls[-1].body)
-        assert [word in sent for word in ("First", "One.", "Second", "poison", "Third")] == [True] * 3 + [False, True]
+        assert [
+            word in sent for word in ("First", "One.", "Second", "poison", "Third")
+        ] == [True] * 3 + [False, True]
         asked = len(it.server.calls)
         assert await it.prompt("Fourth") == {"stopReason": "end_turn"}
         assert len(it.server.calls) == asked + 1
 
 
-async def test_a_step_that_was_refused_before_a_restart_leaves_the_context_after_it(tmp_path: Path) -> None:
+async def test_a_step_that_was_refused_before_a_restart_leaves_the_context_after_it(
+    tmp_path: Path,
+) -> None:
     script = refuses("poison", READ, Reply("Two."))
     async with stage(tmp_path, script=script, files={"a.txt": "poison\n"}) as it:
         with pytest.raises(AgentError, match="no such thing"):
@@ -69,7 +79,9 @@ async def test_a_step_that_was_refused_before_a_restart_leaves_the_context_after
             assert "poison" in str(last.agent.updates())
 
 
-async def test_a_whole_turn_leaves_the_context_if_its_last_step_is_not_to_blame(tmp_path: Path) -> None:
+async def test_a_whole_turn_leaves_the_context_if_its_last_step_is_not_to_blame(
+    tmp_path: Path,
+) -> None:
     seen = 0
 
     def answer(body: dict[str, Any]) -> Reply:
@@ -90,7 +102,9 @@ async def test_a_whole_turn_leaves_the_context_if_its_last_step_is_not_to_blame(
         assert "strange" not in str(it.server.calls[-1].body)
 
 
-async def test_what_does_not_help_is_an_error_that_names_ways_out(tmp_path: Path) -> None:
+async def test_what_does_not_help_is_an_error_that_names_ways_out(
+    tmp_path: Path,
+) -> None:
     replies = [Reply("One."), *[Reply(http_status=400)] * 2]
     async with stage(tmp_path, *replies) as it:
         await it.prompt("First")
@@ -98,7 +112,8 @@ async def test_what_does_not_help_is_an_error_that_names_ways_out(tmp_path: Path
             await it.prompt("Second")
         assert "fork" not in str(first.value)
         with pytest.raises(
-            AgentError, match=r"most likely the cause is something earlier.*sessions fork sess_\w+ --at \d"
+            AgentError,
+            match=r"most likely the cause is something earlier.*sessions fork sess_\w+ --at \d",
         ):
             await it.prompt("Third")
 
@@ -129,18 +144,30 @@ async def test_images_that_are_refused_are_left_out_once_and_the_user_is_told(
 
     def answer(body: dict[str, Any]) -> Reply:
         if "image/png" in str(body):
-            return Reply(http_status=status, body={"error": {"message": said}}, headers={"retry-after-ms": "1"})
+            return Reply(
+                http_status=status,
+                body={"error": {"message": said}},
+                headers={"retry-after-ms": "1"},
+            )
         return Reply("Yes.")
 
-    async with stage(tmp_path, script=answer, dialect=dialect, editor=TOAD, config={}) as it:
-        assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {"stopReason": "end_turn"}
-        assert "refused the request for an image. It goes on without 1 image." in told(it)
+    async with stage(
+        tmp_path, script=answer, dialect=dialect, editor=TOAD, config={}
+    ) as it:
+        assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {
+            "stopReason": "end_turn"
+        }
+        assert "refused the request for an image. It goes on without 1 image." in told(
+            it
+        )
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
         with_image = sum("image/png" in str(call.body) for call in it.server.calls)
         assert with_image == (2 if "without a word" in words else 1)
 
 
-async def test_images_stay_if_the_request_is_refused_without_them_as_well(tmp_path: Path) -> None:
+async def test_images_stay_if_the_request_is_refused_without_them_as_well(
+    tmp_path: Path,
+) -> None:
     odd = Reply(http_status=400, body={"error": {"message": "invalid input"}})
     async with stage(tmp_path, Reply("One."), odd, odd, Reply("Three.")) as it:
         await it.prompt([{"type": "text", "text": "Look"}, IMAGE])
@@ -162,7 +189,9 @@ EMPTY = {
 async def test_the_user_is_told_of_an_empty_answer_and_the_model_is_asked_once_more(
     tmp_path: Path, kind: str, dialect: Any
 ) -> None:
-    async with stage(tmp_path, EMPTY[kind], Reply("Yes."), dialect=dialect, editor=TOAD, config={}) as it:
+    async with stage(
+        tmp_path, EMPTY[kind], Reply("Yes."), dialect=dialect, editor=TOAD, config={}
+    ) as it:
         assert await it.prompt("First") == {"stopReason": "end_turn"}
         assert "The model gave no answer; it is asked once more." in told(it)
         assert "Yes." in it.agent.text()
@@ -170,7 +199,9 @@ async def test_the_user_is_told_of_an_empty_answer_and_the_model_is_asked_once_m
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(tmp_path: Path, dialect: Any) -> None:
+async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(
+    tmp_path: Path, dialect: Any
+) -> None:
     replies = [READ, Reply(""), Reply("", thinking="Hm."), Reply("Later.")]
     async with stage(tmp_path, *replies, dialect=dialect, config={}) as it:
         assert await it.prompt("First") == {"stopReason": "end_turn"}
@@ -179,34 +210,54 @@ async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(tmp_path: P
         assert len(it.server.calls) == 4
 
 
-async def test_a_model_of_an_unknown_window_that_gives_no_answer_may_have_been_asked_too_much(tmp_path: Path) -> None:
+async def test_a_model_of_an_unknown_window_that_gives_no_answer_may_have_been_asked_too_much(
+    tmp_path: Path,
+) -> None:
     replies = [Reply(""), Reply("")]
     async with stage(tmp_path, *replies, dialect="chat", config={}) as it:
         await it.prompt("First")
         assert "set `context_window` in config.yaml" in it.agent.text()
 
 
-async def test_only_the_newest_image_is_left_out_if_older_ones_have_been_answered_to(tmp_path: Path) -> None:
+async def test_only_the_newest_image_is_left_out_if_older_ones_have_been_answered_to(
+    tmp_path: Path,
+) -> None:
     good = {**IMAGE, "data": encoded(png(8, 8, seed=3))}
 
     def answer(body: dict[str, Any]) -> Reply:
         if IMAGE["data"] in str(body):
-            return Reply(http_status=400, body={"error": {"message": "Could not process image"}})
+            return Reply(
+                http_status=400, body={"error": {"message": "Could not process image"}}
+            )
         return Reply("Yes.")
 
     async with stage(tmp_path, script=answer, editor=TOAD) as it:
         await it.prompt([{"type": "text", "text": "Look"}, good])
-        assert await it.prompt([{"type": "text", "text": "And here"}, IMAGE]) == {"stopReason": "end_turn"}
+        assert await it.prompt([{"type": "text", "text": "And here"}, IMAGE]) == {
+            "stopReason": "end_turn"
+        }
         assert good["data"] in str(it.server.calls[-1].body)
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            assert await later.prompt([{"type": "text", "text": "Once more"}, good]) == {"stopReason": "end_turn"}
+            assert await later.prompt(
+                [{"type": "text", "text": "Once more"}, good]
+            ) == {"stopReason": "end_turn"}
         assert str(it.server.calls[-1].body).count(good["data"]) == 2
 
 
-async def test_a_refusal_in_words_that_nobody_knows_is_learned_for_what_is_new_in_the_request(tmp_path: Path) -> None:
-    """A gateway configured under the provider's own name rejects system messages in the middle of a conversation."""
-    said = {"type": "error", "error": {"type": "invalid_request_error", "message": "messages.2: no such turn"}}
+async def test_a_refusal_in_words_that_nobody_knows_is_learned_for_what_is_new_in_the_request(
+    tmp_path: Path,
+) -> None:
+    """A gateway configured under the provider's own name rejects system messages in the
+    middle of a conversation.
+    """
+    said = {
+        "type": "error",
+        "error": {
+            "type": "invalid_request_error",
+            "message": "messages.2: no such turn",
+        },
+    }
 
     def answer(body: dict[str, Any]) -> Reply:
         if any(message["role"] == "system" for message in body["messages"]):
@@ -221,17 +272,36 @@ async def test_a_refusal_in_words_that_nobody_knows_is_learned_for_what_is_new_i
         assert await it.prompt("Three") == {"stopReason": "end_turn"}
         assert len(it.server.calls) == 4
         assert it.server.calls[-1].body["output_config"] == {"effort": "low"}
-        assert "thinking-binding-controls" in it.server.calls[-1].headers["anthropic-beta"]
+        assert (
+            "thinking-binding-controls" in it.server.calls[-1].headers["anthropic-beta"]
+        )
 
 
-async def test_what_did_not_help_when_it_was_left_out_is_sent_again(tmp_path: Path) -> None:
-    """The server enforces DeepSeek's rule about reasoning, and refuses one request for another reason."""
-    refusals = [{"error": {"message": "messages.5.tool_calls.0.index: Extra inputs are not permitted"}}]
+async def test_what_did_not_help_when_it_was_left_out_is_sent_again(
+    tmp_path: Path,
+) -> None:
+    """The server enforces DeepSeek's rule about reasoning, and refuses one request for
+    another reason.
+    """
+    refusals = [
+        {
+            "error": {
+                "message": "messages.5.tool_calls.0.index: Extra inputs are not permitted"
+            }
+        }
+    ]
 
     def answer(body: dict[str, Any]) -> Reply:
-        answers = [message for message in body["messages"] if message["role"] == "assistant"]
+        answers = [
+            message for message in body["messages"] if message["role"] == "assistant"
+        ]
         if any("reasoning_content" not in each for each in answers):
-            return Reply(http_status=400, body={"error": {"message": "The `reasoning_content` must be passed back."}})
+            return Reply(
+                http_status=400,
+                body={
+                    "error": {"message": "The `reasoning_content` must be passed back."}
+                },
+            )
         if len(answers) == 1 and refusals:
             return Reply(http_status=400, body=refusals.pop())
         return Reply("Yes.", thinking="Hm.")
@@ -244,15 +314,23 @@ async def test_what_did_not_help_when_it_was_left_out_is_sent_again(tmp_path: Pa
             assert await it.prompt("Three") == {"stopReason": "end_turn"}
 
 
-async def test_of_two_guesses_at_a_refusal_only_the_one_that_helped_is_learned(tmp_path: Path) -> None:
+async def test_of_two_guesses_at_a_refusal_only_the_one_that_helped_is_learned(
+    tmp_path: Path,
+) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         if "image/png" in str(body):
             return Reply(http_status=400, body={"error": {"message": "invalid input"}})
         return Reply("Yes.")
 
     env = {"ACP_AGENT_MODEL": "anthropic/claude-opus-5-5"}
-    async with stage(tmp_path, script=answer, dialect="anthropic", env=env, editor=TOAD) as it:
-        assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {"stopReason": "end_turn"}
+    async with stage(
+        tmp_path, script=answer, dialect="anthropic", env=env, editor=TOAD
+    ) as it:
+        assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {
+            "stopReason": "end_turn"
+        }
         await it.prompt("And now?")
         assert "image/png" not in str(it.server.calls[-1].body)
-        assert "thinking-binding-controls" in it.server.calls[-1].headers["anthropic-beta"]
+        assert (
+            "thinking-binding-controls" in it.server.calls[-1].headers["anthropic-beta"]
+        )

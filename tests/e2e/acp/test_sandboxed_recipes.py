@@ -1,4 +1,6 @@
-"""Commands of a recipe in the sandbox: the model's, those of its text, and where there is no sandbox."""
+"""Commands of a recipe in the sandbox: the model's, those of its text, and where there
+is no sandbox.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def asked(it: Stage) -> list[str]:
     return [str(params["toolCall"]["title"]) for params in it.agent.desk.permissions]
 
 
-async def test_what_a_recipe_allows_runs_unasked_in_the_sandbox_and_nothing_else_does(tmp_path: Path) -> None:
+async def test_what_a_recipe_allows_runs_unasked_in_the_sandbox_and_nothing_else_does(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, *CALLS, files=LISTING, trusted=True) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt("/listing")
@@ -43,9 +47,13 @@ async def test_what_a_recipe_allows_runs_unasked_in_the_sandbox_and_nothing_else
         assert "may not run in this recipe" in other.text
 
 
-async def test_without_a_sandbox_what_a_recipe_allows_is_asked_for(tmp_path: Path) -> None:
+async def test_without_a_sandbox_what_a_recipe_allows_is_asked_for(
+    tmp_path: Path,
+) -> None:
     config = {"sandbox": {"commands": "off"}}
-    async with stage(tmp_path, *CALLS, files=LISTING, trusted=True, config=config) as it:
+    async with stage(
+        tmp_path, *CALLS, files=LISTING, trusted=True, config=config
+    ) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt("/listing")
         assert asked(it) == ["touch made ../outside"]
@@ -59,8 +67,14 @@ async def test_a_filter_of_an_unpacked_repository_runs_in_the_sandbox_when_a_rec
         file = it.folder / "f.txt"
         file.write_text("one\n")
         (it.folder / ".gitattributes").write_text("*.txt filter=evil\n")
-        for words in (("init",), ("add", "."), ("config", "filter.evil.clean", "tee ran ../outside; true")):
-            subprocess.run(["git", *words], cwd=it.folder, check=True, capture_output=True)
+        for words in (
+            ("init",),
+            ("add", "."),
+            ("config", "filter.evil.clean", "tee ran ../outside; true"),
+        ):
+            subprocess.run(
+                ["git", *words], cwd=it.folder, check=True, capture_output=True
+            )
         file.write_text("two\n")
         await it.prompt("/review")
         assert (it.folder / "ran").exists()
@@ -71,15 +85,21 @@ async def test_a_filter_of_an_unpacked_repository_runs_in_the_sandbox_when_a_rec
 async def test_a_hook_of_a_project_inherits_no_key_and_nothing_that_the_settings_hide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: str
 ) -> None:
-    files = {".acp-agent/config.yaml": "hooks: {session_start: [{command: 'env > seen'}]}\n"}
+    files = {
+        ".acp-agent/config.yaml": "hooks: {session_start: [{command: 'env > seen'}]}\n"
+    }
     config = {"sandbox": {"commands": commands, "env": ["*_TOKEN"]}}
-    async with stage(tmp_path, Reply("Done."), files=files, trusted=True, allow=trust, config=config) as it:
+    async with stage(
+        tmp_path, Reply("Done."), files=files, trusted=True, allow=trust, config=config
+    ) as it:
         for name in ("OPENAI_API_KEY", "MY_TOKEN", "SHOWN"):
             monkeypatch.setenv(name, f"the {name}")
         await it.prompt()
-        assert [line for line in (it.folder / "seen").read_text().splitlines() if "=the " in line] == [
-            "SHOWN=the SHOWN"
-        ]
+        assert [
+            line
+            for line in (it.folder / "seen").read_text().splitlines()
+            if "=the " in line
+        ] == ["SHOWN=the SHOWN"]
 
 
 async def test_hooks_of_a_project_do_not_run_without_a_sandbox_where_one_is_required(
@@ -88,7 +108,9 @@ async def test_hooks_of_a_project_do_not_run_without_a_sandbox_where_one_is_requ
     hooks = "hooks: {session_start: [{command: 'touch ran'}]}\n"
     config = {"sandbox": {"commands": "required"}}
     files = {".acp-agent/config.yaml": hooks}
-    async with stage(tmp_path, Reply("Done."), files=files, trusted=True, allow=trust, config=config) as it:
+    async with stage(
+        tmp_path, Reply("Done."), files=files, trusted=True, allow=trust, config=config
+    ) as it:
         monkeypatch.setenv("PATH", str(tmp_path))
         fault.cache_clear()
         try:
@@ -100,16 +122,26 @@ async def test_hooks_of_a_project_do_not_run_without_a_sandbox_where_one_is_requ
 
 
 @pytest.mark.parametrize(
-    ("mode", "command"), [("ask", "/review"), ("accept-edits", "/commit"), ("plan", "/pr"), ("accept-edits", "/own")]
+    ("mode", "command"),
+    [
+        ("ask", "/review"),
+        ("accept-edits", "/commit"),
+        ("plan", "/pr"),
+        ("accept-edits", "/own"),
+    ],
 )
 async def test_without_a_sandbox_the_commands_of_a_recipe_s_text_are_asked_for(
     tmp_path: Path, mode: str, command: str
 ) -> None:
     own = tmp_path / "home" / "state" / "recipes" / "own.md"
     own.parent.mkdir(parents=True)
-    own.write_text("---\nallowed_commands: [git status]\n---\nIs it dirty? {{ git.dirty }}\n")
+    own.write_text(
+        "---\nallowed_commands: [git status]\n---\nIs it dirty? {{ git.dirty }}\n"
+    )
     config = {"sandbox": {"commands": "off"}}
-    async with stage(tmp_path, Reply("Done."), Reply("Done."), config=config, mode=mode) as it:
+    async with stage(
+        tmp_path, Reply("Done."), Reply("Done."), config=config, mode=mode
+    ) as it:
         ran = hostile_repository(it.folder)
         it.agent.permission_answer = "reject_once"
         with pytest.raises(AgentError, match="you did not allow them"):
@@ -128,14 +160,20 @@ async def test_commands_of_a_recipe_s_text_that_were_always_allowed_are_not_aske
 ) -> None:
     own = tmp_path / "home" / "state" / "recipes" / "own.md"
     own.parent.mkdir(parents=True)
-    own.write_text('---\nallowed_commands: [git *]\n---\n{{ shell("git", "status") }}\n')
-    async with stage(tmp_path, *(Reply("Done."),) * 3, config={"sandbox": {"commands": "off"}}) as it:
+    own.write_text(
+        '---\nallowed_commands: [git *]\n---\n{{ shell("git", "status") }}\n'
+    )
+    async with stage(
+        tmp_path, *(Reply("Done."),) * 3, config={"sandbox": {"commands": "off"}}
+    ) as it:
         hostile_repository(it.folder)
         it.agent.permission_answer = "allow_always"
         await it.prompt("/own")
         await it.prompt("/own")
         assert len(it.agent.desk.permissions) == 1
-        own.write_text('---\nallowed_commands: [git *]\n---\n{{ shell("git", "diff") }}\n')
+        own.write_text(
+            '---\nallowed_commands: [git *]\n---\n{{ shell("git", "diff") }}\n'
+        )
         await it.prompt("/own")
         assert len(it.agent.desk.permissions) == 2
 
@@ -147,7 +185,9 @@ async def test_a_recipe_whose_text_runs_no_command_and_one_in_the_sandbox_are_no
     own = tmp_path / "home" / "state" / "recipes" / "own.md"
     own.parent.mkdir(parents=True)
     own.write_text("The branch is {{ git.branch }}.\n")
-    async with stage(tmp_path, Reply("Done."), config={"sandbox": {"commands": "off"}}, mode=mode) as it:
+    async with stage(
+        tmp_path, Reply("Done."), config={"sandbox": {"commands": "off"}}, mode=mode
+    ) as it:
         ran = hostile_repository(it.folder)
         await it.prompt("/own")
         assert (it.agent.desk.permissions, ran.exists()) == ([], False)

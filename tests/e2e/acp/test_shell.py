@@ -1,4 +1,6 @@
-"""Shell commands: in the editor's terminal where it offers one, else as local processes, and their end."""
+"""Shell commands: in the editor's terminal where it offers one, else as local
+processes, and their end.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,21 @@ def shell(command: str, **more: object) -> ToolCall:
 
 async def begun(agent: AgentProcess) -> None:
     """Wait until the local command has printed that it began."""
-    await agent.wait_for(lambda line: "begun" in str(line.update.get("content")), PATIENCE)
+    await agent.wait_for(
+        lambda line: "begun" in str(line.update.get("content")), PATIENCE
+    )
 
 
 @pytest.mark.parametrize("editor", [ZED, TOAD], ids=["zed", "toad"])
-async def test_the_editor_s_terminal_is_used_shown_while_it_runs_and_released(tmp_path: Path, editor: Editor) -> None:
+async def test_the_editor_s_terminal_is_used_shown_while_it_runs_and_released(
+    tmp_path: Path, editor: Editor
+) -> None:
     async with stage(
-        tmp_path, Reply(tool_calls=[shell(BOTH)]), Reply("Done."), mode="full-access", editor=editor
+        tmp_path,
+        Reply(tool_calls=[shell(BOTH)]),
+        Reply("Done."),
+        mode="full-access",
+        editor=editor,
     ) as it:
         await it.prompt()
         [terminal] = it.agent.desk.terminals.values()
@@ -46,10 +56,18 @@ async def test_the_editor_s_terminal_is_used_shown_while_it_runs_and_released(tm
         assert call["content"] == [{"type": "terminal", "terminalId": terminal.id}]
         assert call["status"] == "failed"
         # A terminal has one stream: nothing claims to know which part was which.
-        assert call["rawOutput"] == {"output": "outerr", "exitCode": 3, "sandboxed": False}
+        assert call["rawOutput"] == {
+            "output": "outerr",
+            "exitCode": 3,
+            "sandboxed": False,
+        }
         [result] = results(it.server.calls[1].body)
-        assert result.text == "exit status: 3\noutput (stdout and stderr together):\nouterr"
-        # Other editors never see a terminal that is gone: not after a restart, and not in a replay.
+        assert (
+            result.text
+            == "exit status: 3\noutput (stdout and stderr together):\nouterr"
+        )
+        # Other editors never see a terminal that is gone: not after a restart, and not
+        # in a replay.
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
             [again] = later.calls()
@@ -58,26 +76,41 @@ async def test_the_editor_s_terminal_is_used_shown_while_it_runs_and_released(tm
             assert again["rawOutput"] == call["rawOutput"]
 
 
-async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(tmp_path: Path) -> None:
+async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(
+    tmp_path: Path,
+) -> None:
     async with stage(
-        tmp_path, Reply(tool_calls=[shell(BOTH)]), Reply("Done."), mode="full-access", editor=NO_TERMINAL
+        tmp_path,
+        Reply(tool_calls=[shell(BOTH)]),
+        Reply("Done."),
+        mode="full-access",
+        editor=NO_TERMINAL,
     ) as it:
         await it.prompt()
         [call] = it.calls()
-        assert call["rawOutput"] == {"stdout": "out", "stderr": "err", "exitCode": 3, "sandboxed": False}
+        assert call["rawOutput"] == {
+            "stdout": "out",
+            "stderr": "err",
+            "exitCode": 3,
+            "sandboxed": False,
+        }
         assert (call["kind"], call["status"]) == ("execute", "failed")
         [result] = results(it.server.calls[1].body)
         for words in ("exit status: 3", "stdout:\nout", "stderr:\nerr"):
             assert words in result.text
 
 
-@pytest.mark.parametrize("editor", [NO_TERMINAL, TOAD], ids=["local", "terminal that cannot be killed"])
+@pytest.mark.parametrize(
+    "editor", [NO_TERMINAL, TOAD], ids=["local", "terminal that cannot be killed"]
+)
 async def test_a_command_that_takes_too_long_is_stopped_and_the_model_reads_what_it_printed(
     tmp_path: Path, editor: Editor
 ) -> None:
     call = shell("echo begun; sleep 600", timeout=0.7)
     replies = [Reply(tool_calls=[call]), Reply("Done.")]
-    async with stage(tmp_path, *replies, mode="full-access", editor=editor, dialect="anthropic") as it:
+    async with stage(
+        tmp_path, *replies, mode="full-access", editor=editor, dialect="anthropic"
+    ) as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         [result] = results(it.server.calls[1].body)
         assert result.is_error
@@ -86,8 +119,15 @@ async def test_a_command_that_takes_too_long_is_stopped_and_the_model_reads_what
         assert await outlive(it.agent.children(), seconds=2) == set()
 
 
-async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_released(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply(tool_calls=[shell("sleep 600")]), Reply("Later."), mode="full-access") as it:
+async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_released(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=[shell("sleep 600")]),
+        Reply("Later."),
+        mode="full-access",
+    ) as it:
         create = it.agent.handlers["terminal/create"]
         answer = anyio.Event()
 
@@ -100,7 +140,8 @@ async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_relea
         handle = await it.agent.start_prompt(it.session, "Work")
         await it.line("terminal/create")
         await it.agent.cancel(it.session)
-        # What comes after the cancel has been taken in as well by the time that this is answered.
+        # What comes after the cancel has been taken in as well by the time that this is
+        # answered.
         await it.agent.request("session/list", {})
         answer.set()
         assert await handle.result() == {"stopReason": "cancelled"}
@@ -110,8 +151,15 @@ async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_relea
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
 
 
-async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_end(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply(tool_calls=[shell("sleep 600")]), Reply("Done."), mode="full-access") as it:
+async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_end(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=[shell("sleep 600")]),
+        Reply("Done."),
+        mode="full-access",
+    ) as it:
         for method in ("terminal/wait_for_exit", "terminal/release"):
             it.agent.handlers[method] = never_answer
         handle = await it.agent.start_prompt(it.session, "Work")
@@ -135,14 +183,28 @@ async def test_a_command_that_runs_when_the_editor_goes_is_shown_as_ended_before
 
 
 @pytest.mark.parametrize("mode", ["full-access", "accept-edits"])
-@pytest.mark.parametrize("editor", [PSEUDO_TERMINALS, NO_TERMINAL], ids=["terminal", "no terminal"])
+@pytest.mark.parametrize(
+    "editor", [PSEUDO_TERMINALS, NO_TERMINAL], ids=["terminal", "no terminal"]
+)
 async def test_a_command_that_asks_or_pages_ends_at_once_wherever_it_runs(
     tmp_path: Path, editor: Editor, mode: str
 ) -> None:
     text = "\n".join(str(number) for number in range(500))
-    commands = ["read x; echo status $?", "less long.txt", "read x < /dev/tty; echo status $?", "cat; bash; tty"]
+    commands = [
+        "read x; echo status $?",
+        "less long.txt",
+        "read x < /dev/tty; echo status $?",
+        "cat; bash; tty",
+    ]
     replies = [Reply(tool_calls=[shell(command)]) for command in commands]
-    async with stage(tmp_path, *replies, Reply("Done."), mode=mode, editor=editor, files={"long.txt": text}) as it:
+    async with stage(
+        tmp_path,
+        *replies,
+        Reply("Done."),
+        mode=mode,
+        editor=editor,
+        files={"long.txt": text},
+    ) as it:
         it.agent.permission_answer = "allow_once"
         await it.prompt()
         last = (results(call.body)[-1].text for call in it.server.calls[1:])
@@ -157,7 +219,11 @@ FRAMES = "for each in $(seq 5000); do printf '\\rframe %d' $each; done"
 
 
 @pytest.mark.parametrize("mode", ["full-access", "accept-edits"])
-@pytest.mark.parametrize("editor", [ZED, PSEUDO_TERMINALS, NO_TERMINAL], ids=["pipe", "terminal", "no terminal"])
+@pytest.mark.parametrize(
+    "editor",
+    [ZED, PSEUDO_TERMINALS, NO_TERMINAL],
+    ids=["pipe", "terminal", "no terminal"],
+)
 async def test_an_error_between_thousands_of_frames_of_a_progress_bar_is_read(
     tmp_path: Path, editor: Editor, mode: str
 ) -> None:
@@ -168,4 +234,6 @@ async def test_an_error_between_thousands_of_frames_of_a_progress_bar_is_read(
         await it.prompt()
         [result] = results(it.server.calls[1].body)
         assert "begin\nframe 5000\nerror: disk full\nframe 5000\nend" in result.text
-        assert not [line for line in it.agent.updates() if "\\r" in str(line.get("content"))]
+        assert not [
+            line for line in it.agent.updates() if "\\r" in str(line.get("content"))
+        ]

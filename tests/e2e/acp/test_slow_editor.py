@@ -1,4 +1,6 @@
-"""What has begun in an editor ends there, also where it does not read for a while and the user cancels meanwhile."""
+"""What has begun in an editor ends there, also where it does not read for a while and
+the user cancels meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ FLOOD = [ToolCall("read", {"path": f"{number}{'x' * 4_000}"}) for number in rang
 """Their announcements are more than the queue to an editor takes."""
 
 
-async def test_calls_that_were_cancelled_end_however_long_the_editor_does_not_read(tmp_path: Path) -> None:
+async def test_calls_that_were_cancelled_end_however_long_the_editor_does_not_read(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("All.", tool_calls=FLOOD), editor=BARE) as it:
         running = await it.agent.start_prompt(it.session, "Work")
         await it.update("agent_message_chunk")

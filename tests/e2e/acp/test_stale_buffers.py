@@ -1,4 +1,6 @@
-"""Files that commands change while the editor still shows its old buffers, and files that the editor garbles."""
+"""Files that commands change while the editor still shows its old buffers, and files
+that the editor garbles.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SED = ToolCall("shell", {"command": "sed -i s/two/TWO/ a.txt"})
 
 
 def edit(old: str, new: str) -> ToolCall:
-    return ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": old, "new_text": new}]})
+    return ToolCall(
+        "edit", {"path": "a.txt", "edits": [{"old_text": old, "new_text": new}]}
+    )
 
 
 def write(text: str) -> ToolCall:
@@ -36,7 +40,8 @@ def returned(it: Stage) -> list[str]:
 
 
 class Buffers:
-    """An editor that reads each file once, and shows the same text until it writes the file.
+    """An editor that reads each file once, and shows the same text until it writes the
+    file.
 
     :ivar texts: contents of the buffers, by path.
     :ivar strips: whether it removes byte order marks.
@@ -47,7 +52,10 @@ class Buffers:
         self.texts: dict[str, str] = {}
         self.strips = strips
         self.formats: tuple[str, str] = ("", "")
-        it.agent.handlers |= {"fs/read_text_file": self.read, "fs/write_text_file": self.write}
+        it.agent.handlers |= {
+            "fs/read_text_file": self.read,
+            "fs/write_text_file": self.write,
+        }
 
     async def read(self, params: Mapping[str, Any]) -> Any:
         path = params["path"]
@@ -66,7 +74,11 @@ class Buffers:
 
 
 @pytest.mark.parametrize("editor", [ZED, CODECOMPANION], ids=["zed", "codecompanion"])
-@pytest.mark.parametrize("change", [edit("three", "THREE"), write("one\ntwo\nTHREE\n")], ids=["edit", "write"])
+@pytest.mark.parametrize(
+    "change",
+    [edit("three", "THREE"), write("one\ntwo\nTHREE\n")],
+    ids=["edit", "write"],
+)
 async def test_what_a_command_changed_is_not_overwritten_by_what_the_editor_still_shows(
     tmp_path: Path, editor: Editor, change: ToolCall
 ) -> None:
@@ -74,13 +86,19 @@ async def test_what_a_command_changed_is_not_overwritten_by_what_the_editor_stil
     async with stage(tmp_path, *replies, editor=editor, mode="full-access") as it:
         Buffers(it)
         await it.prompt()
-        assert "has changed since it was read (by the user, a command" in returned(it)[2]
+        assert (
+            "has changed since it was read (by the user, a command" in returned(it)[2]
+        )
         assert returned(it)[3] == "1\tone\n2\tTWO\n3\tthree"
         assert (it.folder / "a.txt").read_text() == "one\nTWO\nTHREE\n"
 
 
-async def test_what_a_command_changed_after_the_agent_wrote_the_file_is_not_overwritten(tmp_path: Path) -> None:
-    replies = turn(READ, edit("one", "1"), SED, edit("three", "3"), READ, edit("three", "3"))
+async def test_what_a_command_changed_after_the_agent_wrote_the_file_is_not_overwritten(
+    tmp_path: Path,
+) -> None:
+    replies = turn(
+        READ, edit("one", "1"), SED, edit("three", "3"), READ, edit("three", "3")
+    )
     async with stage(tmp_path, *replies, mode="full-access") as it:
         Buffers(it)
         await it.prompt()
@@ -88,7 +106,9 @@ async def test_what_a_command_changed_after_the_agent_wrote_the_file_is_not_over
         assert (it.folder / "a.txt").read_text() == "1\nTWO\n3\n"
 
 
-async def test_the_disk_counts_too_if_the_editor_formats_what_it_saves(tmp_path: Path) -> None:
+async def test_the_disk_counts_too_if_the_editor_formats_what_it_saves(
+    tmp_path: Path,
+) -> None:
     replies = turn(READ, edit("one", "1"), SED, READ, edit("three", "3"))
     async with stage(tmp_path, *replies, mode="full-access") as it:
         Buffers(it).formats = ("1", "one;")
@@ -97,18 +117,30 @@ async def test_the_disk_counts_too_if_the_editor_formats_what_it_saves(tmp_path:
         assert (it.folder / "a.txt").read_text() == "one;\nTWO\n3\n"
 
 
-async def test_a_file_that_a_command_has_removed_does_not_come_back(tmp_path: Path) -> None:
+async def test_a_file_that_a_command_has_removed_does_not_come_back(
+    tmp_path: Path,
+) -> None:
     remove = ToolCall("shell", {"command": "rm a.txt"})
-    async with stage(tmp_path, *turn(READ, remove, edit("three", "3"), READ), mode="full-access") as it:
+    async with stage(
+        tmp_path, *turn(READ, remove, edit("three", "3"), READ), mode="full-access"
+    ) as it:
         Buffers(it)
         await it.prompt()
         assert all("does not exist" in answer for answer in returned(it)[2:])
         assert not (it.folder / "a.txt").exists()
 
 
-async def test_a_file_that_a_command_has_made_is_read_where_the_editor_still_has_none(tmp_path: Path) -> None:
-    missing, make = ToolCall("read", {"path": "b.txt"}), ToolCall("shell", {"command": "echo made > b.txt"})
-    async with stage(tmp_path, *turn(missing, make, missing), editor=CODECOMPANION, mode="full-access") as it:
+async def test_a_file_that_a_command_has_made_is_read_where_the_editor_still_has_none(
+    tmp_path: Path,
+) -> None:
+    missing = ToolCall("read", {"path": "b.txt"})
+    make = ToolCall("shell", {"command": "echo made > b.txt"})
+    async with stage(
+        tmp_path,
+        *turn(missing, make, missing),
+        editor=CODECOMPANION,
+        mode="full-access",
+    ) as it:
 
         async def nothing(params: Mapping[str, Any]) -> Any:
             return {"content": ""}
@@ -119,8 +151,12 @@ async def test_a_file_that_a_command_has_made_is_read_where_the_editor_still_has
         assert returned(it)[2] == "1\tmade"
 
 
-async def test_unsaved_text_is_respected_if_only_the_editor_has_changed(tmp_path: Path) -> None:
-    async with stage(tmp_path, *turn(READ), *turn(READ, edit("three", "3")), mode="full-access") as it:
+async def test_unsaved_text_is_respected_if_only_the_editor_has_changed(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, *turn(READ), *turn(READ, edit("three", "3")), mode="full-access"
+    ) as it:
         buffers = Buffers(it)
         await it.prompt()
         buffers.texts[str(it.folder / "a.txt")] = "unsaved\ntwo\nthree\n"
@@ -128,15 +164,24 @@ async def test_unsaved_text_is_respected_if_only_the_editor_has_changed(tmp_path
         assert (it.folder / "a.txt").read_text() == "unsaved\ntwo\n3\n"
 
 
-async def test_nothing_is_written_if_both_the_editor_and_the_disk_have_changed(tmp_path: Path) -> None:
-    replies = [*turn(READ), *turn(SED, READ, edit("three", "3")), *turn(READ, edit("three", "3"))]
+async def test_nothing_is_written_if_both_the_editor_and_the_disk_have_changed(
+    tmp_path: Path,
+) -> None:
+    replies = [
+        *turn(READ),
+        *turn(SED, READ, edit("three", "3")),
+        *turn(READ, edit("three", "3")),
+    ]
     async with stage(tmp_path, *replies, mode="full-access") as it:
-        buffers, path = Buffers(it), it.folder / "a.txt"
+        buffers = Buffers(it)
+        path = it.folder / "a.txt"
         await it.prompt()
         buffers.texts[str(path)] = "unsaved\ntwo\nthree\n"
         await it.prompt()
         read, edited = (results(call.body)[-1].text for call in it.server.calls[-2:])
-        assert read.startswith("1\tunsaved\n2\ttwo\n3\tthree\n(This is the text in the editor, which is not saved.")
+        assert read.startswith(
+            "1\tunsaved\n2\ttwo\n3\tthree\n(This is the text in the editor, which is not saved."
+        )
         assert "One of the two would be lost" in edited
         assert path.read_text() == "one\nTWO\nthree\n"
         buffers.texts.clear()  # the user reloads the file
@@ -144,11 +189,16 @@ async def test_nothing_is_written_if_both_the_editor_and_the_disk_have_changed(t
         assert path.read_text() == "one\nTWO\n3\n"
 
 
-@pytest.mark.parametrize("change", [edit("hello", "HELLO"), write("HELLO\n")], ids=["edit", "write"])
+@pytest.mark.parametrize(
+    "change", [edit("hello", "HELLO"), write("HELLO\n")], ids=["edit", "write"]
+)
 @pytest.mark.parametrize("unsaved", [False, True])
-async def test_a_byte_order_mark_that_the_editor_drops_is_kept(tmp_path: Path, change: ToolCall, unsaved: bool) -> None:
+async def test_a_byte_order_mark_that_the_editor_drops_is_kept(
+    tmp_path: Path, change: ToolCall, unsaved: bool
+) -> None:
     async with stage(tmp_path, *turn(READ, change), mode="accept-edits") as it:
-        buffers, path = Buffers(it, strips=True), it.folder / "a.txt"
+        buffers = Buffers(it, strips=True)
+        path = it.folder / "a.txt"
         path.write_bytes(b"\xef\xbb\xbfhello\n")
         if unsaved:
             buffers.texts[str(path)] = "unsaved, hello\n"
@@ -159,8 +209,12 @@ async def test_a_byte_order_mark_that_the_editor_drops_is_kept(tmp_path: Path, c
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
-async def test_a_file_in_utf_16_or_utf_32_is_refused_and_stays_as_it_is(tmp_path: Path, encoding: str) -> None:
-    async with stage(tmp_path, *turn(READ, edit("two", "2"), write("whole\n")), mode="accept-edits") as it:
+async def test_a_file_in_utf_16_or_utf_32_is_refused_and_stays_as_it_is(
+    tmp_path: Path, encoding: str
+) -> None:
+    async with stage(
+        tmp_path, *turn(READ, edit("two", "2"), write("whole\n")), mode="accept-edits"
+    ) as it:
         Buffers(it)
         path = it.folder / "a.txt"
         path.write_bytes(before := "one\ntwo\n".encode(encoding))
@@ -169,12 +223,19 @@ async def test_a_file_in_utf_16_or_utf_32_is_refused_and_stays_as_it_is(tmp_path
         assert path.read_bytes() == before
 
 
-async def test_the_disk_counts_too_in_a_session_that_was_loaded_again(tmp_path: Path) -> None:
-    async with stage(tmp_path, *turn(READ), *turn(edit("three", "3")), mode="full-access") as it:
+async def test_the_disk_counts_too_in_a_session_that_was_loaded_again(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, *turn(READ), *turn(edit("three", "3")), mode="full-access"
+    ) as it:
         Buffers(it)
         await it.prompt()
         (it.folder / "a.txt").write_text("one\nTWO\nthree\n")
         await it.agent.load(it.session, it.folder)
         await it.prompt()
-        assert "has changed since it was read" in results(it.server.calls[-1].body)[-1].text
+        assert (
+            "has changed since it was read"
+            in results(it.server.calls[-1].body)[-1].text
+        )
         assert (it.folder / "a.txt").read_text() == "one\nTWO\nthree\n"

@@ -1,4 +1,6 @@
-"""Prompts that come while a turn runs and join it at its next step, where the user wants that."""
+"""Prompts that come while a turn runs and join it at its next step, where the user
+wants that.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from support.stage import Stage, conversation
 
 STEER = {"prompts_while_working": "steer"}
 CALL = Reply("Look.", tool_calls=[ToolCall("shell", {"command": "echo one"}, id="t1")])
-KEEPS_SECRETS = {"UserPromptSubmit": [{"command": "! grep -q secret || { echo It is secret. >&2; exit 2; }"}]}
+KEEPS_SECRETS = {
+    "UserPromptSubmit": [
+        {"command": "! grep -q secret || { echo It is secret. >&2; exit 2; }"}
+    ]
+}
 
 
 @asynccontextmanager
@@ -35,16 +41,28 @@ async def working(it: Stage, *prompts: Any) -> AsyncGenerator[list[Pending], Non
 
 def said(it: Stage, number: int) -> list[str]:
     """What the user's messages of a request say, those of tools left out."""
-    return [text for role, text in conversation(it.server.calls[number].body) if role == "user" and text]
+    return [
+        text
+        for role, text in conversation(it.server.calls[number].body)
+        if role == "user" and text
+    ]
 
 
-async def test_a_prompt_joins_the_turn_at_its_next_step_and_is_answered_with_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, CALL, Reply("Both."), Reply("After."), config=STEER) as it:
+async def test_a_prompt_joins_the_turn_at_its_next_step_and_is_answered_with_it(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, CALL, Reply("Both."), Reply("After."), config=STEER
+    ) as it:
         async with working(it, "second", "third") as handles:
             pass
         for handle in handles:
             assert await handle.result() == {"stopReason": "end_turn"}
-        order = [line.message.get("id") for line in it.agent.lines if line.label == "response session/prompt"]
+        order = [
+            line.message.get("id")
+            for line in it.agent.lines
+            if line.label == "response session/prompt"
+        ]
         assert order == [handle.id for handle in handles]
         assert len(it.server.calls) == 2
         last = conversation(it.server.calls[1].body)
@@ -54,12 +72,19 @@ async def test_a_prompt_joins_the_turn_at_its_next_step_and_is_answered_with_it(
         assert await it.prompt("fourth") == {"stopReason": "end_turn"}
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            shown = [update["content"]["text"] for update in later.agent.updates(kind="user_message_chunk")]
+            shown = [
+                update["content"]["text"]
+                for update in later.agent.updates(kind="user_message_chunk")
+            ]
             assert shown == ["first", "second", "third", "fourth"]
 
 
-async def test_a_command_has_a_turn_of_its_own_and_so_has_what_stands_behind_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, CALL, Reply("One."), Reply("Three."), config=STEER) as it:
+async def test_a_command_has_a_turn_of_its_own_and_so_has_what_stands_behind_it(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, CALL, Reply("One."), Reply("Three."), config=STEER
+    ) as it:
         async with working(it, "/context", "third") as handles:
             pass
         for handle in handles:
@@ -68,18 +93,26 @@ async def test_a_command_has_a_turn_of_its_own_and_so_has_what_stands_behind_it(
         assert "third" in said(it, 2)[-1]
 
 
-async def test_a_cancel_ends_all_that_has_joined_and_the_next_request_is_whole(tmp_path: Path) -> None:
-    async with stage(tmp_path, CALL, Reply(hang=True), Reply("Again."), config=STEER) as it:
+async def test_a_cancel_ends_all_that_has_joined_and_the_next_request_is_whole(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, CALL, Reply(hang=True), Reply("Again."), config=STEER
+    ) as it:
         async with working(it, "second") as handles:
             pass
         await it.server.wait_calls(2)
         await it.agent.cancel(it.session)
-        assert [await handle.result() for handle in handles] == [{"stopReason": "cancelled"}] * 2
+        assert [await handle.result() for handle in handles] == [
+            {"stopReason": "cancelled"}
+        ] * 2
         assert await it.prompt("again") == {"stopReason": "end_turn"}
         assert "second" in "\n".join(said(it, 2))
 
 
-async def test_a_prompt_that_is_refused_leaves_the_turn_that_it_had_joined(tmp_path: Path) -> None:
+async def test_a_prompt_that_is_refused_leaves_the_turn_that_it_had_joined(
+    tmp_path: Path,
+) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         text = "\n".join(text for _, text in conversation(body))
         if "unspeakable" in text:
@@ -90,16 +123,28 @@ async def test_a_prompt_that_is_refused_leaves_the_turn_that_it_had_joined(tmp_p
         async with working(it, "unspeakable") as handles:
             pass
         for handle in handles:
-            with pytest.raises(AgentError, match="The prompt was left out of the conversation"):
+            with pytest.raises(
+                AgentError, match="The prompt was left out of the conversation"
+            ):
                 await handle.result()
         assert await it.prompt("again") == {"stopReason": "end_turn"}
         told = str(it.server.calls[-1].body["input"])
-        assert [part in told for part in ("first", "echo one", "unspeakable", "again")] == [True, True, False, True]
+        assert [
+            part in told for part in ("first", "echo one", "unspeakable", "again")
+        ] == [True, True, False, True]
 
 
-async def test_a_prompt_that_is_too_large_fails_alone_and_the_turn_that_it_came_into_goes_on(tmp_path: Path) -> None:
-    sound = {"type": "audio", "data": base64.b64encode(b"RIFF" + bytes(14_000_000)).decode(), "mimeType": "audio/wav"}
-    async with stage(tmp_path, CALL, Reply("One."), config=STEER, dialect="google") as it:
+async def test_a_prompt_that_is_too_large_fails_alone_and_the_turn_that_it_came_into_goes_on(
+    tmp_path: Path,
+) -> None:
+    sound = {
+        "type": "audio",
+        "data": base64.b64encode(b"RIFF" + bytes(14_000_000)).decode(),
+        "mimeType": "audio/wav",
+    }
+    async with stage(
+        tmp_path, CALL, Reply("One."), config=STEER, dialect="google"
+    ) as it:
         async with working(it, [sound]) as [first, second]:
             pass
         with pytest.raises(AgentError, match="Nothing was sent or stored"):
@@ -107,10 +152,16 @@ async def test_a_prompt_that_is_too_large_fails_alone_and_the_turn_that_it_came_
         assert await first.result() == {"stopReason": "end_turn"}
 
 
-async def test_a_hook_keeps_what_joins_from_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
-    async with stage(tmp_path, CALL, Reply("One."), config={**STEER, "hooks": KEEPS_SECRETS}) as it:
+async def test_a_hook_keeps_what_joins_from_the_model_and_the_turn_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, CALL, Reply("One."), config={**STEER, "hooks": KEEPS_SECRETS}
+    ) as it:
         async with working(it, "a secret") as handles:
             pass
-        assert [await handle.result() for handle in handles] == [{"stopReason": "end_turn"}] * 2
+        assert [await handle.result() for handle in handles] == [
+            {"stopReason": "end_turn"}
+        ] * 2
         assert "secret" not in str(it.server.calls[1].body["input"])
         assert "It is secret." in "".join(it.agent.texts().values())

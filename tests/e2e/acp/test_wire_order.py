@@ -1,4 +1,6 @@
-"""Requests that name one session, sent in one go, are handled in the order of the wire, whatever opens or closes it."""
+"""Requests that name one session, sent in one go, are handled in the order of the wire,
+whatever opens or closes it.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,17 @@ OPENINGS = ["session/load", "session/resume"]
 
 
 async def at_once(it: Stage, *requests: tuple[str, dict[str, Any]]) -> list[Pending]:
-    """Send requests and notifications of the stage's session in one write; the requests' ids are 0, 1, 2 … as text."""
+    """Send requests and notifications of the stage's session in one write; the
+    requests' ids are 0, 1, 2 … as text.
+    """
     lines: list[str] = []
     ids: list[str] = []
     for method, params in requests:
-        message = {"jsonrpc": "2.0", "method": method, "params": {"sessionId": it.session, **params}}
+        message = {
+            "jsonrpc": "2.0",
+            "method": method,
+            "params": {"sessionId": it.session, **params},
+        }
         if method not in ("session/cancel", "$/cancel_request"):
             message["id"] = str(len(ids))
             ids.append(message["id"])
@@ -39,28 +47,45 @@ def prompt(text: str) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("how", OPENINGS)
-async def test_what_is_sent_right_behind_an_opening_finds_the_session_open(tmp_path: Path, how: str) -> None:
+async def test_what_is_sent_right_behind_an_opening_finds_the_session_open(
+    tmp_path: Path, how: str
+) -> None:
     async with stage(tmp_path, Reply("Hello.")) as it:
         await it.agent.request("session/close", {"sessionId": it.session})
         option = {"configId": "thought_level", "value": "high"}
-        requests = [("session/set_mode", {"modeId": "plan"}), ("session/set_config_option", option), prompt("Hi")]
-        opened, mode, configured, prompted = await at_once(it, opening(it, how), *requests)
+        requests = [
+            ("session/set_mode", {"modeId": "plan"}),
+            ("session/set_config_option", option),
+            prompt("Hi"),
+        ]
+        opened, mode, configured, prompted = await at_once(
+            it, opening(it, how), *requests
+        )
         assert (await opened.result())["modes"]["currentModeId"] == "ask"
         assert await mode.result() == {}
-        values = {option["id"]: option["currentValue"] for option in (await configured.result())["configOptions"]}
+        values = {
+            option["id"]: option["currentValue"]
+            for option in (await configured.result())["configOptions"]
+        }
         assert (values["mode"], values["thought_level"]) == ("plan", "high")
         assert await prompted.result(PATIENCE) == {"stopReason": "end_turn"}
 
 
-async def test_a_cancel_behind_a_prompt_behind_an_opening_ends_that_prompt(tmp_path: Path) -> None:
+async def test_a_cancel_behind_a_prompt_behind_an_opening_ends_that_prompt(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply(hang=True)) as it:
         await it.agent.request("session/close", {"sessionId": it.session})
-        opened, prompted = await at_once(it, opening(it, "session/load"), prompt("Hi"), ("session/cancel", {}))
+        opened, prompted = await at_once(
+            it, opening(it, "session/load"), prompt("Hi"), ("session/cancel", {})
+        )
         await opened.result()
         assert await prompted.result(PATIENCE) == {"stopReason": "cancelled"}
 
 
-async def test_requests_for_new_sessions_are_answered_in_their_order(tmp_path: Path) -> None:
+async def test_requests_for_new_sessions_are_answered_in_their_order(
+    tmp_path: Path,
+) -> None:
     async with agent_in_memory(home=tmp_path) as agent:
         params = {"cwd": str(tmp_path), "mcpServers": []}
         asked = [await agent.start_request("session/new", params) for _ in range(8)]

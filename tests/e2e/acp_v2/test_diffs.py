@@ -1,4 +1,6 @@
-"""A change as version 2 shows it: a patch that git applies, whatever is in the file or its name."""
+"""A change as version 2 shows it: a patch that git applies, whatever is in the file or
+its name.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,21 @@ from acp_agent.server.v2.diffs import diff_items, patch
 from acp_agent.tools.files.changes import DIFF_LIMIT, _diff_of, first_changed_line
 from support.repo import Repo
 
-LINES = st.lists(st.sampled_from(["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]), max_size=12)
-TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
+LINES = st.lists(
+    st.sampled_from(
+        ["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]
+    ),
+    max_size=12,
+)
+TEXTS = st.builds(
+    lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"])
+)
 
 
 def applied(folder: Path, changes: list[tuple[str, str | None, str]]) -> list[str]:
-    """What git makes of the files by these changes, which are (name, old text, new text)."""
+    """What git makes of the files by these changes, which are (name, old text, new
+    text).
+    """
     text = ""
     for name, old, new in changes:
         path = folder / name
@@ -65,9 +76,13 @@ def test_the_middle_of_a_large_file_has_its_place_in_the_patch(tmp_path: Path) -
 def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
     shown = _diff_of("/large.txt", old, "line\n" * DIFF_LIMIT)
     assert patch(shown, 1) is None
-    [item] = diff_items(CallView("Write", "edit", (Location("/large.txt", 1),), (shown,)))
+    [item] = diff_items(
+        CallView("Write", "edit", (Location("/large.txt", 1),), (shown,))
+    )
     assert "patch" not in item
-    assert cast("Any", item)["changes"][0]["operation"] == ("add" if old is None else "modify")
+    assert cast("Any", item)["changes"][0]["operation"] == (
+        "add" if old is None else "modify"
+    )
 
 
 def test_a_text_that_repeats_few_lines_very_often_has_a_patch(tmp_path: Path) -> None:
@@ -78,14 +93,28 @@ def test_a_text_that_repeats_few_lines_very_often_has_a_patch(tmp_path: Path) ->
 
 def test_a_change_that_ends_like_one_that_was_cut_has_a_patch(tmp_path: Path) -> None:
     new = "x = 1\n# … (9 more characters)\n"
-    assert applied(tmp_path, [("a.py", None, new), ("b.py", "x = 1\n", new)]) == [new, new]
+    assert applied(tmp_path, [("a.py", None, new), ("b.py", "x = 1\n", new)]) == [
+        new,
+        new,
+    ]
 
 
 def test_git_applies_the_patch_of_a_file_whatever_its_name(tmp_path: Path) -> None:
-    names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
+    names = st.text(
+        st.characters(exclude_characters="/\0", exclude_categories=["Cs"]),
+        min_size=1,
+        max_size=20,
+    )
 
     @settings(max_examples=25, deadline=None)
-    @given(names | st.text(st.sampled_from(' a"\\\a\b\t\n\v\f\r\x1b\x7fé\u202e'), min_size=1, max_size=8))
+    @given(
+        names
+        | st.text(
+            st.sampled_from(' a"\\\a\b\t\n\v\f\r\x1b\x7fé\u202e'),
+            min_size=1,
+            max_size=8,
+        )
+    )
     def check(name: str) -> None:
         if name not in (".", "..") and name.casefold() != ".git":
             assert applied(tmp_path, [(name, "one\n", "two\n")]) == ["two\n"]

@@ -1,4 +1,6 @@
-"""Prompts in version 2: answered when they are taken; updates tell how their turns go and end."""
+"""Prompts in version 2: answered when they are taken; updates tell how their turns go
+and end.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,27 @@ from support.models import Reply, model_server
 from support.pictures import encoded, png
 
 
-async def test_a_prompt_is_answered_when_it_is_taken_and_the_turn_is_told_in_updates(tmp_path: Path) -> None:
+async def test_a_prompt_is_answered_when_it_is_taken_and_the_turn_is_told_in_updates(
+    tmp_path: Path,
+) -> None:
     hold = anyio.Event()
-    replies = [Reply(["Hel", "lo."], thinking="Hm.", hold=hold, hold_after=2), Reply("Again.")]
-    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+    replies = [
+        Reply(["Hel", "lo."], thinking="Hm.", hold=hold, hold_after=2),
+        Reply("Again."),
+    ]
+    async with (
+        model_server(replies) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
         session = await it.open(tmp_path)
         prompt = [
             {"type": "text", "text": "Look: "},
-            {"type": "resource_link", "uri": "file:///a.txt", "name": "a", "icons": [{"src": "data:,"}]},
+            {
+                "type": "resource_link",
+                "uri": "file:///a.txt",
+                "name": "a",
+                "icons": [{"src": "data:,"}],
+            },
             {"type": "resource", "resource": {"uri": "file:///b.txt", "text": "b"}},
             {"type": "image", "data": encoded(png()), "mimeType": "image/png"},
         ]
@@ -37,23 +52,45 @@ async def test_a_prompt_is_answered_when_it_is_taken_and_the_turn_is_told_in_upd
             "state": "idle",
             "stopReason": "end_turn",
         }
-        # the message that it became is told once, as it was sent, under the id that was answered
+        # the message that it became is told once, as it was sent, under the id that was
+        # answered
         [whole] = it.agent.updates(session, "user_message")
         assert whole["messageId"] == message_id
-        assert [block["type"] for block in whole["content"]] == ["text", "resource_link", "resource", "image"]
-        assert (it.text("agent_message"), it.text("agent_thought")) == (["Hello."], ["Hm."])
+        assert [block["type"] for block in whole["content"]] == [
+            "text",
+            "resource_link",
+            "resource",
+            "image",
+        ]
+        assert (it.text("agent_message"), it.text("agent_thought")) == (
+            ["Hello."],
+            ["Hm."],
+        )
         assert it.agent.updates(session, "usage_update")
 
         second = await it.answer(session, "And?")
         assert second["stopReason"] == "end_turn"
         assert it.states(session) == ["running", "idle", "running", "idle"]
-        assert len({update["messageId"] for update in it.agent.updates(session, "user_message")}) == 2
+        assert (
+            len(
+                {
+                    update["messageId"]
+                    for update in it.agent.updates(session, "user_message")
+                }
+            )
+            == 2
+        )
 
 
-async def test_a_cancel_ends_the_running_turn_and_takes_back_what_waits(tmp_path: Path) -> None:
+async def test_a_cancel_ends_the_running_turn_and_takes_back_what_waits(
+    tmp_path: Path,
+) -> None:
     never = anyio.Event()
     replies = [Reply(["One", "."], hold=never, hold_after=1), Reply("Three.")]
-    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+    async with (
+        model_server(replies) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
         session = await it.open(tmp_path)
         await it.say(session, "first")
         waiting = await it.agent.start_prompt(session, "second")
@@ -73,7 +110,9 @@ async def test_a_cancel_ends_the_running_turn_and_takes_back_what_waits(tmp_path
         assert "second" not in str(server.calls[-1].body)
 
 
-async def test_a_failure_after_a_prompt_was_taken_is_told_where_the_turn_ends(tmp_path: Path) -> None:
+async def test_a_failure_after_a_prompt_was_taken_is_told_where_the_turn_ends(
+    tmp_path: Path,
+) -> None:
     async with second_agent(home=tmp_path) as it:  # without a key
         session = await it.open(tmp_path)
         message_id = await it.say(session, "Hello")
@@ -85,8 +124,15 @@ async def test_a_failure_after_a_prompt_was_taken_is_told_where_the_turn_ends(tm
         assert "data" not in end["error"]
 
 
-async def test_a_prompt_that_cannot_be_taken_is_an_error_and_no_work(tmp_path: Path) -> None:
-    prompts: list[list[Any]] = [[], [{"type": "text", "text": " \n"}], [{"type": "smell"}], [{"type": "text"}]]
+async def test_a_prompt_that_cannot_be_taken_is_an_error_and_no_work(
+    tmp_path: Path,
+) -> None:
+    prompts: list[list[Any]] = [
+        [],
+        [{"type": "text", "text": " \n"}],
+        [{"type": "smell"}],
+        [{"type": "text"}],
+    ]
     async with second_agent(home=tmp_path) as it:
         session = await it.open(tmp_path)
         for prompt in prompts:
@@ -96,19 +142,40 @@ async def test_a_prompt_that_cannot_be_taken_is_an_error_and_no_work(tmp_path: P
         assert it.states(session) == []
 
 
-async def test_the_settings_are_options_and_the_mode_is_one_of_them(tmp_path: Path) -> None:
-    async with model_server([]) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+async def test_the_settings_are_options_and_the_mode_is_one_of_them(
+    tmp_path: Path,
+) -> None:
+    async with (
+        model_server([]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
         session = await it.open(tmp_path)
-        params = {"sessionId": session, "configId": "mode", "type": "id", "value": "plan"}
+        params = {
+            "sessionId": session,
+            "configId": "mode",
+            "type": "id",
+            "value": "plan",
+        }
         answer = await it.agent.request("session/set_config_option", params)
-        current = {option["configId"]: option["currentValue"] for option in answer["configOptions"]}
+        current = {
+            option["configId"]: option["currentValue"]
+            for option in answer["configOptions"]
+        }
         assert current["mode"] == "plan"
         [told] = it.agent.updates(session, "config_option_update")
         assert told["configOptions"] == answer["configOptions"]
         # a switch is one
-        [switch] = [option for option in answer["configOptions"] if option["type"] == "boolean"]
-        flipped = {"configId": switch["configId"], "type": "boolean", "value": not switch["currentValue"]}
-        answer = await it.agent.request("session/set_config_option", {**params, **flipped})
+        [switch] = [
+            option for option in answer["configOptions"] if option["type"] == "boolean"
+        ]
+        flipped = {
+            "configId": switch["configId"],
+            "type": "boolean",
+            "value": not switch["currentValue"],
+        }
+        answer = await it.agent.request(
+            "session/set_config_option", {**params, **flipped}
+        )
         assert switch | {"currentValue": flipped["value"]} in answer["configOptions"]
         wrong: list[dict[str, Any]] = [
             {"value": "no such mode"},
@@ -132,4 +199,6 @@ def test_a_message_that_does_not_fit_into_a_line_comes_in_several() -> None:
         ("user_message_chunk", block) for block in blocks[1:]
     ]
     short = [text_content("a"), text_content("b")]
-    assert [update["content"] for update in _whole_message("agent_message", "m", short)] == [short]
+    assert [
+        update["content"] for update in _whole_message("agent_message", "m", short)
+    ] == [short]

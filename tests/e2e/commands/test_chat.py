@@ -10,19 +10,38 @@ import anyio
 from support.called import call_command
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import Reply, ToolCall, Usage, model_server
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, leaves, sends, watching
+from support.screens import (
+    BACK_TAB,
+    CTRL_C,
+    CTRL_D,
+    CTRL_Z,
+    ENTER,
+    leaves,
+    sends,
+    watching,
+)
 
 LONG = "The cart adds prices. " * 600
-EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
+EDIT = ToolCall(
+    "edit",
+    {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]},
+)
 TOUCH = ToolCall("shell", {"command": "touch ran"})
 READY = "context empty"
 
 
-async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes_on_another_day(tmp_path: Path) -> None:
+async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes_on_another_day(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
     read = ToolCall("read", {"path": "cart.py"})
     script = [
-        Reply(["I re", "ad it. "], thinking="Where is it?", tool_calls=[read], usage=Usage(9_000, 20)),
+        Reply(
+            ["I re", "ad it. "],
+            thinking="Where is it?",
+            tool_calls=[read],
+            usage=Usage(9_000, 20),
+        ),
         Reply(tool_calls=[EDIT], usage=Usage(9_100, 20)),
         Reply(LONG, usage=Usage(9_200, 400)),
         Reply("# Goal\nTotals.", usage=Usage(9_700, 20)),
@@ -36,8 +55,13 @@ async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes
                 await person.until("Allow?")
                 assert "✓ Read cart.py" in person.rows
                 assert "I read it." in person.rows
-                assert person.rows.index("? Edit cart.py") < person.rows.index("  -total = 1")
-                assert (person.colour("-total = 1"), person.colour("+total = 2")) == ("red", "green")
+                assert person.rows.index("? Edit cart.py") < person.rows.index(
+                    "  -total = 1"
+                )
+                assert (person.colour("-total = 1"), person.colour("+total = 2")) == (
+                    "red",
+                    "green",
+                )
                 assert person.colour("Where is it?") == "brightblack"
                 assert "[y] Allow  [a] Always allow edit  [n] Reject" in person.text
                 # Whoever was typing has allowed nothing.
@@ -65,7 +89,9 @@ async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes
                 await person.until_so(lambda: meter in person.bottom, meter)
                 session = await leaves(person)
 
-            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+            async with watching(
+                tmp_path, "chat", "--follow", env=server.env()
+            ) as person:
                 await person.until_so(lambda: meter in person.bottom, meter)
                 assert "> Set the total." in person.rows
                 assert "> /compact keep the totals" in person.rows
@@ -78,7 +104,9 @@ async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes
                 assert await leaves(person) == session
 
 
-async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_path: Path) -> None:
+async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(
+    tmp_path: Path,
+) -> None:
     script = [
         Reply(["Some ", *["words "] * 5_000], delay=0.01),
         Reply(["Second ", *["words "] * 5_000], delay=0.01),
@@ -97,7 +125,9 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
                 person.type(CTRL_C)
                 await server.wait_aborted()
                 await person.until("Cancelled.")
-                await person.until("(what waited was not sent, and is in the line again)")
+                await person.until(
+                    "(what waited was not sent, and is in the line again)"
+                )
                 await person.until("> Then this.", 2)
                 assert len(server.calls) == 1
                 person.type(ENTER)

@@ -1,4 +1,6 @@
-"""What people type at a terminal because other agents, shells and editors take it as a command: it is no prompt."""
+"""What people type at a terminal because other agents, shells and editors take it as a
+command: it is no prompt.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ from support.screens import CTRL_C, ENTER, sends, watching
 READY = "context empty"
 
 
-async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks_no_model(tmp_path: Path) -> None:
-    async with model_server([Reply("A cart.", usage=Usage(900, 20))], "openai") as server:
+async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks_no_model(
+    tmp_path: Path,
+) -> None:
+    async with model_server(
+        [Reply("A cart.", usage=Usage(900, 20))], "openai"
+    ) as server:
         with anyio.fail_after(80):
             async with watching(tmp_path, "chat", env=server.env()) as person:
                 await person.until(READY)
@@ -48,7 +54,9 @@ async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks
 
 
 @pytest.mark.parametrize("word", ["quit", ":q", ":wq", "EXIT", "/bye"])
-async def test_a_word_that_leaves_other_programs_leaves_the_conversation(tmp_path: Path, word: str) -> None:
+async def test_a_word_that_leaves_other_programs_leaves_the_conversation(
+    tmp_path: Path, word: str
+) -> None:
     async with model_server([], "openai") as server:
         with anyio.fail_after(50):
             async with watching(tmp_path, "chat", env=server.env()) as person:
@@ -57,7 +65,9 @@ async def test_a_word_that_leaves_other_programs_leaves_the_conversation(tmp_pat
                 assert await person.ended() == 0
 
 
-async def test_a_recipe_with_the_name_of_another_agents_command_comes_first(tmp_path: Path) -> None:
+async def test_a_recipe_with_the_name_of_another_agents_command_comes_first(
+    tmp_path: Path,
+) -> None:
     recipes = tmp_path / "state" / "recipes"
     recipes.mkdir(parents=True)
     for name in ("clear", "fork"):
@@ -70,7 +80,10 @@ async def test_a_recipe_with_the_name_of_another_agents_command_comes_first(tmp_
                 await person.until("Clear.")
                 await sends(person, "/fork")
                 await person.until("Forked.")
-        assert [asked_last(call.body).strip() for call in server.calls] == ["clear the road.", "fork the road."]
+        assert [asked_last(call.body).strip() for call in server.calls] == [
+            "clear the road.",
+            "fork the road.",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -79,21 +92,32 @@ async def test_a_recipe_with_the_name_of_another_agents_command_comes_first(tmp_
         ("/clear", "here it is `/new` in `acp-agent chat`"),
         ("/compress keep it", "here it is `/compact`."),
         ("/add-dir ../lib", "There is no command `/add-dir`."),
-        ("exit", "`exit` alone is no prompt: `/quit` in `acp-agent chat` may be meant."),
+        (
+            "exit",
+            "`exit` alone is no prompt: `/quit` in `acp-agent chat` may be meant.",
+        ),
         ("help", "`acp-agent help` may be meant"),
         ("/frobnicate", "There is no command `/frobnicate`."),
     ],
 )
-async def test_run_sends_no_command_of_another_agent(tmp_path: Path, text: str, answer: str) -> None:
+async def test_run_sends_no_command_of_another_agent(
+    tmp_path: Path, text: str, answer: str
+) -> None:
     async with model_server([], "openai") as server:
         ran = await call_command(tmp_path, "run", text, env=server.env())
         assert (ran.code, ran.out, server.calls) == (1, "", [])
         assert answer in ran.err
-        assert "Nothing was sent; to send it as a prompt, put a word in front." in ran.err
+        assert (
+            "Nothing was sent; to send it as a prompt, put a word in front." in ran.err
+        )
 
 
-@pytest.mark.parametrize("text", ["/bin", "quit smoking", "/frobnicate is broken", "exit?"])
-async def test_what_only_begins_like_a_command_is_a_prompt(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["/bin", "quit smoking", "/frobnicate is broken", "exit?"]
+)
+async def test_what_only_begins_like_a_command_is_a_prompt(
+    tmp_path: Path, text: str
+) -> None:
     async with model_server([Reply("I see.")], "openai") as server:
         assert (await call_command(tmp_path, "run", text, env=server.env())).code == 0
         assert asked_last(server.calls[0].body) == text

@@ -1,4 +1,6 @@
-"""What `acp-agent chat` makes of text, without a terminal: lines, the meter, links, candidates, what was typed."""
+"""What `acp-agent chat` makes of text, without a terminal: lines, the meter, links,
+candidates, what was typed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from acp_agent.conversation.messages import Image, ResourceLink, Text
 from acp_agent.conversation.updates import CallFinished
 from acp_agent.conversation.views import Diff
 from acp_agent.tools.files.read import MAX_IMAGE_BYTES
-from acp_agent.tools.forms import Choice, Form, FormField
+from acp_agent.tools.forms import FieldChoice, Form, FormField
 from support.chat import typing
 from support.pictures import png
 
@@ -32,21 +34,34 @@ def wrapped(pieces: list[str], columns: int) -> list[tuple[str, str]]:
     return [row for piece in [*pieces, "\n"] for row in wrapper.feed(piece, columns)]
 
 
-@given(text=WORDS, cuts=st.lists(st.integers(0, 200), max_size=8), columns=st.integers(10, 40))
-def test_however_a_text_arrives_the_same_lines_come_of_it(text: str, cuts: list[int], columns: int) -> None:
+@given(
+    text=WORDS,
+    cuts=st.lists(st.integers(0, 200), max_size=8),
+    columns=st.integers(10, 40),
+)
+def test_however_a_text_arrives_the_same_lines_come_of_it(
+    text: str, cuts: list[int], columns: int
+) -> None:
     ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [text[begin:end] for begin, end in pairwise(ends)]
     assert wrapped(pieces, columns) == wrapped([text], columns)
 
 
 @given(text=WORDS, columns=st.integers(10, 40))
-def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(text: str, columns: int) -> None:
+def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(
+    text: str, columns: int
+) -> None:
     rows = wrapped([text], columns)
-    assert "".join(row for _, row in rows).replace(" ", "") == "".join(text.split("\n")).replace("\r", "").replace(
-        " ", ""
-    )
+    assert "".join(row for _, row in rows).replace(" ", "") == "".join(
+        text.split("\n")
+    ).replace("\r", "").replace(" ", "")
     for kind, row in rows:
-        assert kind == "code" or "|" in row or get_cwidth(row) <= columns or " " not in row.strip()
+        assert (
+            kind == "code"
+            or "|" in row
+            or get_cwidth(row) <= columns
+            or " " not in row.strip()
+        )
 
 
 def test_code_and_tables_keep_their_lines() -> None:
@@ -60,14 +75,22 @@ def test_code_and_tables_keep_their_lines() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for name in ("src/cart.py", "src/Card.py", "src/my notes.txt", "src/bad\x1b[31m.txt"):
+    for name in (
+        "src/cart.py",
+        "src/Card.py",
+        "src/my notes.txt",
+        "src/bad\x1b[31m.txt",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     return tmp_path
 
 
 def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> None:
-    parts = prompt_parts('Compare @src/cart.py, with @"src/my notes.txt" and @nothing or me@src/cart.py', project)
+    parts = prompt_parts(
+        'Compare @src/cart.py, with @"src/my notes.txt" and @nothing or me@src/cart.py',
+        project,
+    )
     cart = ResourceLink((project / "src" / "cart.py").as_uri(), "cart.py")
     notes = ResourceLink((project / "src" / "my notes.txt").as_uri(), "my notes.txt")
     rest = Text(" and @nothing or me@src/cart.py")
@@ -76,7 +99,8 @@ def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> 
 
 
 def test_an_image_is_sent_itself_as_far_as_it_is_not_too_large(tmp_path: Path) -> None:
-    small, large = png(20, 10, seed=3), png(2_600, 2_600, seed=3)
+    small = png(20, 10, seed=3)
+    large = png(2_600, 2_600, seed=3)
     assert len(large) > MAX_IMAGE_BYTES
     (tmp_path / "small.png").write_bytes(small)
     (tmp_path / "large.png").write_bytes(large)
@@ -84,7 +108,11 @@ def test_an_image_is_sent_itself_as_far_as_it_is_not_too_large(tmp_path: Path) -
     with (tmp_path / "padded.png").open("ab") as file:
         file.truncate(MAX_IMAGE_BYTES)
     parts = prompt_parts("@small.png @large.png @padded.png", tmp_path)
-    assert [type(part) for part in parts if not isinstance(part, Text)] == [Image, ResourceLink, Image]
+    assert [type(part) for part in parts if not isinstance(part, Text)] == [
+        Image,
+        ResourceLink,
+        Image,
+    ]
 
 
 @given(text=st.text(st.sampled_from('@."/~ \nsrcat\x00')))
@@ -108,14 +136,18 @@ def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> Non
     assert [text for [(_, text)] in lines[5:7]] == ["  /q/b.py", "  @@ -0,0 +1,500 @@"]
     assert len(lines) == 5 + 1 + MAX_PATCH_LINES + 1
     assert [*lines[-1]] == [("dim", "  (and 441 lines more)")]
-    asked = patch_lines(CallView("Edit", diffs=diffs), Path("/p"), safe_for({}), most=None)
+    asked = patch_lines(
+        CallView("Edit", diffs=diffs), Path("/p"), safe_for({}), most=None
+    )
     assert [text for [(_, text)] in asked[-2:]] == ["  +498", "  +499"]
 
 
 @given(text=st.text(st.characters() | st.sampled_from("\x1b[]31m;\x07\x9b\x9d\u202e")))
 def test_nothing_that_a_terminal_obeys_is_left_of_a_text(text: str) -> None:
     left = safe_for({})(text)
-    assert not any(ord(character) < 32 and character not in "\t\n\r" for character in left)
+    assert not any(
+        ord(character) < 32 and character not in "\t\n\r" for character in left
+    )
     assert not any(0x7F <= ord(character) < 0xA0 for character in left)
 
 
@@ -124,12 +156,19 @@ WORDS_OF_SECRETS = ["horse", "battery", "hor", "two", "lines, no end"]
 PIECES = st.sampled_from([*WORDS_OF_SECRETS, " ", "\n", "\x07", "\u202e", "é"])
 
 
-@given(pieces=st.lists(PIECES, max_size=20), cuts=st.lists(st.integers(0, 60), max_size=8))
-def test_a_text_that_streams_is_made_as_safe_as_the_whole(pieces: list[str], cuts: list[int]) -> None:
+@given(
+    pieces=st.lists(PIECES, max_size=20), cuts=st.lists(st.integers(0, 60), max_size=8)
+)
+def test_a_text_that_streams_is_made_as_safe_as_the_whole(
+    pieces: list[str], cuts: list[int]
+) -> None:
     text = "".join(pieces)
     ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     stream = SafeStream(SECRETS)
-    shown = "".join(stream.feed(text[begin:end]) for begin, end in pairwise(ends)) + stream.flush()
+    shown = (
+        "".join(stream.feed(text[begin:end]) for begin, end in pairwise(ends))
+        + stream.flush()
+    )
     assert shown == safe_for(SECRETS)(text)
 
 
@@ -144,7 +183,11 @@ def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
 
 def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAb3+/9==\n-----END PRIVATE KEY-----\n"
-    lines = patch_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), Path("/p"), safe_for({}))
+    lines = patch_lines(
+        CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)),
+        Path("/p"),
+        safe_for({}),
+    )
     assert [text for [(style, text)] in lines if style == "added"] == [
         "  +-----BEGIN PRIVATE KEY-----***",
         "  +-----END PRIVATE KEY-----",
@@ -161,7 +204,9 @@ async def test_a_value_is_masked_in_questions_titles_and_results_before_they_are
         view.prompt(f"Is it {secret}?")
         view.question(CallView(f"Run echo {secret}"), f"echo {secret}; exit 3")
         missing = CallView(f"Read missing {secret}")
-        failed = CallFinished("c", "read", missing, {}, "failed", (Text(f"{secret} is missing"),))
+        failed = CallFinished(
+            "c", "read", missing, {}, "failed", (Text(f"{secret} is missing"),)
+        )
         view.call_finished(failed, changes=True)
         await person.sees("*** is missing")
         assert [row for row in person.rows if row][:5] == [
@@ -173,13 +218,24 @@ async def test_a_value_is_masked_in_questions_titles_and_results_before_they_are
         ]
 
 
-async def test_a_choice_is_named_by_its_number_or_its_name_and_what_is_none_is_asked_for_again() -> None:
-    walls = tuple(Choice(name.lower(), name) for name in ("Light grey", "Dark green", "Pink"))
+async def test_a_choice_is_named_by_its_number_or_its_name_and_what_is_none_is_asked_for_again() -> (
+    None
+):
+    walls = tuple(
+        FieldChoice(name.lower(), name) for name in ("Light grey", "Dark green", "Pink")
+    )
     form = Form(
         "Choose.",
         (
-            FormField("colour", "choice", title="Which colour?", choices=(Choice("r", "Red"), Choice("b", "Blue"))),
-            FormField("walls", "choices", title="Which walls?", choices=walls, required=False),
+            FormField(
+                "colour",
+                "choice",
+                title="Which colour?",
+                choices=(FieldChoice("r", "Red"), FieldChoice("b", "Blue")),
+            ),
+            FormField(
+                "walls", "choices", title="Which walls?", choices=walls, required=False
+            ),
         ),
     )
     typed = iter(["green", "blue", "dark GREEN, 1, pink"])

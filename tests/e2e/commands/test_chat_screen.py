@@ -43,14 +43,19 @@ async def test_commands_and_mentions_are_offered_and_completed(
     project: Path, typed: str, menu: str, keys: str, completed: str
 ) -> None:
     async with typing(project) as person:
-        person.completer.commands = (Command("context", "What fills it"), Command("pin", "Keep it", "[text]"))
+        person.completer.commands = (
+            Command("context", "What fills it"),
+            Command("pin", "Keep it", "[text]"),
+        )
         person.type(typed)
         await person.sees(menu)
         person.type(keys)
         await person.sees(completed)
 
 
-async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_again_another_day(tmp_path: Path) -> None:
+async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_again_another_day(
+    tmp_path: Path,
+) -> None:
     async with typing(tmp_path) as person:
         person.type(f"First{ESCAPE}{ENTER}line{ENTER}")
         assert await person.input() == "First\nline"
@@ -72,7 +77,10 @@ async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_aga
         ("one\ntwo", "one\ntwo"),
         ("one\r\n\r\n\tthree", "one\n\n\tthree"),
         ("\n".join(f"line {number} of a long paste" for number in range(300)),) * 2,
-        ("x" * 1023 + "\r" + "second" + "\r" + "y" * 3000, "x" * 1023 + "\nsecond\n" + "y" * 3000),
+        (
+            "x" * 1023 + "\r" + "second" + "\r" + "y" * 3000,
+            "x" * 1023 + "\nsecond\n" + "y" * 3000,
+        ),
     ],
 )
 @pytest.mark.parametrize("end", ["", "\r", "\r\n"])
@@ -98,14 +106,21 @@ async def test_lines_that_come_at_once_are_one_prompt_also_where_the_terminal_do
         ("one\n", "two\nthr", "ee\n"),
     ],
 )
-def test_lines_that_are_read_one_after_the_other_without_a_pause_are_one_paste(pieces: tuple[str, ...]) -> None:
+def test_lines_that_are_read_one_after_the_other_without_a_pause_are_one_paste(
+    pieces: tuple[str, ...],
+) -> None:
     with Pieces(pieces) as inner:
         keys = PastingInput(inner).read_keys()
-        if keys[0].key != Keys.BracketedPaste:  # what came before the first line end is in the line already
+        if (
+            keys[0].key != Keys.BracketedPaste
+        ):  # what came before the first line end is in the line already
             keys = [*keys, *PastingInput(inner).read_keys()]
     *text, paste, enter = keys
     assert (paste.key, enter.key) == (Keys.BracketedPaste, Keys.ControlM)
-    assert "".join(key.data for key in (*text, paste)).replace("\r", "\n") == "one\ntwo\nthree"
+    assert (
+        "".join(key.data for key in (*text, paste)).replace("\r", "\n")
+        == "one\ntwo\nthree"
+    )
 
 
 class Pieces(DummyInput):
@@ -122,7 +137,9 @@ class Pieces(DummyInput):
     def read_keys(self) -> list[KeyPress]:
         os.read(self._end, 1)
         names = {"\r": Keys.ControlM, "\n": Keys.ControlJ}
-        return [KeyPress(names.get(each, each), each) for each in self._pieces.popleft()]
+        return [
+            KeyPress(names.get(each, each), each) for each in self._pieces.popleft()
+        ]
 
     @property
     def closed(self) -> bool:
@@ -158,7 +175,9 @@ async def answered(person: Person, question: str, keys: str) -> str | None:
     return answers[0]
 
 
-async def test_what_was_being_typed_is_there_again_after_a_question(tmp_path: Path) -> None:
+async def test_what_was_being_typed_is_there_again_after_a_question(
+    tmp_path: Path,
+) -> None:
     async with typing(tmp_path) as person:
         person.type("my next")
         await person.sees("> my next")
@@ -179,7 +198,13 @@ async def test_what_streams_what_is_waited_for_and_the_meter_have_their_rows_in_
         person.screen.busy(f"Run {'x' * 20}")
         person.screen.show_meter("ask · 54.3k of 200k tokens (27%)")
         await person.sees("ask · 54.3k of 200k toke")
-        rows = ["What was said.", f"Run {'x' * 20}", " … 0:00", ">", "ask · 54.3k of 200k toke"]
+        rows = [
+            "What was said.",
+            f"Run {'x' * 20}",
+            " … 0:00",
+            ">",
+            "ask · 54.3k of 200k toke",
+        ]
         assert [row for row in person.rows if row] == rows
         person.screen.show_partial("", "An answer that has come so far")
         await person.sees("An answer that has come")

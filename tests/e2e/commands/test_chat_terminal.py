@@ -16,12 +16,22 @@ from support.screens import CTRL_D, leaves, sends, watching
 READY = "context empty"
 
 
-async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
-    evil = ["Look: \x1b", "[31mred\x1b]0;title", "\x07 \x9b2J \x1bP+q\x1b\\ over\rALLOWED\x08\x08 \u202egnp.exe end\n"]
+async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(
+    tmp_path: Path,
+) -> None:
+    evil = [
+        "Look: \x1b",
+        "[31mred\x1b]0;title",
+        "\x07 \x9b2J \x1bP+q\x1b\\ over\rALLOWED\x08\x08 \u202egnp.exe end\n",
+    ]
     (tmp_path / "a\x1b[2J.txt").write_text("\x1b]52;c;aGk=\x07clipboard\n")
     read = ToolCall("read", {"path": "a\x1b[2J.txt"})
     shell = ToolCall("shell", {"command": "echo \x1b[2J\x1b]0;owned\x07"})
-    script = [Reply(evil, thinking="\x1b[1mhm\x1b[0m", tool_calls=[read]), Reply(tool_calls=[shell]), Reply("Over.")]
+    script = [
+        Reply(evil, thinking="\x1b[1mhm\x1b[0m", tool_calls=[read]),
+        Reply(tool_calls=[shell]),
+        Reply("Over."),
+    ]
     async with model_server(script, "openai") as server:
         with anyio.fail_after(50):
             env = {**server.env(), "NO_COLOR": "1"}
@@ -49,7 +59,9 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
             assert "Nobody is here to ask" in str(messages(server.calls[2].body)[-1])
 
 
-async def test_lines_that_are_pasted_without_a_mark_reach_the_model_as_one_prompt(tmp_path: Path) -> None:
+async def test_lines_that_are_pasted_without_a_mark_reach_the_model_as_one_prompt(
+    tmp_path: Path,
+) -> None:
     async with model_server([Reply("Done.")], "openai") as server:
         with anyio.fail_after(50):
             async with watching(tmp_path, "chat", env=server.env()) as person:
@@ -60,18 +72,25 @@ async def test_lines_that_are_pasted_without_a_mark_reach_the_model_as_one_promp
                 await person.until("Done.")
                 await leaves(person)
         [call] = server.calls[:1]
-        assert "请联网搜索：\nline 2\nline 3" in str(messages(call.body)[-1]["content"]).replace("\\n", "\n")
+        assert "请联网搜索：\nline 2\nline 3" in str(
+            messages(call.body)[-1]["content"]
+        ).replace("\\n", "\n")
 
 
 async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
-    async with model_server([Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai") as server:
+    async with model_server(
+        [Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai"
+    ) as server:
         with anyio.fail_after(50):
             async with watching(tmp_path, "chat", env=server.env()) as person:
                 await person.until(READY)
                 assert not person.echoes
                 await sends(person, "Say it.")
                 await person.until("Some words")
-                assert await person.closes() in (1, 128 + signal.SIGHUP)  # which of both is seen first
+                assert await person.closes() in (
+                    1,
+                    128 + signal.SIGHUP,
+                )  # which of both is seen first
             await server.wait_aborted()
         async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
             with anyio.fail_after(50):
@@ -79,7 +98,9 @@ async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
                 assert "> Say it." in person.rows
 
 
-async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(tmp_path: Path) -> None:
+async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(
+    tmp_path: Path,
+) -> None:
     ran = await call_command(tmp_path, "chat")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("acp-agent: A conversation needs a terminal")

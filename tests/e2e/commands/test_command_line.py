@@ -1,4 +1,6 @@
-"""Command lines that make no sense: each error has the usage of the sub-command and says what may be meant."""
+"""Command lines that make no sense: each error has the usage of the sub-command and
+says what may be meant.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,54 @@ from support.terminal import at_a_terminal
     ("words", "usage", "advice"),
     [
         (("hlep",), "acp-agent", "there is no command 'hlep'; did you mean `help`?"),
-        (("fix the bug",), "acp-agent", 'to send a prompt, type `acp-agent run "fix the bug"`'),
-        (("fix", "the", "$bug"), "acp-agent", 'to send a prompt, type `acp-agent run "fix the \\$bug"`'),
+        (
+            ("fix the bug",),
+            "acp-agent",
+            'to send a prompt, type `acp-agent run "fix the bug"`',
+        ),
+        (
+            ("fix", "the", "$bug"),
+            "acp-agent",
+            'to send a prompt, type `acp-agent run "fix the \\$bug"`',
+        ),
         (("-p", "Fix it."), "acp-agent", 'did you mean `acp-agent run "…"`?'),
         (("--continue",), "acp-agent", "did you mean `acp-agent chat --follow`?"),
         (("exec", "Fix it."), "acp-agent", 'did you mean `acp-agent run "…"`?'),
-        (("run", "--modle", "x", "hi"), "acp-agent run", "--modle; did you mean `--model`?"),
-        (("chat", "hello", "there"), "acp-agent chat", "put words that belong together in quotes"),
-        (("sessions", "lst"), "acp-agent sessions", "there is no 'lst'; did you mean `list`?"),
-        (("sessions", "rm", "--forse", "x"), "acp-agent sessions rm", "unrecognized arguments: --forse"),
-        (("setup", "zedd"), "acp-agent setup", "there is no 'zedd'; did you mean `zed`?"),
-        (("run", "--output", "jsno", "x"), "acp-agent run", "there is no 'jsno'; did you mean `json`?"),
-        (("recipe", "shwo", "x"), "acp-agent recipe", "there is no 'shwo'; did you mean `show`?"),
+        (
+            ("run", "--modle", "x", "hi"),
+            "acp-agent run",
+            "--modle; did you mean `--model`?",
+        ),
+        (
+            ("chat", "hello", "there"),
+            "acp-agent chat",
+            "put words that belong together in quotes",
+        ),
+        (
+            ("sessions", "lst"),
+            "acp-agent sessions",
+            "there is no 'lst'; did you mean `list`?",
+        ),
+        (
+            ("sessions", "rm", "--forse", "x"),
+            "acp-agent sessions rm",
+            "unrecognized arguments: --forse",
+        ),
+        (
+            ("setup", "zedd"),
+            "acp-agent setup",
+            "there is no 'zedd'; did you mean `zed`?",
+        ),
+        (
+            ("run", "--output", "jsno", "x"),
+            "acp-agent run",
+            "there is no 'jsno'; did you mean `json`?",
+        ),
+        (
+            ("recipe", "shwo", "x"),
+            "acp-agent recipe",
+            "there is no 'shwo'; did you mean `show`?",
+        ),
     ],
 )
 async def test_an_unknown_word_gets_the_usage_of_its_sub_command_and_a_suggestion(
@@ -41,7 +79,9 @@ async def test_an_unknown_word_gets_the_usage_of_its_sub_command_and_a_suggestio
     assert advice in ran.err
 
 
-async def test_setup_alone_lists_the_editors_and_where_their_settings_are(tmp_path: Path) -> None:
+async def test_setup_alone_lists_the_editors_and_where_their_settings_are(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".jetbrains").mkdir()
     (tmp_path / ".jetbrains" / "acp.json").write_text("{}")
     ran = await call_command(tmp_path, "setup", env={"HOME": str(tmp_path)})

@@ -1,4 +1,6 @@
-"""`acp-agent models` and `acp-agent config`: what is configured, from where, and which key is missing."""
+"""`acp-agent models` and `acp-agent config`: what is configured, from where, and which
+key is missing.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,19 @@ def configured(tmp_path: Path) -> None:
     (tmp_path / "state" / "config.yaml").write_text(CONFIG)
 
 
-async def test_the_models_are_listed_with_window_and_price_and_the_providers_with_their_keys(tmp_path: Path) -> None:
+async def test_the_models_are_listed_with_window_and_price_and_the_providers_with_their_keys(
+    tmp_path: Path,
+) -> None:
     configured(tmp_path)
-    ran = await call_command(tmp_path, "models", env={"OPENAI_API_KEY": "very-secret-word"})
+    ran = await call_command(
+        tmp_path, "models", env={"OPENAI_API_KEY": "very-secret-word"}
+    )
     rows = ran.out.splitlines()
     assert ran.code == 0
     assert "openai: the key is in OPENAI_API_KEY" in rows
     assert (
-        "anthropic: no key: run `acp-agent login anthropic`, or set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN" in rows
+        "anthropic: no key: run `acp-agent login anthropic`, or set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+        in rows
     )
     assert "work: no key: run `acp-agent login work`, or set WORK_KEY" in rows
     [default] = [row for row in rows if row.startswith("  ▸ ")]
@@ -47,20 +54,29 @@ async def test_the_models_are_listed_with_window_and_price_and_the_providers_wit
     assert "very-secret-word" not in ran.out + ran.err
 
 
-async def test_without_a_key_the_models_are_listed_and_the_way_to_one_is_named(tmp_path: Path) -> None:
-    ran = await call_command(tmp_path, "models", env={"OLLAMA_HOST": "http://127.0.0.1:9"})
+async def test_without_a_key_the_models_are_listed_and_the_way_to_one_is_named(
+    tmp_path: Path,
+) -> None:
+    ran = await call_command(
+        tmp_path, "models", env={"OLLAMA_HOST": "http://127.0.0.1:9"}
+    )
     assert ran.code == 1
     assert "anthropic/claude-sonnet-5-5" in ran.out
     assert "No model can be used." in ran.err
     assert "acp-agent login" in ran.err
 
 
-async def test_every_setting_is_shown_with_the_place_it_is_from_and_no_secret(tmp_path: Path) -> None:
+async def test_every_setting_is_shown_with_the_place_it_is_from_and_no_secret(
+    tmp_path: Path,
+) -> None:
     configured(tmp_path)
     project = tmp_path / "shop"
     (project / ".acp-agent").mkdir(parents=True)
     (project / ".acp-agent" / "config.yaml").write_text("mode: plan\n")
-    env = {"ACP_AGENT_MODEL": "anthropic/claude-opus-5-5", "ACP_AGENT_CONTEXT_WINDOW": "50000"}
+    env = {
+        "ACP_AGENT_MODEL": "anthropic/claude-opus-5-5",
+        "ACP_AGENT_CONTEXT_WINDOW": "50000",
+    }
     ran = await call_command(tmp_path, "config", env=env, cwd=project)
     rows = {row.split()[0]: " ".join(row.split()[1:]) for row in ran.out.splitlines()}
     own = f"{tmp_path}/state/config.yaml"

@@ -17,20 +17,39 @@ def in_order(text: str, *pieces: str) -> None:
     position = 0
     for piece in pieces:
         found = text.find(piece, position)
-        assert found >= 0, f"{piece!r} does not come after character {position} of:\n{text}"
+        assert found >= 0, (
+            f"{piece!r} does not come after character {position} of:\n{text}"
+        )
         position = found + len(piece)
 
 
-def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: Path) -> None:
-    home, scratch, mark = tmp_path / "home", tmp_path / "scratch", str(tmp_path)
+def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    scratch = tmp_path / "scratch"
+    mark = str(tmp_path)
     home.mkdir()
     scratch.mkdir()
     # A server of the machine must not be found to be a model.
-    env = {**environment(home), "TMPDIR": str(scratch), "DEMO_TEST_MARK": mark, "no_proxy": "*"}
+    env = {
+        **environment(home),
+        "TMPDIR": str(scratch),
+        "DEMO_TEST_MARK": mark,
+        "no_proxy": "*",
+    }
     del env["ACP_AGENT_HOME"]
     command = [sys.executable, "-m", "acp_agent", "demo"]
     ran = subprocess.run(
-        command, env=env, cwd=home, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, timeout=150, check=True
+        command,
+        env=env,
+        cwd=home,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        text=True,
+        timeout=150,
+        check=True,
     )
     assert "Traceback" not in ran.stdout
     assert [*scratch.iterdir(), *home.iterdir()] == []

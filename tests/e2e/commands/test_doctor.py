@@ -1,4 +1,6 @@
-"""`acp-agent doctor`: what is there and what is not; each thing is told as what it is, and advice is true."""
+"""`acp-agent doctor`: what is there and what is not; each thing is told as what it is,
+and advice is true.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,18 @@ def areas(findings: list[dict[str, Any]]) -> list[str]:
     [
         ("state/keys.json", "{", "keys", "keys.json"),
         ("state/config.yaml", "model: [\n", "config", "config.yaml"),
-        ("state/config.yaml", "compaction: {strategy: sumary}\n", "config", "there is no strategy 'sumary'"),
-        (".acp-agent/config.yaml", "mode: nonsense\n", "config", "config.yaml:1: mode: "),
+        (
+            "state/config.yaml",
+            "compaction: {strategy: sumary}\n",
+            "config",
+            "there is no strategy 'sumary'",
+        ),
+        (
+            ".acp-agent/config.yaml",
+            "mode: nonsense\n",
+            "config",
+            "config.yaml:1: mode: ",
+        ),
         ("state/sessions.db", "This is no database. " * 100, "sessions", "sessions.db"),
     ],
 )
@@ -56,18 +68,29 @@ async def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_checked(
 
 async def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path) -> None:
     hook = "hooks:\n  nonsense:\n    - {command: x}\n"
-    config = write(tmp_path / "state" / "config.yaml", f"{CONFIG}compaction: {{target: 0.5}}\n{hook}")
+    config = write(
+        tmp_path / "state" / "config.yaml",
+        f"{CONFIG}compaction: {{target: 0.5}}\n{hook}",
+    )
     write(tmp_path / ".acp-agent" / "hooks" / "guard.py", "")
     (tmp_path / ".git").mkdir()
     ran, found = await doctor(tmp_path, "--offline")
     assert ran.code == 1
-    assert [level for level, text in of(found, "keys") if text.startswith("shop:")] == ["fail"]
+    assert [level for level, text in of(found, "keys") if text.startswith("shop:")] == [
+        "fail"
+    ]
     assert of(found, "mcp") == [
         ("ok", "good: sh, not started here."),
         ("fail", "gone: no-such-program was not found on the PATH."),
-        ("fail", "closed: `headers` of its entry names the environment variable NO_SUCH_VARIABLE, which is not set."),
+        (
+            "fail",
+            "closed: `headers` of its entry names the environment variable NO_SUCH_VARIABLE, which is not set.",
+        ),
     ]
-    assert advice_of(found, "trust") == f"If you know what it does: acp-agent trust {tmp_path}"
+    assert (
+        advice_of(found, "trust")
+        == f"If you know what it does: acp-agent trust {tmp_path}"
+    )
     fault, notice = [text for level, text in of(found, "config") if level == "warn"]
     assert fault.startswith(f"A hook is left out: {config}:")
     assert notice.startswith(f"{config}: `compaction.target` ")
@@ -76,13 +99,27 @@ async def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "level", "says"),
     [
-        ({"command": ["acp-agent"]}, "fail", "which is not the absolute path of a program"),
-        ({"command": "/gone/acp-agent"}, "fail", "which is not the absolute path of a program"),
-        ({"command": "acp-agent"}, "fail", "which is not the absolute path of a program"),
+        (
+            {"command": ["acp-agent"]},
+            "fail",
+            "which is not the absolute path of a program",
+        ),
+        (
+            {"command": "/gone/acp-agent"},
+            "fail",
+            "which is not the absolute path of a program",
+        ),
+        (
+            {"command": "acp-agent"},
+            "fail",
+            "which is not the absolute path of a program",
+        ),
         (None, "warn", "Zed does not know the agent"),
     ],
 )
-async def test_an_entry_that_no_editor_can_use_is_told(tmp_path: Path, entry: object, level: str, says: str) -> None:
+async def test_an_entry_that_no_editor_can_use_is_told(
+    tmp_path: Path, entry: object, level: str, says: str
+) -> None:
     agents = {"acp-agent": entry} if entry else {}
     write(tmp_path / ZED, json.dumps({"agent_servers": agents}, indent=2))
     _, found = await doctor(tmp_path, "--offline")
@@ -91,8 +128,13 @@ async def test_an_entry_that_no_editor_can_use_is_told(tmp_path: Path, entry: ob
     assert advice_of(found, "editors") == "acp-agent setup zed puts it there."
 
 
-async def test_a_directory_that_is_gone_is_named_as_what_is_wrong(tmp_path: Path) -> None:
+async def test_a_directory_that_is_gone_is_named_as_what_is_wrong(
+    tmp_path: Path,
+) -> None:
     gone = tmp_path / "gone"
     script = f"mkdir {gone} && cd {gone} && rmdir {gone} && exec {sys.executable} -m acp_agent doctor --offline"
     done = await anyio.run_process(["sh", "-c", script], check=False)
-    assert done.stderr == b"acp-agent: The current directory does not exist any more; change to another one.\n"
+    assert (
+        done.stderr
+        == b"acp-agent: The current directory does not exist any more; change to another one.\n"
+    )

@@ -1,4 +1,6 @@
-"""`acp-agent doctor --report`: it has what the report of a fault needs, and no secret, wherever one is kept."""
+"""`acp-agent doctor --report`: it has what the report of a fault needs, and no secret,
+wherever one is kept.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ CONFIG = {
     "mcp_servers": {
         "till": {
             "command": "sh",
-            "args": ["--api-key", SECRETS["argument"], "-p", "sh0rtandbare", "curl -u bob:l0ginofcurl https://x"],
+            "args": [
+                "--api-key",
+                SECRETS["argument"],
+                "-p",
+                "sh0rtandbare",
+                "curl -u bob:l0ginofcurl https://x",
+            ],
             "env": {"DOOR": SECRETS["variable of a server"]},
         },
         "web": {
@@ -60,20 +68,37 @@ ENV = {
 }
 
 
-async def test_the_report_has_what_is_needed_and_no_secret_from_wherever_it_may_come(tmp_path: Path) -> None:
+async def test_the_report_has_what_is_needed_and_no_secret_from_wherever_it_may_come(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "state" / "config.yaml", json.dumps(CONFIG, indent=1))
     write(
         tmp_path / "state" / "keys.json",
-        json.dumps({"version": 1, "providers": {"shop": {"key": SECRETS["stored key"]}}}),
+        json.dumps(
+            {"version": 1, "providers": {"shop": {"key": SECRETS["stored key"]}}}
+        ),
     )
     # A word of a command that may be a secret is masked in the log too.
-    hook = {"command": f"curl --token {SECRETS['key in the project']}1 -H 'X-Key: {SECRETS['key in the project']}'"}
-    project = {"mode": "plan", "hooks": {"session_start": [{**hook, "env": {"A": SECRETS["key in the project"]}}]}}
+    hook = {
+        "command": f"curl --token {SECRETS['key in the project']}1 -H 'X-Key: {SECRETS['key in the project']}'"
+    }
+    project = {
+        "mode": "plan",
+        "hooks": {
+            "session_start": [{**hook, "env": {"A": SECRETS["key in the project"]}}]
+        },
+    }
     write(tmp_path / ".acp-agent" / "config.yaml", json.dumps(project))
-    lines = [f"line {number}: the {kind} is {secret}, sent" for number, (kind, secret) in enumerate(SECRETS.items())]
+    lines = [
+        f"line {number}: the {kind} is {secret}, sent"
+        for number, (kind, secret) in enumerate(SECRETS.items())
+    ]
     header = "Authorization: Bearer b3arer0fn0th1ngatall"
     end = [*lines, header, "sh -p sh0rtandbare failed"]
-    write(tmp_path / "state" / "logs" / "acp-agent.log", "\n".join(["long ago"] + ["between"] * 30 + end))
+    write(
+        tmp_path / "state" / "logs" / "acp-agent.log",
+        "\n".join(["long ago"] + ["between"] * 30 + end),
+    )
 
     ran = await call_command(tmp_path, "doctor", "--offline", "--report", env=ENV)
 
@@ -116,13 +141,29 @@ async def test_the_report_masks_whatever_may_give_access_in_an_address_of_a_serv
         f"https://{key.lower()}6-0123456789.example.com/sse",
         f"https://example.com/mcp/short{key[:2]}7",
     ]
-    servers: dict[str, object] = {f"s{number}": {"url": address} for number, address in enumerate(addresses)}
-    servers["program"] = {"command": "sh", "args": [f"https://example.com/{key}8"], "env": {"AT": f"{key}9"}}
-    config = {"providers": {"shop": {"base_url": f"https://example.com/{key}10/v1"}}, "mcp_servers": servers}
+    servers: dict[str, object] = {
+        f"s{number}": {"url": address} for number, address in enumerate(addresses)
+    }
+    servers["program"] = {
+        "command": "sh",
+        "args": [f"https://example.com/{key}8"],
+        "env": {"AT": f"{key}9"},
+    }
+    config = {
+        "providers": {"shop": {"base_url": f"https://example.com/{key}10/v1"}},
+        "mcp_servers": servers,
+    }
     write(tmp_path / "state" / "config.yaml", json.dumps(config))
     said = [f"the server {address} answered 500." for address in addresses]
-    write(tmp_path / "state" / "logs" / "acp-agent.log", "\n".join([*said, f"left: {key}2"]))
-    env = {"PATH": PATH, "HTTPS_PROXY": f"http://127.0.0.1:9/{key}11", "ALL_PROXY": f"http://u:{key}12@127.0.0.1:9"}
+    write(
+        tmp_path / "state" / "logs" / "acp-agent.log",
+        "\n".join([*said, f"left: {key}2"]),
+    )
+    env = {
+        "PATH": PATH,
+        "HTTPS_PROXY": f"http://127.0.0.1:9/{key}11",
+        "ALL_PROXY": f"http://u:{key}12@127.0.0.1:9",
+    }
     env["HTTP_PROXY"] = f"u:{key}12@127.0.0.1:9"  # without a scheme
 
     ran = await call_command(tmp_path, "doctor", "--offline", "--report", env=env)
@@ -134,13 +175,18 @@ async def test_the_report_masks_whatever_may_give_access_in_an_address_of_a_serv
     assert '"base_url": "https://example.com/***/v1"' in ran.out
 
 
-@pytest.mark.parametrize(("config", "says"), [(None, "is not there, or empty"), ("model: [\n", "cannot be read: ")])
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [(None, "is not there, or empty"), ("model: [\n", "cannot be read: ")],
+)
 async def test_a_report_is_made_where_the_configuration_is_missing_or_broken(
     tmp_path: Path, config: str | None, says: str
 ) -> None:
     if config is not None:
         write(tmp_path / "state" / "config.yaml", config)
-    ran = await call_command(tmp_path, "doctor", "--offline", "--report", env={"PATH": PATH})
+    ran = await call_command(
+        tmp_path, "doctor", "--offline", "--report", env={"PATH": PATH}
+    )
     assert f"~/state/config.yaml {says}" in ran.out
     assert "~/state/logs/acp-agent.log" in ran.out
     assert "none: No such file or directory" in ran.out
@@ -149,7 +195,16 @@ async def test_a_report_is_made_where_the_configuration_is_missing_or_broken(
 async def test_a_link_in_a_project_is_not_followed_out_of_it(tmp_path: Path) -> None:
     write(tmp_path / "elsewhere.yaml", "private: everything\n")
     (tmp_path / "project" / ".acp-agent").mkdir(parents=True)
-    (tmp_path / "project" / ".acp-agent" / "config.yaml").symlink_to(tmp_path / "elsewhere.yaml")
-    ran = await call_command(tmp_path, "doctor", "--offline", "--report", env={"PATH": PATH}, cwd=tmp_path / "project")
+    (tmp_path / "project" / ".acp-agent" / "config.yaml").symlink_to(
+        tmp_path / "elsewhere.yaml"
+    )
+    ran = await call_command(
+        tmp_path,
+        "doctor",
+        "--offline",
+        "--report",
+        env={"PATH": PATH},
+        cwd=tmp_path / "project",
+    )
     assert "cannot be read: is a link that leads out of" in ran.out
     assert "everything" not in ran.out

@@ -1,4 +1,6 @@
-"""What a repository, a file or a server names reaches no terminal as a sequence that it obeys: every command."""
+"""What a repository, a file or a server names reaches no terminal as a sequence that it
+obeys: every command.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,18 @@ def hostile(folder: Path) -> None:
             (place / kind).mkdir(parents=True)
         config = {
             "mcp_servers": {f"s{EVIL}": {"command": f"c{EVIL}"}},
-            "hooks": {"turn_end": [{"command": f"printf '%s' '{EVIL}'; exit 1", "matcher": EVIL}], EVIL: []},
+            "hooks": {
+                "turn_end": [
+                    {"command": f"printf '%s' '{EVIL}'; exit 1", "matcher": EVIL}
+                ],
+                EVIL: [],
+            },
         }
         (place / "config.yaml").write_text(json.dumps(config))
         (place / "hooks" / f"h{EVIL}.py").write_text(f"raise ValueError({EVIL!r})\n")
-        (place / "hooks" / f"x{EVIL}").write_text("#!/bin/sh\nprintf '\\033[2J' >&2\nexit 1\n")
+        (place / "hooks" / f"x{EVIL}").write_text(
+            "#!/bin/sh\nprintf '\\033[2J' >&2\nexit 1\n"
+        )
         (place / "hooks" / f"x{EVIL}").chmod(0o755)
         (place / "recipes" / f"a{EVIL}.md").write_text(
             f"---\ndescription: {json.dumps(EVIL)}\nwhat{EVIL}: 1\n---\n{EVIL}"
@@ -58,7 +67,9 @@ def hostile(folder: Path) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: ascii(" ".join(words)))
 @pytest.mark.parametrize("within", ["a hostile folder", "a folder with a hostile name"])
-async def test_no_command_prints_what_a_terminal_obeys(tmp_path: Path, words: Sequence[str], within: str) -> None:
+async def test_no_command_prints_what_a_terminal_obeys(
+    tmp_path: Path, words: Sequence[str], within: str
+) -> None:
     folder = tmp_path / f"p{EVIL}" if "name" in within else tmp_path
     folder.mkdir(exist_ok=True)
     hostile(folder)
@@ -69,7 +80,12 @@ async def test_no_command_prints_what_a_terminal_obeys(tmp_path: Path, words: Se
 
 async def test_nor_does_the_process(tmp_path: Path) -> None:
     hostile(tmp_path)
-    for words in (("hooks", "list"), ("trust", f"no{EVIL}"), ("hooks", EVIL), ("hooks", "list", f"--{EVIL}", EVIL)):
+    for words in (
+        ("hooks", "list"),
+        ("trust", f"no{EVIL}"),
+        ("hooks", EVIL),
+        ("hooks", "list", f"--{EVIL}", EVIL),
+    ):
         ran = await run_command(tmp_path, *words)
         assert ran.out or ran.err
         assert not OBEYED & {*ran.out, *ran.err}, (ran.out, ran.err)

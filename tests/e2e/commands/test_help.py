@@ -1,4 +1,6 @@
-"""`acp-agent help`, `completion` and `--help`: what a person finds out without the checkout and without a browser."""
+"""`acp-agent help`, `completion` and `--help`: what a person finds out without the
+checkout and without a browser.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from support.pages import DOCS
 from support.terminal import at_a_terminal
 
 
-def all_below(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+def all_below(
+    parser: argparse.ArgumentParser, name: str = ""
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     for word, below, _ in sub_commands(parser):
         yield f"{name} {word}".lstrip(), below
         yield from all_below(below, f"{name} {word}".lstrip())
@@ -29,8 +33,11 @@ COMMANDS = dict(all_below(build_parser()))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_every_sub_command_says_what_it_does_and_has_an_example_of_it_that_works(name: str) -> None:
-    printed, description = COMMANDS[name].format_help(), COMMANDS[name].description
+def test_the_help_of_every_sub_command_says_what_it_does_and_has_an_example_of_it_that_works(
+    name: str,
+) -> None:
+    printed = COMMANDS[name].format_help()
+    description = COMMANDS[name].description
     assert description
     assert description in printed
     _, _, example = printed.partition("\nexample:\n  ")
@@ -40,13 +47,17 @@ def test_the_help_of_every_sub_command_says_what_it_does_and_has_an_example_of_i
     assert f"{asked.command} {getattr(asked, 'action', None) or ''}".startswith(name)
 
 
-async def test_a_page_of_the_documentation_is_printed_as_it_is_where_stdout_is_no_terminal(tmp_path: Path) -> None:
+async def test_a_page_of_the_documentation_is_printed_as_it_is_where_stdout_is_no_terminal(
+    tmp_path: Path,
+) -> None:
     ran = await call_command(tmp_path, "help", "trust")
     assert (ran.code, ran.out, ran.err) == (0, (DOCS / "trust.md").read_text(), "")
 
 
 async def test_at_a_terminal_a_page_is_rendered(tmp_path: Path) -> None:
-    async with at_a_terminal(tmp_path, "help", "doctor", env={"TERM": "xterm"}) as person:
+    async with at_a_terminal(
+        tmp_path, "help", "doctor", env={"TERM": "xterm"}
+    ) as person:
         await person.until("Is all well?")  # a long page goes through the pager
         person.type("G")
         await person.until("(END)")
@@ -56,19 +67,27 @@ async def test_at_a_terminal_a_page_is_rendered(tmp_path: Path) -> None:
     assert "# Is all well?" not in person.shown
 
 
-async def test_without_a_topic_every_page_is_listed_once_in_groups_with_its_first_line(tmp_path: Path) -> None:
+async def test_without_a_topic_every_page_is_listed_once_in_groups_with_its_first_line(
+    tmp_path: Path,
+) -> None:
     ran = await call_command(tmp_path, "help")
     rows = [line for line in ran.out.splitlines() if line.startswith("  ")]
     listed = {row.split()[0]: row.split(maxsplit=1)[1] for row in rows}
     assert len(rows) == len(listed)
-    assert listed == {page.stem: page.read_text().splitlines()[0][2:] for page in DOCS.glob("*.md")}
+    assert listed == {
+        page.stem: page.read_text().splitlines()[0][2:] for page in DOCS.glob("*.md")
+    }
     assert ran.out.startswith("Begin:\n  start ")
     assert "`acp-agent help start`" in ran.err
 
 
-async def test_a_short_page_and_a_terminal_without_a_pager_get_the_page_as_it_is(tmp_path: Path) -> None:
+async def test_a_short_page_and_a_terminal_without_a_pager_get_the_page_as_it_is(
+    tmp_path: Path,
+) -> None:
     for env in ({"PAGER": "cat"}, {"PAGER": "no-such-pager"}, {"PAGER": "'"}):
-        async with at_a_terminal(tmp_path, "help", "doctor", env={"TERM": "xterm", **env}) as person:
+        async with at_a_terminal(
+            tmp_path, "help", "doctor", env={"TERM": "xterm", **env}
+        ) as person:
             await person.until("key that is set here can be missing there.")
             assert await person.ended() == 0
 
@@ -78,11 +97,18 @@ async def test_a_sub_command_that_has_no_page_shows_its_options(tmp_path: Path) 
     assert (ran.code, ran.out) == (0, COMMANDS["schema"].format_help())
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("docter", "doctor"), ("compacton", "compaction"), ("shema", "schema")])
-async def test_an_unknown_topic_says_which_one_may_be_meant(tmp_path: Path, typed: str, meant: str) -> None:
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("docter", "doctor"), ("compacton", "compaction"), ("shema", "schema")],
+)
+async def test_an_unknown_topic_says_which_one_may_be_meant(
+    tmp_path: Path, typed: str, meant: str
+) -> None:
     ran = await call_command(tmp_path, "help", typed)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"acp-agent: There is no page {typed!r}; did you mean `{meant}`?\n"
+    assert (
+        ran.err == f"acp-agent: There is no page {typed!r}; did you mean `{meant}`?\n"
+    )
 
 
 COMPLETE = """
@@ -133,14 +159,33 @@ async def test_bash_completes_commands_options_choices_and_files(
     program.chmod(0o755)
     script = tmp_path / "script"
     script.write_text((await call_command(tmp_path, "completion", "bash")).out)
-    command = ["bash", "--norc", "-c", COMPLETE, "bash", str(script), "acp-agent", *words]
+    command = [
+        "bash",
+        "--norc",
+        "-c",
+        COMPLETE,
+        "bash",
+        str(script),
+        "acp-agent",
+        *words,
+    ]
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
     assert done.stdout.split() == completed.split()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-async def test_the_script_of_a_shell_can_be_read_by_it(tmp_path: Path, shell: str) -> None:
+async def test_the_script_of_a_shell_can_be_read_by_it(
+    tmp_path: Path, shell: str
+) -> None:
     script = (await call_command(tmp_path, "completion", shell)).out
     assert "compact-eval" in script
     if program := shutil.which(shell):

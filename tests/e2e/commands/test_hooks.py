@@ -28,19 +28,28 @@ async def prepare(home: Path) -> Path:
     for folder in (hooks, project):
         folder.mkdir(parents=True)
     (home / "state" / "config.yaml").write_text(CONFIG)
-    (project / "config.yaml").write_text("hooks: {Stop: [{command: [echo, done], name: lint}]}\n")
+    (project / "config.yaml").write_text(
+        "hooks: {Stop: [{command: [echo, done], name: lint}]}\n"
+    )
     (hooks / "guard").write_text(GUARD)
     (hooks / "guard").chmod(0o755)
     assert (await call_command(home, "trust")).code == 0
     return hooks
 
 
-async def test_hooks_are_listed_in_the_order_in_which_they_are_asked(tmp_path: Path) -> None:
+async def test_hooks_are_listed_in_the_order_in_which_they_are_asked(
+    tmp_path: Path,
+) -> None:
     ran = await call_command(tmp_path, "hooks", "list")
-    assert (ran.code, ran.out, ran.err) == (0, "There are no hooks for this directory.\n", "")
+    assert (ran.code, ran.out, ran.err) == (
+        0,
+        "There are no hooks for this directory.\n",
+        "",
+    )
     hooks = await prepare(tmp_path)
     ran = await call_command(tmp_path, "hooks", "list")
-    user, project = tmp_path / "state" / "config.yaml", tmp_path / ".acp-agent" / "config.yaml"
+    user = tmp_path / "state" / "config.yaml"
+    project = tmp_path / ".acp-agent" / "config.yaml"
     assert (ran.code, ran.err) == (0, "")
     assert (
         ran.out
@@ -55,12 +64,22 @@ project  lint  agent_stop
          {project}: hooks.Stop.0
 """
     )
-    for name, text in (("lost", "#!/usr/bin/env ruby\n"), ("bare.sh", "exit 2\n"), ("notes.txt", "No hook.\n")):
+    for name, text in (
+        ("lost", "#!/usr/bin/env ruby\n"),
+        ("bare.sh", "exit 2\n"),
+        ("notes.txt", "No hook.\n"),
+    ):
         (hooks / name).write_text(text)
     user.write_text(f"{CONFIG}  Notification: [{{command: notify-send}}]\n")
     ran = await call_command(tmp_path, "hooks", "list")
-    told = [f"acp-agent: {hooks / name}: not executable: chmod +x {hooks / name}" for name in ("bare.sh", "lost")]
-    assert ": hooks.Notification: there is no event 'Notification'" in ran.err.splitlines()[0]
+    told = [
+        f"acp-agent: {hooks / name}: not executable: chmod +x {hooks / name}"
+        for name in ("bare.sh", "lost")
+    ]
+    assert (
+        ": hooks.Notification: there is no event 'Notification'"
+        in ran.err.splitlines()[0]
+    )
     assert (ran.code, ran.err.splitlines()[1:]) == (1, told)
     user.write_text(CONFIG)
     for name in ("lost", "bare.sh"):
@@ -69,19 +88,42 @@ project  lint  agent_stop
     (hooks / "odd").chmod(0o755)
     ran = await call_command(tmp_path, "hooks", "list")
     assert ran.code == 1
-    assert ran.err == f"acp-agent: {hooks / 'odd'}: there is no event 'Stopp'; did you mean `Stop`?\n"
-    assert [line.split()[1] for line in ran.out.splitlines()[::2]] == ["longer", "broken", "guard", "lint"]
-    (tmp_path / ".acp-agent" / "config.yaml").write_text("hooks: {Stop: [{command: [touch, ran], name: lint}]}\n")
+    assert (
+        ran.err
+        == f"acp-agent: {hooks / 'odd'}: there is no event 'Stopp'; did you mean `Stop`?\n"
+    )
+    assert [line.split()[1] for line in ran.out.splitlines()[::2]] == [
+        "longer",
+        "broken",
+        "guard",
+        "lint",
+    ]
+    (tmp_path / ".acp-agent" / "config.yaml").write_text(
+        "hooks: {Stop: [{command: [touch, ran], name: lint}]}\n"
+    )
     for words in (("list",), ("test", "Stop")):
         ran = await call_command(tmp_path, "hooks", *words)
-        assert f"The project's hooks are left out. `acp-agent trust {tmp_path}`" in ran.err
+        assert (
+            f"The project's hooks are left out. `acp-agent trust {tmp_path}`" in ran.err
+        )
         assert "lint" not in ran.out
     assert not (tmp_path / "ran").exists()
 
 
-async def test_a_hook_is_tried_with_a_sample_and_its_answer_shown_beside_what_comes_of_all(tmp_path: Path) -> None:
+async def test_a_hook_is_tried_with_a_sample_and_its_answer_shown_beside_what_comes_of_all(
+    tmp_path: Path,
+) -> None:
     hooks = await prepare(tmp_path)
-    ran = await call_command(tmp_path, "hooks", "test", "PreToolUse", "--tool", "Bash", "--input", '{"command": "ls"}')
+    ran = await call_command(
+        tmp_path,
+        "hooks",
+        "test",
+        "PreToolUse",
+        "--tool",
+        "Bash",
+        "--input",
+        '{"command": "ls"}',
+    )
     user = tmp_path / "state" / "config.yaml"
     assert (ran.code, ran.err) == (0, "")
     assert (
@@ -94,8 +136,12 @@ user     guard  ({hooks / "guard"})
 together {{"tool_input": {{"command": "ls -l"}}, "context": ["Mind the links."]}}
 """
     )
-    ran = await call_command(tmp_path, "hooks", "test", "before_tool_call", "--tool", "read")
-    assert [line.split()[1] for line in ran.out.splitlines() if line.endswith(")")] == ["guard"]
+    ran = await call_command(
+        tmp_path, "hooks", "test", "before_tool_call", "--tool", "read"
+    )
+    assert [line.split()[1] for line in ran.out.splitlines() if line.endswith(")")] == [
+        "guard"
+    ]
     ran = await call_command(tmp_path, "hooks", "test", "Stop")
     assert (ran.code, ran.out.splitlines()[-1]) == (1, "together nothing")
     assert "It ended with status 3." in ran.err
@@ -128,9 +174,15 @@ async def test_a_hook_that_compacts_can_be_tried(tmp_path: Path) -> None:
     ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "90%")
     assert (ran.code, ran.err) == (0, "")
     first, _, _, together = ran.out.splitlines()
-    assert first.strip() == "has 180,000 tokens compacted, and gets a sample of a summary"
-    assert together.startswith('together {"action": {"name": "replace", "messages": [{"role": "user", "content"')
-    ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "90%", "--text", "all " * 400)
+    assert (
+        first.strip() == "has 180,000 tokens compacted, and gets a sample of a summary"
+    )
+    assert together.startswith(
+        'together {"action": {"name": "replace", "messages": [{"role": "user", "content"'
+    )
+    ran = await call_command(
+        tmp_path, "hooks", "test", "agent_stop", "--used", "90%", "--text", "all " * 400
+    )
     assert (ran.code, ran.err) == (0, "")
     assert "has 404 tokens compacted" in ran.out
     ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "50%")

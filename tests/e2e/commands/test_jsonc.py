@@ -15,12 +15,15 @@ TEXTS = st.text('ab"\\/*,:{}[] é\n', max_size=6)
 KEYS = st.sampled_from(["a", "b", "agent_servers", "x.y", "//", "é"])
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+    ),
     max_leaves=8,
 )
-GAPS = st.lists(st.sampled_from([" ", "\n", "\t", "\r\n", "// one, {two}\n", '/* three\n"} */']), max_size=2).map(
-    "".join
-)
+GAPS = st.lists(
+    st.sampled_from([" ", "\n", "\t", "\r\n", "// one, {two}\n", '/* three\n"} */']),
+    max_size=2,
+).map("".join)
 
 
 @st.composite
@@ -33,7 +36,8 @@ def written(draw: st.DrawFn, value: JsonValue) -> str:
     match value:
         case dict():
             parts = [
-                f"{gap()}{json.dumps(key)}{gap()}:{gap()}{draw(written(each))}{gap()}" for key, each in value.items()
+                f"{gap()}{json.dumps(key)}{gap()}:{gap()}{draw(written(each))}{gap()}"
+                for key, each in value.items()
             ]
             begin, end = "{}"
         case list():
@@ -45,9 +49,17 @@ def written(draw: st.DrawFn, value: JsonValue) -> str:
     return f"{begin}{','.join(parts)}{last}{gap()}{end}"
 
 
-@given(st.data(), st.dictionaries(KEYS, VALUES, max_size=3), st.lists(KEYS, min_size=1, max_size=3), VALUES)
+@given(
+    st.data(),
+    st.dictionaries(KEYS, VALUES, max_size=3),
+    st.lists(KEYS, min_size=1, max_size=3),
+    VALUES,
+)
 def test_a_member_is_put_where_it_belongs_and_everything_else_stays(
-    data: st.DataObject, settings: dict[str, JsonValue], path: list[str], value: JsonValue
+    data: st.DataObject,
+    settings: dict[str, JsonValue],
+    path: list[str],
+    value: JsonValue,
 ) -> None:
     text = data.draw(GAPS) + data.draw(written(settings)) + data.draw(GAPS)
     assert parse_jsonc(text) == settings
@@ -69,7 +81,9 @@ def test_a_member_is_put_where_it_belongs_and_everything_else_stays(
         assert all(character in rest for character in text if not character.isspace())
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", "{'a': 1}", '{"a" 1}', "nonsense", '{"a": 1} x'])
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", "{'a': 1}", '{"a" 1}', "nonsense", '{"a": 1} x']
+)
 def test_what_is_no_json_with_comments_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no object|JSON|[Ee]xpecting|Extra data"):
         with_member(text, ["b"], 1)

@@ -1,4 +1,6 @@
-"""Mistyped models, providers and keys of the configuration, refused keys, and what else a run says of its failures."""
+"""Mistyped models, providers and keys of the configuration, refused keys, and what else
+a run says of its failures.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,23 @@ from support.models import Reply, ToolCall, model_server
 @pytest.mark.parametrize(
     ("config", "env", "said"),
     [
-        ("mode: ask\nmodle: openai/gpt-test\n", {}, "config.yaml:2: modle: unknown key; did you mean `model`?"),
+        (
+            "mode: ask\nmodle: openai/gpt-test\n",
+            {},
+            "config.yaml:2: modle: unknown key; did you mean `model`?",
+        ),
         ("modee: ask\n", {}, "config.yaml:1: modee: unknown key; did you mean `mode`?"),
-        ("mode: ask\nmodel: opneai/gpt-test\n", {}, "config.yaml:2: model: there is no provider 'opneai'"),
+        (
+            "mode: ask\nmodel: opneai/gpt-test\n",
+            {},
+            "config.yaml:2: model: there is no provider 'opneai'",
+        ),
         ("model: opneai/gpt-test\n", {}, "did you mean `openai`?"),
-        ("", {"ACP_AGENT_MODEL": "antropic/x"}, "ACP_AGENT_MODEL: there is no provider 'antropic'"),
+        (
+            "",
+            {"ACP_AGENT_MODEL": "antropic/x"},
+            "ACP_AGENT_MODEL: there is no provider 'antropic'",
+        ),
         ("", {"ACP_AGENT_MODEL": "antropic/x"}, "did you mean `anthropic`?"),
         (
             "compaction:\n  treshold: 0.5\n",
@@ -43,16 +57,26 @@ async def test_a_mistyped_name_is_an_error_with_its_place_and_the_right_name(
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ("openai/gpt-6.2-slo", "Check the name openai/gpt-6.2-slo: did you mean `openai/gpt-6.2-sol`?"),
+        (
+            "openai/gpt-6.2-slo",
+            "Check the name openai/gpt-6.2-slo: did you mean `openai/gpt-6.2-sol`?",
+        ),
         ("openai/none-such", "`acp-agent models` lists the models that are known."),
     ],
 )
 async def test_a_model_that_the_provider_does_not_have_is_named_with_the_one_that_may_be_meant(
     tmp_path: Path, model: str, said: str
 ) -> None:
-    error = {"error": {"message": "The model does not exist or is not yours.", "code": "model_not_found"}}
+    error = {
+        "error": {
+            "message": "The model does not exist or is not yours.",
+            "code": "model_not_found",
+        }
+    }
     async with model_server([Reply(http_status=404, body=error)], "openai") as server:
-        ran = await call_command(tmp_path, "run", "--model", model, "Hi.", env=server.env())
+        ran = await call_command(
+            tmp_path, "run", "--model", model, "Hi.", env=server.env()
+        )
         assert ran.code == 1
         assert said in ran.err
 
@@ -60,13 +84,27 @@ async def test_a_model_that_the_provider_does_not_have_is_named_with_the_one_tha
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("Incorrect API key provided", "refused the key (status 401): check OPENAI_API_KEY."),
-        ("Incorrect API key provided", "A key that was revoked or is mistyped is refused like this."),
-        ("This API key has been revoked.", "refused the key (status 401), since it was revoked or has expired: check"),
-        ("API key expired. Please renew it.", "(status 401), since it was revoked or has expired: check"),
+        (
+            "Incorrect API key provided",
+            "refused the key (status 401): check OPENAI_API_KEY.",
+        ),
+        (
+            "Incorrect API key provided",
+            "A key that was revoked or is mistyped is refused like this.",
+        ),
+        (
+            "This API key has been revoked.",
+            "refused the key (status 401), since it was revoked or has expired: check",
+        ),
+        (
+            "API key expired. Please renew it.",
+            "(status 401), since it was revoked or has expired: check",
+        ),
     ],
 )
-async def test_a_refused_key_is_said_to_be_revoked_if_that_may_be_so(tmp_path: Path, message: str, said: str) -> None:
+async def test_a_refused_key_is_said_to_be_revoked_if_that_may_be_so(
+    tmp_path: Path, message: str, said: str
+) -> None:
     error = {"error": {"message": message, "code": "invalid_api_key"}}
     async with model_server([Reply(http_status=401, body=error)], "openai") as server:
         ran = await call_command(tmp_path, "run", "Hi.", env=server.env())
@@ -76,17 +114,35 @@ async def test_a_refused_key_is_said_to_be_revoked_if_that_may_be_so(tmp_path: P
 
 
 async def test_a_failed_call_is_shown_with_the_reason(tmp_path: Path) -> None:
-    calls = [ToolCall("read", {"path": "gone.txt"}), ToolCall("shell", {"command": "true"})]
-    async with model_server([Reply(tool_calls=calls), Reply("Hm.")], "openai") as server:
+    calls = [
+        ToolCall("read", {"path": "gone.txt"}),
+        ToolCall("shell", {"command": "true"}),
+    ]
+    async with model_server(
+        [Reply(tool_calls=calls), Reply("Hm.")], "openai"
+    ) as server:
         ran = await call_command(tmp_path, "run", "Read it.", env=server.env())
     lines = ran.err.splitlines()
-    assert lines[lines.index("✗ Read gone.txt") + 1].startswith("  gone.txt does not exist.")
+    assert lines[lines.index("✗ Read gone.txt") + 1].startswith(
+        "  gone.txt does not exist."
+    )
     assert "  Nobody is here to ask, so nothing was done." in "\n".join(lines)
 
 
-async def test_a_prompt_that_is_shortened_to_fit_the_window_says_so(tmp_path: Path) -> None:
+async def test_a_prompt_that_is_shortened_to_fit_the_window_says_so(
+    tmp_path: Path,
+) -> None:
     async with model_server([Reply("Long.")], "openai") as server:
         env = {**server.env(), "ACP_AGENT_CONTEXT_WINDOW": "20000"}
-        ran = await call_command(tmp_path, "run", "Review this", env=env, stdin="The cart adds prices. " * 8_000)
+        ran = await call_command(
+            tmp_path,
+            "run",
+            "Review this",
+            env=env,
+            stdin="The cart adds prices. " * 8_000,
+        )
     assert (ran.code, ran.out) == (0, "Long.\n")
-    assert "Your prompt does not fit the model's window: the model sees only its beginning and its end." in ran.err
+    assert (
+        "Your prompt does not fit the model's window: the model sees only its beginning and its end."
+        in ran.err
+    )

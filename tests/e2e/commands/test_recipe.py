@@ -54,7 +54,9 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is_told(tmp_path: Path) -> None:
+async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is_told(
+    tmp_path: Path,
+) -> None:
     mine = write(tmp_path / "state" / "recipes" / "talk" / "mine.md", MINE)
     theirs = write(tmp_path / ".acp-agent" / "recipes" / "plan.md", "Plan it.\n")
     assert (await call_command(tmp_path, "trust")).code == 0
@@ -70,10 +72,14 @@ async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is
 
 
 @needs_bubblewrap
-async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(run: Run, tmp_path: Path) -> None:
+async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(
+    run: Run, tmp_path: Path
+) -> None:
     path = write(tmp_path / "state" / "recipes" / "mine.md", MINE)
     (folder := tmp_path / "project").mkdir()
-    shown = await run("show", "--arg", "depth=deeply", "mine", "please", "and", "soon", cwd=folder)
+    shown = await run(
+        "show", "--arg", "depth=deeply", "mine", "please", "and", "soon", cwd=folder
+    )
     assert (shown.code, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert lines[0].startswith(f"{path} (user)")
@@ -83,14 +89,21 @@ async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(run: Run
     assert missing.code == 1
     assert "needs the argument `depth` (how deep)" in missing.err
     unknown = await run("show", "mien")
-    assert unknown.err.startswith("acp-agent: There is no recipe 'mien'. The recipes are: commit, compact,")
+    assert unknown.err.startswith(
+        "acp-agent: There is no recipe 'mien'. The recipes are: commit, compact,"
+    )
 
 
 @needs_bubblewrap
-async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_trusted(run: Run, tmp_path: Path) -> None:
+async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_trusted(
+    run: Run, tmp_path: Path
+) -> None:
     project = tmp_path / "project"
     folder = project / ".acp-agent" / "recipes"
-    mine = write(folder / "mine.md", MINE.replace('"echo", "hello"', '"touch", "ran"').replace("echo *", "touch *"))
+    mine = write(
+        folder / "mine.md",
+        MINE.replace('"echo", "hello"', '"touch", "ran"').replace("echo *", "touch *"),
+    )
     plan = write(folder / "plan.md", "Plan \x1b]0;evil\x07it.\n")
     own = REPOSITORY / "recipes" / "plan.md"
     advice = f"`acp-agent trust {project}` in a terminal allows them.\n"
@@ -99,11 +112,16 @@ async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_tru
     assert (listed.code, listed.err) == (0, "")
     assert f"project  mine  (not trusted)\n         {mine}\n" in listed.out
     assert "builtin  plan  Think" in listed.out
-    assert f"         {own}\nproject  plan  (not trusted)\n         {plan}\n" in listed.out
+    assert (
+        f"         {own}\nproject  plan  (not trusted)\n         {plan}\n" in listed.out
+    )
     assert listed.out.endswith(advice)
 
     shown = await run("show", "--arg", "depth=2", "mine", cwd=project)
-    assert (shown.code, shown.err) == (0, f"acp-agent: {mine} is not trusted, and does not run. {advice}")
+    assert (shown.code, shown.err) == (
+        0,
+        f"acp-agent: {mine} is not trusted, and does not run. {advice}",
+    )
     assert shown.out == f"{mine} (project, not trusted)\n{mine.read_text()}\n"
     other = await run("show", "plan", cwd=project)
     assert other.out.startswith(f"{own} (builtin)")
@@ -132,7 +150,10 @@ async def test_without_a_sandbox_the_commands_of_a_shown_recipe_run_if_the_perso
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, text: str
 ) -> None:
     write(tmp_path / "state" / "config.yaml", WITHOUT_SANDBOX)
-    path = write(tmp_path / "state" / "recipes" / "mine.md", f"---\nallowed_commands: [touch *]\n---\nIt is {text}.\n")
+    path = write(
+        tmp_path / "state" / "recipes" / "mine.md",
+        f"---\nallowed_commands: [touch *]\n---\nIt is {text}.\n",
+    )
     folder = tmp_path / "project"
     folder.mkdir()
     ran = hostile_repository(folder)
@@ -149,7 +170,11 @@ async def test_without_a_sandbox_the_commands_of_a_shown_recipe_run_if_the_perso
     assert text in shown.err
     has_run = (folder / "ran").exists() or ran.exists()
     assert (shown.code, has_run) == ((0, True) if answer == "y" else (1, False))
-    assert answer == "y" or f"{path}: its commands were not run: there is no sandbox for them" in shown.err
+    assert (
+        answer == "y"
+        or f"{path}: its commands were not run: there is no sandbox for them"
+        in shown.err
+    )
 
 
 async def test_what_was_always_allowed_in_a_session_is_not_asked_for_when_a_recipe_is_shown(
@@ -161,20 +186,28 @@ async def test_what_was_always_allowed_in_a_session_is_not_asked_for_when_a_reci
     refused = await run(*words)
     assert (refused.code, "were not run" in refused.err) == (1, True)
     mine = parse_recipe(MINE, name="mine", source=path, origin="user", known=Known({}))
-    PermissionRules(tmp_path / "state").allow(tmp_path, grant_subject(access_of(mine, "ask", "")))
+    PermissionRules(tmp_path / "state").allow(
+        tmp_path, grant_subject(access_of(mine, "ask", ""))
+    )
     shown = await run(*words)
     assert (shown.code, "Say hello 1 in" in shown.out) == (0, True)
 
 
-async def test_a_recipe_whose_text_runs_nothing_is_shown_without_a_question(run: Run, tmp_path: Path) -> None:
+async def test_a_recipe_whose_text_runs_nothing_is_shown_without_a_question(
+    run: Run, tmp_path: Path
+) -> None:
     write(tmp_path / "state" / "config.yaml", WITHOUT_SANDBOX)
-    write(tmp_path / "state" / "recipes" / "mine.md", "The branch is {{ git.branch }}.\n")
+    write(
+        tmp_path / "state" / "recipes" / "mine.md", "The branch is {{ git.branch }}.\n"
+    )
     shown = await run("show", "mine")
     assert (shown.code, shown.err) == (0, "")
 
 
 @needs_bubblewrap
-async def test_a_repository_that_a_shown_recipe_makes_is_told_and_does_not_count(run: Run, tmp_path: Path) -> None:
+async def test_a_repository_that_a_shown_recipe_makes_is_told_and_does_not_count(
+    run: Run, tmp_path: Path
+) -> None:
     write(
         tmp_path / "state" / "recipes" / "mine.md",
         '---\nallowed_commands: [git *]\n---\n{{ shell("git", "init", "x") }}\n',
@@ -186,7 +219,9 @@ async def test_a_repository_that_a_shown_recipe_makes_is_told_and_does_not_count
     assert MadeStore(tmp_path / "state").has(folder / "x" / ".git")
 
 
-async def test_a_new_recipe_loads_and_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
+async def test_a_new_recipe_loads_and_nothing_is_written_over(
+    run: Run, tmp_path: Path
+) -> None:
     made = await run("new", "talk/mine")
     path = tmp_path / "state" / "recipes" / "talk" / "mine.md"
     assert (made.code, made.out, made.err) == (0, f"{path}\n", "")
@@ -209,11 +244,15 @@ async def test_a_new_recipe_loads_and_nothing_is_written_over(run: Run, tmp_path
         assert (refused.code, wrong in refused.err) == (1, True)
 
 
-async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(run: Run, tmp_path: Path) -> None:
+async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(
+    run: Run, tmp_path: Path
+) -> None:
     good = await run("check")
     assert (good.code, good.out) == (0, "0 wrong.\n")
     broken = write(tmp_path / "drafts" / "broken.md", BROKEN)
-    template = write(tmp_path / "drafts" / "deep" / "odd.md", "---\n---\nOne.\n{{ two }}\n")
+    template = write(
+        tmp_path / "drafts" / "deep" / "odd.md", "---\n---\nOne.\n{{ two }}\n"
+    )
     fine = write(tmp_path / "drafts" / "fine.md", "Fine.\n")
     one = await run("check", str(fine), "drafts/broken.md")
     assert (one.code, one.out) == (1, "1 wrong.\n")
@@ -225,11 +264,16 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(r
     user = await run("check")
     assert (user.code, user.out) == (1, "1 wrong.\n")
     assert "compact.md:1: hooks: a recipe named `compact` must have" in user.err
-    write(tmp_path / "state" / "recipes" / "compact.md", (REPOSITORY / "recipes" / "compact.md").read_text())
+    write(
+        tmp_path / "state" / "recipes" / "compact.md",
+        (REPOSITORY / "recipes" / "compact.md").read_text(),
+    )
     shouted = write(tmp_path / "state" / "recipes" / "loud.MD", "Fine.\n")
     gone = await run("check", str(shouted))
     assert (gone.code, gone.out, "name ends in .md" in gone.err) == (1, "", True)
     write(tmp_path / "state" / "recipes" / "talk" / "Odd.md", "Fine.\n")
     part = await run("check", "state/recipes/talk")
     assert (part.code, part.out, part.err.count("\n")) == (1, "1 wrong.\n", 1)
-    assert part.err.startswith(f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file and its folders")
+    assert part.err.startswith(
+        f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file and its folders"
+    )

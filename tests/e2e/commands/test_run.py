@@ -12,7 +12,10 @@ from support.models import Reply, model_server
 from support.repo import make_git_directory
 from support.terminal import AGENT, Ran, in_a_shell
 
-SIZES = re.compile(r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$", re.MULTILINE)
+SIZES = re.compile(
+    r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$",
+    re.MULTILINE,
+)
 
 
 def session_of(ran: Ran) -> str:
@@ -27,28 +30,41 @@ def _last_line(ran: Ran) -> re.Match[str]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-async def test_output_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path) -> None:
+async def test_output_that_cannot_be_written_is_said_in_one_sentence(
+    tmp_path: Path,
+) -> None:
     async with model_server([Reply("Yes.")], "openai") as server:
         ran = await in_a_shell(tmp_path, f"{AGENT} run Hi. >/dev/full", server.env())
     assert ran.code == 1
     assert "Traceback" not in ran.err
     assert SIZES.search(ran.err)
-    assert "acp-agent: cannot read or write: No space left on device" in ran.err.splitlines()
+    assert (
+        "acp-agent: cannot read or write: No space left on device"
+        in ran.err.splitlines()
+    )
 
 
-async def test_who_reads_no_further_ends_the_command_with_the_session_named_and_no_other_word(tmp_path: Path) -> None:
+async def test_who_reads_no_further_ends_the_command_with_the_session_named_and_no_other_word(
+    tmp_path: Path,
+) -> None:
     async with model_server([Reply("Yes. " * 50_000)], "openai") as server:
         ran = await in_a_shell(tmp_path, f"{AGENT} run Hi. | head -c 3", server.env())
     assert ran.out == "Yes"
-    assert [session_of(ran)] == [line.partition(":")[0] for line in ran.err.splitlines()]
+    assert [session_of(ran)] == [
+        line.partition(":")[0] for line in ran.err.splitlines()
+    ]
 
 
 async def test_a_compaction_in_the_terminal_shows_its_receipt(tmp_path: Path) -> None:
-    async with model_server([Reply("Yes. " * 2_000), Reply("# Goal\nCount.")], "openai") as server:
+    async with model_server(
+        [Reply("Yes. " * 2_000), Reply("# Goal\nCount.")], "openai"
+    ) as server:
         await call_command(tmp_path, "run", "One?", env=server.env())
         ran = await call_command(tmp_path, "compact", "--follow", env=server.env())
     assert (ran.code, ran.out) == (0, "# Goal\nCount.\n")
-    assert re.search(r"^[\d,]+ → [\d,]+ tokens · 2 messages replaced · ", ran.err, re.MULTILINE)
+    assert re.search(
+        r"^[\d,]+ → [\d,]+ tokens · 2 messages replaced · ", ran.err, re.MULTILINE
+    )
 
 
 async def test_a_compaction_in_the_terminal_that_is_vetoed_or_finds_nothing_is_no_success(
@@ -56,22 +72,41 @@ async def test_a_compaction_in_the_terminal_that_is_vetoed_or_finds_nothing_is_n
 ) -> None:
     config = tmp_path / "state" / "config.yaml"
     config.parent.mkdir()
-    config.write_text("hooks:\n  before_compaction:\n  - command: echo Not on Fridays. >&2; exit 2\n")
+    config.write_text(
+        "hooks:\n  before_compaction:\n  - command: echo Not on Fridays. >&2; exit 2\n"
+    )
     async with model_server([Reply("Yes. " * 2_000)], "openai") as server:
         await call_command(tmp_path, "run", "One?", env=server.env())
         vetoed = await call_command(tmp_path, "compact", "--follow", env=server.env())
         assert (vetoed.code, vetoed.out, len(server.calls)) == (4, "", 1)
         assert "A hook did not allow the compaction. Not on Fridays." in vetoed.err
-        assert (await call_command(tmp_path, "compact", "--follow", "preview", env=server.env())).code == 0
-        assert (await call_command(tmp_path, "run", "--follow", "-r", "compact", env=server.env())).code == 4
+        assert (
+            await call_command(
+                tmp_path, "compact", "--follow", "preview", env=server.env()
+            )
+        ).code == 0
+        assert (
+            await call_command(
+                tmp_path, "run", "--follow", "-r", "compact", env=server.env()
+            )
+        ).code == 4
 
 
-async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_it(tmp_path: Path) -> None:
-    async with model_server([Reply("Yes."), Reply("No."), Reply("Well.")], "openai") as server:
-        env, below = server.env(), tmp_path / "shop" / "src" / "cart"
+async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_it(
+    tmp_path: Path,
+) -> None:
+    async with model_server(
+        [Reply("Yes."), Reply("No."), Reply("Well.")], "openai"
+    ) as server:
+        env = server.env()
+        below = tmp_path / "shop" / "src" / "cart"
         below.mkdir(parents=True)
-        first = await call_command(tmp_path, "run", "One?", env=env, cwd=tmp_path / "shop")
-        again = await call_command(tmp_path, "run", "--follow", "Two?", env=env, cwd=below)
+        first = await call_command(
+            tmp_path, "run", "One?", env=env, cwd=tmp_path / "shop"
+        )
+        again = await call_command(
+            tmp_path, "run", "--follow", "Two?", env=env, cwd=below
+        )
         assert session_of(again) == session_of(first)
 
         # A session of the home, or above a repository, is no session of the project.
@@ -80,13 +115,21 @@ async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_i
         make_git_directory(tmp_path / "shop" / "src")
         (tmp_path / "other").mkdir()
         for folder in (tmp_path / "other", below):
-            none = await call_command(tmp_path, "run", "--follow", "Four?", env=env, cwd=folder)
+            none = await call_command(
+                tmp_path, "run", "--follow", "Four?", env=env, cwd=folder
+            )
             assert (none.code, none.out) == (1, "")
             assert f"There is no session of {folder}." in none.err
 
 
 @pytest.mark.parametrize(
-    "words", [("run", "/compact"), ("run", "-r", "compact"), ("run", "/compact keep it"), ("run", "/compact-brief")]
+    "words",
+    [
+        ("run", "/compact"),
+        ("run", "-r", "compact"),
+        ("run", "/compact keep it"),
+        ("run", "/compact-brief"),
+    ],
 )
 async def test_a_compaction_with_nothing_to_do_is_no_success_however_it_is_started(
     tmp_path: Path, words: tuple[str, ...]
@@ -98,6 +141,10 @@ async def test_a_compaction_with_nothing_to_do_is_no_success_however_it_is_start
     assert "acp-agent: The command was not carried out; its answer says why." in ran.err
 
 
-async def test_a_report_about_compactions_that_is_typed_is_a_success(tmp_path: Path) -> None:
+async def test_a_report_about_compactions_that_is_typed_is_a_success(
+    tmp_path: Path,
+) -> None:
     async with model_server([], "openai") as server:
-        assert (await call_command(tmp_path, "run", "/compact status", env=server.env())).code == 0
+        assert (
+            await call_command(tmp_path, "run", "/compact status", env=server.env())
+        ).code == 0

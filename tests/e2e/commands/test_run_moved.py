@@ -27,27 +27,44 @@ async def moved(it: Stage) -> tuple[Path, Path]:
     return it.folder, new
 
 
-async def test_a_session_whose_directory_is_gone_is_not_opened_and_how_to_move_it_is_said(tmp_path: Path) -> None:
+async def test_a_session_whose_directory_is_gone_is_not_opened_and_how_to_move_it_is_said(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("One.")) as it:
         old, new = await moved(it)
-    async with model_server([Reply(tool_calls=[WRITE]), Reply("Done.")], "openai") as server:
+    async with model_server(
+        [Reply(tool_calls=[WRITE]), Reply("Done.")], "openai"
+    ) as server:
         words = ["run", "-c", it.session, "--mode", "full-access", "Write it"]
         ran = await call_command(it.home, *words, env=server.env(), cwd=new)
         assert (ran.code, ran.out, server.calls) == (1, "", [])
         assert (
-            f"The directory of session {it.session}, {old}, does not exist any more, and nothing was done." in ran.err
+            f"The directory of session {it.session}, {old}, does not exist any more, and nothing was done."
+            in ran.err
         )
-        assert f"run `acp-agent sessions move {it.session}` in its new place." in ran.err
-        followed = await call_command(it.home, "run", "--follow", "Write it", env=server.env(), cwd=new)
-        assert f"{old}, which does not exist any more, was moved here: `acp-agent sessions move {it.session}`" in (
-            followed.err
+        assert (
+            f"run `acp-agent sessions move {it.session}` in its new place." in ran.err
+        )
+        followed = await call_command(
+            it.home, "run", "--follow", "Write it", env=server.env(), cwd=new
+        )
+        assert (
+            f"{old}, which does not exist any more, was moved here: `acp-agent sessions move {it.session}`"
+            in (followed.err)
         )
         assert not old.exists()
 
         done = await call_command(it.home, "sessions", "move", it.session[:12], cwd=new)
         assert (done.code, done.out) == (0, f"{it.session} now belongs to {new}.\n")
         ran = await call_command(
-            it.home, "run", "--follow", "--mode", "full-access", "Write", env=server.env(), cwd=new
+            it.home,
+            "run",
+            "--follow",
+            "--mode",
+            "full-access",
+            "Write",
+            env=server.env(),
+            cwd=new,
         )
     assert (ran.code, ran.out) == (0, "Done.\n")
     assert (new / "src" / "new.txt").read_text() == "new\n"
@@ -61,7 +78,9 @@ async def test_at_a_terminal_the_move_is_offered(tmp_path: Path) -> None:
     async with model_server([Reply("Two.")], "openai") as server:
         words = ["run", "-c", it.session, "Two?"]
         for answer, code in (("n\n", 1), ("y\n", 0)):
-            async with at_a_terminal(it.home, *words, env=server.env(), cwd=new) as person:
+            async with at_a_terminal(
+                it.home, *words, env=server.env(), cwd=new
+            ) as person:
                 with anyio.fail_after(40):
                     await person.until("[y]es, [n]o:")
                     assert f"Move the session to {new}?" in person.shown
@@ -74,25 +93,40 @@ async def test_at_a_terminal_the_move_is_offered(tmp_path: Path) -> None:
     assert not old.exists()
 
 
-async def test_additional_directories_within_the_moved_one_move_with_it(tmp_path: Path) -> None:
+async def test_additional_directories_within_the_moved_one_move_with_it(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("One.")) as it:
-        within, beside = it.folder / "lib", tmp_path / "beside"
+        within = it.folder / "lib"
+        beside = tmp_path / "beside"
         within.mkdir()
         beside.mkdir()
-        session = await it.agent.new_session(it.folder, additionalDirectories=[str(within), str(beside)])
+        session = await it.agent.new_session(
+            it.folder, additionalDirectories=[str(within), str(beside)]
+        )
         await it.agent.prompt(session, "One?", 30)
         await it.agent.request("session/close", {"sessionId": session})
         new = it.folder.rename(it.folder.with_name("elsewhere"))
-        assert (await call_command(it.home, "sessions", "move", session, str(new))).code == 0
+        assert (
+            await call_command(it.home, "sessions", "move", session, str(new))
+        ).code == 0
         rows = (await it.agent.request("session/list", {"cwd": str(new)}))["sessions"]
-        assert [row["additionalDirectories"] for row in rows] == [[str(new / "lib"), str(beside)]]
-        refused = await call_command(it.home, "sessions", "move", session, str(tmp_path / "nowhere"))
+        assert [row["additionalDirectories"] for row in rows] == [
+            [str(new / "lib"), str(beside)]
+        ]
+        refused = await call_command(
+            it.home, "sessions", "move", session, str(tmp_path / "nowhere")
+        )
         assert refused.code == 1
         assert "is not a directory. Nothing was moved." in refused.err
 
 
-async def test_an_editor_that_opens_a_moved_session_in_its_new_place_finds_it_there(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("One."), Reply(tool_calls=[WRITE]), Reply("Done.")) as it:
+async def test_an_editor_that_opens_a_moved_session_in_its_new_place_finds_it_there(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, Reply("One."), Reply(tool_calls=[WRITE]), Reply("Done.")
+    ) as it:
         old, new = await moved(it)
         await it.agent.load(it.session, new)
         await it.agent.set_mode(it.session, "accept-edits")
@@ -111,7 +145,9 @@ async def test_a_session_that_is_opened_in_another_directory_beside_its_own_stay
         await it.prompt("One?")
         (tmp_path / "other").mkdir()
         await it.agent.load(it.session, tmp_path / "other")
-        assert (await it.agent.request("session/list", {"cwd": str(tmp_path / "other")}))["sessions"] == []
+        assert (
+            await it.agent.request("session/list", {"cwd": str(tmp_path / "other")})
+        )["sessions"] == []
 
 
 @pytest.mark.parametrize("editor", [ZED_BETA, BARE], ids=["editor", "disk"])
@@ -121,11 +157,15 @@ async def test_in_a_directory_that_is_gone_nothing_is_made_anew_and_the_user_is_
 ) -> None:
     calls = [
         WRITE,
-        ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}]}),
+        ToolCall(
+            "edit", {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}]}
+        ),
         ToolCall("shell", {"command": "echo x > made.txt"}),
         ToolCall("read", {"path": "a.txt"}),
     ]
-    async with stage(tmp_path, Reply("One."), Reply(tool_calls=calls), Reply("Done."), editor=editor) as it:
+    async with stage(
+        tmp_path, Reply("One."), Reply(tool_calls=calls), Reply("Done."), editor=editor
+    ) as it:
         await it.agent.set_mode(it.session, "full-access")
         await it.prompt("One?")
         shutil.rmtree(it.folder)
@@ -135,7 +175,13 @@ async def test_in_a_directory_that_is_gone_nothing_is_made_anew_and_the_user_is_
         assert not it.folder.exists()
         answers = [result.text for result in results(it.server.calls[2].body)]
         for answer in answers[:3]:
-            assert f"The session's directory {it.folder} does not exist: it was moved or deleted." in answer
+            assert (
+                f"The session's directory {it.folder} does not exist: it was moved or deleted."
+                in answer
+            )
         assert "does not exist" in answers[3]
         if when == "before it is opened":
-            assert f"sessions move {it.session}" in b"".join(line.raw for line in it.agent.lines).decode()
+            assert (
+                f"sessions move {it.session}"
+                in b"".join(line.raw for line in it.agent.lines).decode()
+            )

@@ -1,4 +1,6 @@
-"""The questions of `acp-agent run`, with somebody at the terminal, with nobody, and with somebody who leaves."""
+"""The questions of `acp-agent run`, with somebody at the terminal, with nobody, and
+with somebody who leaves.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,18 @@ async def test_a_terminal_gets_no_sequence_and_no_secret_of_an_answer_and_anothe
     tmp_path: Path,
 ) -> None:
     key = "Zq9aB3dE5fG7haB3dE5fG7h"
-    script = [Reply(["\x1b[2J\x1b]0;title\x07 \x9b2J ", "\x1b", "[31mYour key is ", *key, " now."]) for _ in range(2)]
+    script = [
+        Reply(
+            [
+                "\x1b[2J\x1b]0;title\x07 \x9b2J ",
+                "\x1b",
+                "[31mYour key is ",
+                *key,
+                " now.",
+            ]
+        )
+        for _ in range(2)
+    ]
     async with model_server(script, "openai") as server:
         env = {**server.env(), "MY_API_KEY": key}
         async with at_a_terminal(tmp_path, "run", "Say it.", env=env) as person:
@@ -32,11 +45,20 @@ async def test_a_terminal_gets_no_sequence_and_no_secret_of_an_answer_and_anothe
         assert not {"\x1b", "\x07", "\x9b"} & set(person.shown)
         assert "Your key is *** now." in person.shown
         piped = await call_command(tmp_path, "run", "Say it.", env=env)
-        assert piped.out == f"\x1b[2J\x1b]0;title\x07 \x9b2J \x1b[31mYour key is {key} now.\n"
+        assert (
+            piped.out
+            == f"\x1b[2J\x1b]0;title\x07 \x9b2J \x1b[31mYour key is {key} now.\n"
+        )
 
 
-async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(tmp_path: Path) -> None:
-    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Again.", tool_calls=[TOUCH]), Reply("Ran.")]
+async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(
+    tmp_path: Path,
+) -> None:
+    script = [
+        Reply("I run.", tool_calls=[TOUCH]),
+        Reply("Again.", tool_calls=[TOUCH]),
+        Reply("Ran."),
+    ]
     async with (
         model_server(script, "openai") as server,
         at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
@@ -53,10 +75,15 @@ async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(
         assert (tmp_path / "ran").exists()
 
 
-async def test_what_was_typed_before_a_question_was_shown_is_no_answer_to_it(tmp_path: Path) -> None:
+async def test_what_was_typed_before_a_question_was_shown_is_no_answer_to_it(
+    tmp_path: Path,
+) -> None:
     asks = anyio.Event()
     fake = "? Read the plan\n  [y] Allow  [n] Reject\n  Allow me? "
-    script = [Reply([f"{fake}\n\n", "Well."], hold=asks, hold_after=1, tool_calls=[TOUCH]), Reply("Not run.")]
+    script = [
+        Reply([f"{fake}\n\n", "Well."], hold=asks, hold_after=1, tool_calls=[TOUCH]),
+        Reply("Not run."),
+    ]
     async with (
         model_server(script, "openai") as server,
         at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
@@ -73,9 +100,16 @@ async def test_what_was_typed_before_a_question_was_shown_is_no_answer_to_it(tmp
         assert not (tmp_path / "ran").exists()
 
 
-async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
+async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(
+    tmp_path: Path,
+) -> None:
     call = ToolCall("shell", {"command": "touch ran"})
-    script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
+    script = [
+        Reply("I run.", tool_calls=[call]),
+        Reply("Not."),
+        Reply("I run.", tool_calls=[call]),
+        Reply("Ran."),
+    ]
     async with model_server(script, "openai") as server:
         refused = await call_command(tmp_path, "run", "Run it.", env=server.env())
         assert refused.code == 0
@@ -83,12 +117,26 @@ async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_pa
         assert not (tmp_path / "ran").exists()
         assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
         assert (
-            await call_command(tmp_path, "run", "--mode", "full-access", "--follow", "Again.", env=server.env())
+            await call_command(
+                tmp_path,
+                "run",
+                "--mode",
+                "full-access",
+                "--follow",
+                "Again.",
+                env=server.env(),
+            )
         ).code == 0
         assert (tmp_path / "ran").exists()
 
 
-async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(tmp_path: Path) -> None:
+async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(
+    tmp_path: Path,
+) -> None:
     async with model_server([Reply("Alone.")], "openai") as server:
-        assert (await call_command(tmp_path, "run", "Alone.", env=server.env())).code == 0
-        assert "ask_user" not in [tool["name"] for tool in server.calls[0].body["tools"]]
+        assert (
+            await call_command(tmp_path, "run", "Alone.", env=server.env())
+        ).code == 0
+        assert "ask_user" not in [
+            tool["name"] for tool in server.calls[0].body["tools"]
+        ]

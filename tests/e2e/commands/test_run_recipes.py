@@ -1,4 +1,6 @@
-"""The built-in recipes where there is nothing for them to work on: one sentence, and no model is asked."""
+"""The built-in recipes where there is nothing for them to work on: one sentence, and no
+model is asked.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,26 @@ def clean(folder: Path) -> Path:
             "`/review` needs a git repository, and {place} is in none",
         ),
         ("/pr", no_repository, "`/pr` needs a git repository, and {place} is in none"),
-        ("/commit", clean, "There is nothing to commit: {place} has no changes since the last commit."),
-        ("/review", clean, "There is nothing to review: {place} has no changes since the last commit."),
-        ("/review base=HEAD", clean, "There is nothing to review: there are no commits since HEAD."),
-        ("/pr base=HEAD", clean, "There is nothing for a pull request: there are no commits since HEAD."),
+        (
+            "/commit",
+            clean,
+            "There is nothing to commit: {place} has no changes since the last commit.",
+        ),
+        (
+            "/review",
+            clean,
+            "There is nothing to review: {place} has no changes since the last commit.",
+        ),
+        (
+            "/review base=HEAD",
+            clean,
+            "There is nothing to review: there are no commits since HEAD.",
+        ),
+        (
+            "/pr base=HEAD",
+            clean,
+            "There is nothing for a pull request: there are no commits since HEAD.",
+        ),
     ],
 )
 async def test_a_built_in_recipe_says_in_one_sentence_what_it_lacks(
@@ -53,23 +71,35 @@ async def test_a_built_in_recipe_says_in_one_sentence_what_it_lacks(
     assert (await call_command(tmp_path, "sessions")).out == ""
 
 
-async def test_a_built_in_recipe_runs_where_there_is_a_change_also_before_the_first_commit(tmp_path: Path) -> None:
+async def test_a_built_in_recipe_runs_where_there_is_a_change_also_before_the_first_commit(
+    tmp_path: Path,
+) -> None:
     place = clean(tmp_path / "shop")
     (place / "new.txt").touch()
     async with model_server([Reply("Committed."), Reply("Fine.")], "openai") as server:
         for prompt in ("/commit", "/review"):
-            assert (await call_command(tmp_path, "run", prompt, env=server.env(), cwd=place)).code == 0
+            assert (
+                await call_command(tmp_path, "run", prompt, env=server.env(), cwd=place)
+            ).code == 0
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{% if not instructions %}{{ stop("Say " ~ "what.") }}{% endif %}Go.', "acp-agent: Say what.\n"),
+        (
+            '{% if not instructions %}{{ stop("Say " ~ "what.") }}{% endif %}Go.',
+            "acp-agent: Say what.\n",
+        ),
         ("{{ stop() }}", "stop() takes one text"),
-        ("{{ halt('x') }}", "recipes cannot call functions but shell(...) and stop(...)"),
+        (
+            "{{ halt('x') }}",
+            "recipes cannot call functions but shell(...) and stop(...)",
+        ),
     ],
 )
-async def test_a_recipe_of_the_users_own_may_stop_with_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+async def test_a_recipe_of_the_users_own_may_stop_with_a_sentence(
+    tmp_path: Path, text: str, said: str
+) -> None:
     recipes = tmp_path / "state" / "recipes"
     recipes.mkdir(parents=True)
     (recipes / "go.md").write_text(text)

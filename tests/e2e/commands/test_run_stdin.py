@@ -44,7 +44,10 @@ async def test_what_is_piped_in_follows_the_words_without_a_dash(
         (f"printf 'a\\nb\\n' | {AGENT} run Review", ["Review\n\na\nb\n"]),
         (f"{AGENT} run Review < notes.txt", ["Review\n\none\ntwo\n"]),
         # The rest of the file belongs to the loop.
-        (f"while read -r line; do {AGENT} run Do $line; done < notes.txt", ["Do one", "Do two"]),
+        (
+            f"while read -r line; do {AGENT} run Do $line; done < notes.txt",
+            ["Do one", "Do two"],
+        ),
         (f"{AGENT} run Review < /dev/null", ["Review"]),
         (f"{AGENT} run Review <&-", ["Review"]),
     ],
@@ -61,20 +64,35 @@ async def test_a_pipe_and_a_file_are_read_and_nothing_that_belongs_to_somebody_e
 
 async def test_a_pipe_into_which_nobody_writes_holds_nothing_up(tmp_path: Path) -> None:
     async with model_server([Reply("Fine.")], "openai") as server:
-        ran = await in_a_shell(tmp_path, f"mkfifo pipe; exec 3<>pipe; {AGENT} run Review <&3", server.env())
+        ran = await in_a_shell(
+            tmp_path, f"mkfifo pipe; exec 3<>pipe; {AGENT} run Review <&3", server.env()
+        )
         assert asked_last(server.calls[0].body) == "Review"
-    assert "Nothing came on stdin within 3 seconds, and the prompt goes without it." in ran.err
+    assert (
+        "Nothing came on stdin within 3 seconds, and the prompt goes without it."
+        in ran.err
+    )
 
 
-async def test_a_pipe_that_holds_no_text_is_an_error_that_names_the_way_to_attach_a_file(tmp_path: Path) -> None:
+async def test_a_pipe_that_holds_no_text_is_an_error_that_names_the_way_to_attach_a_file(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "dot.png").write_bytes(png())
     async with model_server([], "openai") as server:
-        ran = await in_a_shell(tmp_path, f"{AGENT} run What is it? < dot.png", server.env())
+        ran = await in_a_shell(
+            tmp_path, f"{AGENT} run What is it? < dot.png", server.env()
+        )
     assert (ran.code, ran.out) == (1, "")
-    assert "What was piped in is not UTF-8 text. Save an image to a file, and attach it as @its/path." in ran.err
+    assert (
+        "What was piped in is not UTF-8 text. Save an image to a file, and attach it as @its/path."
+        in ran.err
+    )
 
 
-@pytest.mark.parametrize("text", ["@shots/dot.png", 'What is @"shots/a dot.png"?', "/tell about @shots/dot.png"])
+@pytest.mark.parametrize(
+    "text",
+    ["@shots/dot.png", 'What is @"shots/a dot.png"?', "/tell about @shots/dot.png"],
+)
 async def test_a_mentioned_image_is_attached(tmp_path: Path, text: str) -> None:
     (tmp_path / "shots").mkdir()
     recipes = tmp_path / "state" / "recipes"
@@ -94,6 +112,10 @@ async def test_a_mentioned_file_is_named_to_the_model_by_its_path_from_the_direc
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "cart.py").touch()
     async with model_server([Reply("A cart.")], "openai") as server:
-        ran = await call_command(tmp_path, "run", "Read @cart.py.", env=server.env(), cwd=tmp_path / "src")
+        ran = await call_command(
+            tmp_path, "run", "Read @cart.py.", env=server.env(), cwd=tmp_path / "src"
+        )
         assert ran.code == 0
-        assert str(tmp_path / "src" / "cart.py") in json.dumps(messages(server.calls[0].body)[-1])
+        assert str(tmp_path / "src" / "cart.py") in json.dumps(
+            messages(server.calls[0].body)[-1]
+        )

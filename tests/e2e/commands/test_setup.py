@@ -1,4 +1,6 @@
-"""`acp-agent setup`: the agent is put into an editor's settings after a yes, and nothing else in them changes."""
+"""`acp-agent setup`: the agent is put into an editor's settings after a yes, and
+nothing else in them changes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ async def setup(home: Path, *words: str) -> Ran:
 
 
 @pytest.mark.parametrize("name", WITH_SETTINGS)
-async def test_the_agent_is_put_into_settings_that_were_not_there(tmp_path: Path, name: str) -> None:
+async def test_the_agent_is_put_into_settings_that_were_not_there(
+    tmp_path: Path, name: str
+) -> None:
     assert (await setup(tmp_path, name, "--yes")).code == 0
     file = EDITORS[name].file(tmp_path)
     assert file is not None
@@ -42,15 +46,27 @@ MINE = """// mine
 """
 
 
-BEFORE = ["", "{}", "{\n}\n", '{"theme": "One"}', MINE, MINE.replace("\n", "\r\n"), "\ufeff{ }"]
+BEFORE = [
+    "",
+    "{}",
+    "{\n}\n",
+    '{"theme": "One"}',
+    MINE,
+    MINE.replace("\n", "\r\n"),
+    "\ufeff{ }",
+]
 
 
 @pytest.mark.parametrize("name", ["zed", "vscode", "acpx"])
-@pytest.mark.parametrize("before", [*BEFORE, '{"agent_servers": {"x": {"env": {"SHOP_TOKEN": "sk-ant-REDACTED"}}}}'])
+@pytest.mark.parametrize(
+    "before",
+    [*BEFORE, '{"agent_servers": {"x": {"env": {"SHOP_TOKEN": "sk-ant-REDACTED"}}}}'],
+)
 async def test_settings_that_are_there_get_the_entry_and_keep_the_rest_with_a_copy(
     tmp_path: Path, name: str, before: str
 ) -> None:
-    editor, file = EDITORS[name], EDITORS[name].file(tmp_path)
+    editor = EDITORS[name]
+    file = EDITORS[name].file(tmp_path)
     assert file is not None
     file.parent.mkdir(parents=True)
     before = before.replace("agent_servers", editor.at)
@@ -58,7 +74,8 @@ async def test_settings_that_are_there_get_the_entry_and_keep_the_rest_with_a_co
     file.chmod(0o640)
     ran = await setup(tmp_path, name, "--yes")
     assert (ran.code, ran.out) == (0, sample(editor.sample, str(PROGRAM)))
-    after, backup = file.read_bytes().decode(), file.with_name(f"{file.name}.bak")
+    after = file.read_bytes().decode()
+    backup = file.with_name(f"{file.name}.bak")
     assert "sk-ant-REDACTED" not in ran.err
     assert "+" in ran.err.partition(f"This changes {file}:")[2]
     assert f"Written: {file}. The file as it was: {backup}." in ran.err
@@ -79,16 +96,23 @@ async def test_settings_that_are_there_get_the_entry_and_keep_the_rest_with_a_co
     assert file.read_bytes().decode() == after
 
 
-async def test_the_program_of_an_entry_that_is_there_is_replaced_and_its_environment_stays(tmp_path: Path) -> None:
+async def test_the_program_of_an_entry_that_is_there_is_replaced_and_its_environment_stays(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / ZED
     path.parent.mkdir(parents=True)
     entry = '"acp-agent": {"command": "/old/acp-agent", "args": ["--x"], "env": {"A": "b"}} // mine'
     path.write_text(f'{{"agent_servers": {{\n  {entry}\n}}}}\n')
     assert (await setup(tmp_path, "zed", "--yes")).code == 0
-    assert path.read_text() == f'{{"agent_servers": {{\n  {entry.replace("/old/acp-agent", str(PROGRAM))}\n}}}}\n'
+    assert (
+        path.read_text()
+        == f'{{"agent_servers": {{\n  {entry.replace("/old/acp-agent", str(PROGRAM))}\n}}}}\n'
+    )
 
 
-async def test_an_entry_that_the_editor_installs_itself_is_left_alone(tmp_path: Path) -> None:
+async def test_an_entry_that_the_editor_installs_itself_is_left_alone(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / ZED
     path.parent.mkdir(parents=True)
     path.write_text('{"agent_servers": {"acp-agent": {"type": "registry"}}}')
@@ -97,7 +121,9 @@ async def test_an_entry_that_the_editor_installs_itself_is_left_alone(tmp_path: 
     assert path.read_text() == '{"agent_servers": {"acp-agent": {"type": "registry"}}}'
 
 
-@pytest.mark.parametrize("text", ["[1]", '{"agent_servers": []}', '{"theme": }', "{'a': 1}", "\xff"])
+@pytest.mark.parametrize(
+    "text", ["[1]", '{"agent_servers": []}', '{"theme": }', "{'a': 1}", "\xff"]
+)
 async def test_settings_that_cannot_be_understood_are_left_alone_and_the_way_by_hand_is_named(
     tmp_path: Path, text: str
 ) -> None:
@@ -110,7 +136,9 @@ async def test_settings_that_cannot_be_understood_are_left_alone_and_the_way_by_
     assert path.read_bytes() == text.encode("latin-1")
 
 
-async def test_settings_behind_a_link_are_changed_where_they_are(tmp_path: Path) -> None:
+async def test_settings_behind_a_link_are_changed_where_they_are(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles" / "zed.json").write_text("{}")
     path = tmp_path / ZED
@@ -129,12 +157,18 @@ async def test_settings_that_are_there_are_not_changed_without_a_yes(
     path.parent.mkdir(parents=True)
     path.write_text(MINE)
     ran = await setup(tmp_path, "zed", *words)
-    assert (ran.code, path.read_text(), [*path.parent.iterdir()]) == (code, MINE, [path])
+    assert (ran.code, path.read_text(), [*path.parent.iterdir()]) == (
+        code,
+        MINE,
+        [path],
+    )
     assert f'+            "command": "{PROGRAM}"' in ran.err
 
 
 @pytest.mark.parametrize(("words", "code"), [(("--dry-run",), 0), ((), 1)])
-async def test_nothing_is_written_without_a_yes(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
+async def test_nothing_is_written_without_a_yes(
+    tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
     ran = await setup(tmp_path, "zed", *words)
     assert (ran.code, (tmp_path / ".config").exists()) == (code, False)
 
@@ -148,7 +182,9 @@ async def test_nothing_is_written_without_a_yes(tmp_path: Path, words: tuple[str
         ("emacs", "emacs/acp-agent.el"),
     ],
 )
-async def test_what_belongs_into_a_file_in_lua_or_lisp_is_printed(tmp_path: Path, editor: str, name: str) -> None:
+async def test_what_belongs_into_a_file_in_lua_or_lisp_is_printed(
+    tmp_path: Path, editor: str, name: str
+) -> None:
     ran = await setup(tmp_path, editor)
     assert (ran.code, ran.out) == (0, sample(name, str(PROGRAM)))
     assert ran.err.startswith("Put it ")

@@ -18,7 +18,10 @@ LOOK = "---\nallowed_commands: ['touch*']\n---\nLook{{ shell('touch', 'ran') }}.
 
 
 def repository(folder: Path) -> Path:
-    for name, text in {".acp-agent/recipes/look.md": LOOK, ".claude/commands/see.md": "See."}.items():
+    for name, text in {
+        ".acp-agent/recipes/look.md": LOOK,
+        ".claude/commands/see.md": "See.",
+    }.items():
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(text)
     return folder
@@ -64,7 +67,11 @@ async def test_a_person_at_a_terminal_sees_what_may_run_before_anything_is_trust
         assert not kept.exists()
         person.type(typed)
         assert await person.ended() == code
-        assert ("Nothing was trusted." in person.shown) == (not kept.exists()) == bool(code)
+        assert (
+            ("Nothing was trusted." in person.shown)
+            == (not kept.exists())
+            == bool(code)
+        )
 
 
 async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
@@ -92,9 +99,13 @@ async def test_at_a_terminal_it_is_asked_what_may_run(tmp_path: Path) -> None:
         await person.until("Trust it?")
         assert "the command `/look`" in person.shown
         person.type("s\n")
-        # The folder holds the home, so that there is no sandbox, and the commands of the recipe's text are asked for.
+        # The folder holds the home, so that there is no sandbox, and the commands of
+        # the recipe's text are asked for.
         await person.until("Allow?")
-        assert "Run the commands in the text of /look (outside of the sandbox)" in person.shown
+        assert (
+            "Run the commands in the text of /look (outside of the sandbox)"
+            in person.shown
+        )
         person.type("y\n")
         assert await person.ended() == 0
         assert "Looked." in person.shown
@@ -106,7 +117,17 @@ async def test_commits_of_a_repository_that_a_command_made_are_the_user_s_once_i
     tmp_path: Path,
 ) -> None:
     folder = tmp_path.resolve() / "shop"
-    words = ("-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "x")
+    words = (
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=n@x",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "x",
+    )
     for line in (("init", "-q", str(folder)), ("-C", str(folder), *words)):
         subprocess.run(("git", *line), check=True)
     repository = Repository(folder, folder / ".git", folder / ".git")

@@ -1,4 +1,6 @@
-"""Duties of an agent that no other test has for its own: each story proves several of those in duties.yaml."""
+"""Duties of an agent that no other test has for its own: each story proves several of
+those in duties.yaml.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from support.replies import Reply, ToolCall
 from support.stage import PATIENCE
 
 
-async def test_what_the_agent_takes_beyond_the_protocol_is_told_in_the_meta_of_the_capability(tmp_path: Path) -> None:
+async def test_what_the_agent_takes_beyond_the_protocol_is_told_in_the_meta_of_the_capability(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("Hello.")) as it:
         capabilities = it.agent.initialized["agentCapabilities"]
         [told] = [each for each in capabilities["sessionCapabilities"].values() if each]
@@ -22,8 +26,14 @@ async def test_what_the_agent_takes_beyond_the_protocol_is_told_in_the_meta_of_t
         await it.prompt("Hello")
         said = it.agent.updates(kind="agent_message_chunk")[-1]["messageId"]
         for point in ({"at": 2}, {"messageId": said}):
-            params = {"sessionId": it.session, "cwd": str(it.folder), "_meta": {"acp-agent": point}}
-            assert (await it.agent.request("session/fork", params))["sessionId"] != it.session
+            params = {
+                "sessionId": it.session,
+                "cwd": str(it.folder),
+                "_meta": {"acp-agent": point},
+            }
+            assert (await it.agent.request("session/fork", params))[
+                "sessionId"
+            ] != it.session
     async with second_agent(home=tmp_path / "second") as agent:
         assert agent.initialized["capabilities"]["session"]["fork"] == told
 
@@ -48,21 +58,33 @@ async def test_a_list_of_one_directory_has_its_sessions_alone_and_a_path_that_is
         assert error.value.code == -32602
 
 
-async def test_every_setting_has_a_value_from_the_start_and_all_are_told_whatever_is_set(tmp_path: Path) -> None:
+async def test_every_setting_has_a_value_from_the_start_and_all_are_told_whatever_is_set(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path) as it:
         opened = it.agent.opened[it.session]["configOptions"]
         ids = [option["id"] for option in opened]
         assert ids == ["mode", "model", "thought_level", "auto_compaction"]
         chosen: dict[str, Any] = {}
         for option in opened:
-            values = [choice["value"] for choice in option.get("options", [])] or [True, False]
+            values = [choice["value"] for choice in option.get("options", [])] or [
+                True,
+                False,
+            ]
             assert option["currentValue"] in values
             value = values[-1]
             kind = {"type": "boolean"} if isinstance(value, bool) else {}
-            params = {"sessionId": it.session, "configId": option["id"], "value": value, **kind}
+            params = {
+                "sessionId": it.session,
+                "configId": option["id"],
+                "value": value,
+                **kind,
+            }
             answer = await it.agent.request("session/set_config_option", params)
             chosen[option["id"]] = value
-            current = {each["id"]: each["currentValue"] for each in answer["configOptions"]}
+            current = {
+                each["id"]: each["currentValue"] for each in answer["configOptions"]
+            }
             assert [*current] == ids
             assert chosen.items() <= current.items()
         # The one without a category can be set like the others.
@@ -77,14 +99,20 @@ async def test_every_session_has_an_id_of_its_own(tmp_path: Path) -> None:
     assert len(set(ids)) == 20
 
 
-async def test_a_terminal_whose_command_was_killed_is_shown_before_and_released_after(tmp_path: Path) -> None:
+async def test_a_terminal_whose_command_was_killed_is_shown_before_and_released_after(
+    tmp_path: Path,
+) -> None:
     late = ToolCall("shell", {"command": "echo begun; sleep 600", "timeout": 0.3})
     cancelled = ToolCall("shell", {"command": "sleep 600"})
     replies = (Reply(tool_calls=[late]), Reply(tool_calls=[cancelled]))
     async with stage(tmp_path, *replies, mode="full-access") as it:
         turn = await it.agent.start_prompt(it.session, "Work")
         await it.agent.wait_for(
-            lambda line: line.method == "terminal/wait_for_exit" and line.params.get("terminalId") == "term-2", PATIENCE
+            lambda line: (
+                line.method == "terminal/wait_for_exit"
+                and line.params.get("terminalId") == "term-2"
+            ),
+            PATIENCE,
         )
         await it.agent.cancel(it.session)
         assert await turn.result(PATIENCE) == {"stopReason": "cancelled"}
@@ -94,8 +122,13 @@ async def test_a_terminal_whose_command_was_killed_is_shown_before_and_released_
             [released] = [
                 line.index
                 for line in it.agent.lines
-                if line.method == "terminal/release" and line.params.get("terminalId") == terminal.id
+                if line.method == "terminal/release"
+                and line.params.get("terminalId") == terminal.id
             ]
-            shown = [line.index for line in it.agent.lines if terminal.id in str(line.update.get("content"))]
+            shown = [
+                line.index
+                for line in it.agent.lines
+                if terminal.id in str(line.update.get("content"))
+            ]
             assert shown
             assert shown[0] < released

@@ -1,4 +1,6 @@
-"""MCP servers that an editor names with a session: its own, which may be mute, must not hold the session up."""
+"""MCP servers that an editor names with a session: its own, which may be mute, must not
+hold the session up.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,18 @@ async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_h
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcp, "PATIENCE_SECONDS", 0)
-    talker = mcp_program(tmp_path, "talker", tools=[tool("talk")], results={"talk": says("Hello there.")})
+    talker = mcp_program(
+        tmp_path, "talker", tools=[tool("talk")], results={"talk": says("Hello there.")}
+    )
     replies = (Reply(tool_calls=[ToolCall("mcp__talker__talk")]), Reply("Hello."))
     async with http_server(mute) as url, stage(tmp_path, *replies) as it:
         servers: list[dict[str, Any]] = [
-            {"name": "ide", "command": "/bin/sh", "args": ["-c", "sleep 600"], "env": []},
+            {
+                "name": "ide",
+                "command": "/bin/sh",
+                "args": ["-c", "sleep 600"],
+                "env": [],
+            },
             {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []},
             {"type": "sse", "name": "events", "url": f"{url}/sse", "headers": []},
             talker.entry,
@@ -39,11 +48,17 @@ async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_h
         await it.agent.resume(session, it.folder, mcpServers=servers)
         await ready(it, "talker")
         heard = len(it.agent.lines)
-        assert await it.agent.prompt(session, "Hi", timeout=30) == {"stopReason": "end_turn"}
+        assert await it.agent.prompt(session, "Hi", timeout=30) == {
+            "stopReason": "end_turn"
+        }
         # The one that speaks is of use meanwhile.
-        assert [result.text for result in results(it.server.calls[1].body)] == ["Hello there."]
+        assert [result.text for result in results(it.server.calls[1].body)] == [
+            "Hello there."
+        ]
         # The editor has no notices, so that the log and the turn are where it is said.
         log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
         for name in ("ide", "web", "events"):
-            assert f"The MCP server {name!r} is not ready yet" in it.agent.text(since=heard)
+            assert f"The MCP server {name!r} is not ready yet" in it.agent.text(
+                since=heard
+            )
             assert f"MCP server {name} is not ready yet" in log

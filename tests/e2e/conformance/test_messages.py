@@ -1,4 +1,6 @@
-"""Duties of messages as such: which are answered, what is in an error, and whose answer is one."""
+"""Duties of messages as such: which are answered, what is in an error, and whose answer
+is one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from support.questions import accepted, question
 from support.replies import Reply, ToolCall
 from support.stage import PATIENCE, results
 
-ASK = ToolCall("ask_user", {"questions": [{"question": "Which?", "options": [{"label": "One"}, {"label": "Two"}]}]})
+ASK = ToolCall(
+    "ask_user",
+    {
+        "questions": [
+            {"question": "Which?", "options": [{"label": "One"}, {"label": "Two"}]}
+        ]
+    },
+)
 
 
 async def test_an_answer_on_another_connection_answers_nothing(tmp_path: Path) -> None:
@@ -29,7 +38,11 @@ async def test_an_answer_on_another_connection_answers_nothing(tmp_path: Path) -
         turn = await it.agent.start_prompt(it.session, "Ask")
         asked = await question(it)
         async with it.restarted(laws=False, validate=False) as other:
-            wrong = {"jsonrpc": "2.0", "id": asked.message["id"], "result": accepted(answer_1="One")}
+            wrong = {
+                "jsonrpc": "2.0",
+                "id": asked.message["id"],
+                "result": accepted(answer_1="One"),
+            }
             await other.agent.send_line(json.dumps(wrong).encode())
             assert await other.agent.request("session/list", {})
         answered.set()

@@ -1,4 +1,6 @@
-"""What the agent asks an editor: one thing at a time where people answer, and nothing for ever where programs do."""
+"""What the agent asks an editor: one thing at a time where people answer, and nothing
+for ever where programs do.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ PATIENCE = 60
 
 
 class Deaf:
-    """A connection to an editor that makes terminals and says nothing else: whoever waits for it runs out of time.
+    """A connection to an editor that makes terminals and says nothing else: whoever
+    waits for it runs out of time.
 
     :ivar limits: seconds that were waited for an answer, by method.
     """
@@ -27,7 +30,9 @@ class Deaf:
     def __init__(self) -> None:
         self.limits: dict[str, float | None] = {}
 
-    async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
+    async def request(
+        self, method: str, params: JsonObject, *, timeout: float | None = None
+    ) -> JsonValue:
         self.limits[method] = timeout
         if method == "terminal/create":
             return {"terminalId": "t"}
@@ -43,15 +48,20 @@ async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor
     async def heard(progress: Progress) -> None:
         """What a terminal says."""
 
-    editor, path = Deaf(), tmp_path / "a.txt"
+    editor = Deaf()
+    path = tmp_path / "a.txt"
     path.write_text("on the disk")
     channel = Channel(cast(Any, editor), "s")
-    files = EditorFiles(channel, Capabilities(read_text_file=True, write_text_file=True))
+    files = EditorFiles(
+        channel, Capabilities(read_text_file=True, write_text_file=True)
+    )
     assert await files.read_text(path) == "on the disk"
     with pytest.raises(ToolError, match="did not answer"):
         await files.write_text(tmp_path / "b.txt", "new")
     with pytest.raises(ToolError, match="did not answer"):
-        await EditorTerminals(channel).run(("true",), tmp_path, 7.0, heard, shown="true")
+        await EditorTerminals(channel).run(
+            ("true",), tmp_path, 7.0, heard, shown="true"
+        )
     assert editor.limits.keys() == {
         "fs/read_text_file",
         "fs/write_text_file",
@@ -62,4 +72,8 @@ async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor
         "terminal/release",
     }
     assert editor.limits["terminal/wait_for_exit"] == 7.0
-    assert [method for method, limit in editor.limits.items() if limit is None or not 0 < limit <= PATIENCE] == []
+    assert [
+        method
+        for method, limit in editor.limits.items()
+        if limit is None or not 0 < limit <= PATIENCE
+    ] == []

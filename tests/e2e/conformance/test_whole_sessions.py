@@ -1,4 +1,6 @@
-"""What holds over a whole session: its id, the silence of stderr, and what an editor is told between two turns."""
+"""What holds over a whole session: its id, the silence of stderr, and what an editor is
+told between two turns.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from support.models import model_server
 from support.replies import Reply
 
 
-async def test_nothing_is_sent_of_a_session_that_was_closed_right_after_it_was_opened(tmp_path: Path) -> None:
+async def test_nothing_is_sent_of_a_session_that_was_closed_right_after_it_was_opened(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("Hi.")) as it:
         await it.prompt()
         async with it.restarted() as later:
@@ -25,8 +29,13 @@ async def test_nothing_is_sent_of_a_session_that_was_closed_right_after_it_was_o
                 assert later.agent.methods_between(heard) == ["response session/list"]
 
 
-async def test_an_open_session_goes_on_once_its_user_has_set_a_model_up(tmp_path: Path) -> None:
-    async with agent_in_memory(home=tmp_path) as agent, model_server([Reply("Yes.")], "chat") as server:
+async def test_an_open_session_goes_on_once_its_user_has_set_a_model_up(
+    tmp_path: Path,
+) -> None:
+    async with (
+        agent_in_memory(home=tmp_path) as agent,
+        model_server([Reply("Yes.")], "chat") as server,
+    ):
         session = await agent.new_session(tmp_path)
         with pytest.raises(AgentError, match="ANTHROPIC_API_KEY"):
             await agent.prompt(session, "Hello")
@@ -40,7 +49,13 @@ async def test_an_open_session_goes_on_once_its_user_has_set_a_model_up(tmp_path
         config.write_text(json.dumps(settings))
         assert await agent.request("authenticate", {"methodId": "api-key"}) == {}
         begun = len(agent.lines)
-        assert await agent.prompt(session, "Hello", timeout=30) == {"stopReason": "end_turn"}
+        assert await agent.prompt(session, "Hello", timeout=30) == {
+            "stopReason": "end_turn"
+        }
         [options] = agent.updates(kind="config_option_update", since=begun)
-        [model] = [option["currentValue"] for option in options["configOptions"] if option["id"] == "model"]
+        [model] = [
+            option["currentValue"]
+            for option in options["configOptions"]
+            if option["id"] == "model"
+        ]
         assert model == server.model

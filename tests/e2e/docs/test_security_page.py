@@ -8,14 +8,24 @@ from support.checkout import REPOSITORY
 from support.pages import DOCS
 
 PAGE = (DOCS / "security.md").read_text()
-ROWS = [row for row in re.findall(r"^\| (.+) \|$", PAGE, re.MULTILINE) if not row.startswith(("-", "| ", "what "))]
+ROWS = [
+    row
+    for row in re.findall(r"^\| (.+) \|$", PAGE, re.MULTILINE)
+    if not row.startswith(("-", "| ", "what "))
+]
 
 
 def test_every_line_of_the_threat_model_names_a_test_that_exists() -> None:
-    sources = "\n".join(path.read_text() for path in (REPOSITORY / "tests").glob("[uec]*/**/test_*.py"))
+    sources = "\n".join(
+        path.read_text() for path in (REPOSITORY / "tests").glob("[uec]*/**/test_*.py")
+    )
     known = {*re.findall(r"^(?:async )?def (test_\w+)\(", sources, re.MULTILINE)}
     assert len(ROWS) > 30
-    without = [row for row in ROWS if not re.findall(r"`test_\w+`", row) and not row.endswith("| no test")]
+    without = [
+        row
+        for row in ROWS
+        if not re.findall(r"`test_\w+`", row) and not row.endswith("| no test")
+    ]
     assert not without
     assert not {*re.findall(r"`(test_\w+)`", PAGE)} - known
 

@@ -62,7 +62,9 @@ class Structure(HTMLParser):
             self.data += data
 
 
-def page_of(log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV) -> tuple[str, dict[str, Any]]:
+def page_of(
+    log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV
+) -> tuple[str, dict[str, Any]]:
     """The page of a log, and what was put into it."""
     seen = inspected(log)
     data = page_data(seen, "sess_1", LEVELS, safe_for(env))
@@ -81,12 +83,18 @@ def a_log(text: str) -> LogBuilder:
     log.step(text, calls=1, usage=Usage(10, 1))
     log.end()
     log.swap(summary=text)
-    log.add(TitleChanged(text), CompactionFailed("compaction_x", "manual", "failed", text))
+    log.add(
+        TitleChanged(text), CompactionFailed("compaction_x", "manual", "failed", text)
+    )
     log.prompt(text)
     return log
 
 
-@given(st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join))
+@given(
+    st.text()
+    | st.sampled_from(HOSTILE)
+    | st.lists(st.sampled_from(HOSTILE)).map("".join)
+)
 def test_no_text_of_a_session_changes_what_the_page_is_made_of(text: str) -> None:
     page, data = page_of(a_log(text).logged)
     harmless = Structure(page_of(a_log("harmless").logged)[0])
@@ -102,9 +110,21 @@ def test_no_text_of_a_session_changes_what_the_page_is_made_of(text: str) -> Non
 def test_a_page_brings_all_that_it_needs_and_lets_nothing_else_run() -> None:
     page, _ = page_of(a_log("</script><script>bad()</script>").logged)
     tags = Structure(page).tags
-    assert not [tag for tag in tags if {name for name, _ in tag[1]} & {"src", "srcset", "onclick", "onload", "style"}]
-    assert all(value.startswith("#") for _, attrs in tags for name, value in attrs if name == "href" and value)
-    [policy] = [dict(attrs)["content"] for tag, attrs in tags if dict(attrs).get("http-equiv")]
+    assert not [
+        tag
+        for tag in tags
+        if {name for name, _ in tag[1]}
+        & {"src", "srcset", "onclick", "onload", "style"}
+    ]
+    assert all(
+        value.startswith("#")
+        for _, attrs in tags
+        for name, value in attrs
+        if name == "href" and value
+    )
+    [policy] = [
+        dict(attrs)["content"] for tag, attrs in tags if dict(attrs).get("http-equiv")
+    ]
     assert policy
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "connect-src 'none'" in policy
@@ -120,7 +140,9 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
 
 
 @given(legal_logs())
-def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent, ...]) -> None:
+def test_the_picture_of_every_session_is_within_its_frame(
+    log: tuple[LoggedEvent, ...],
+) -> None:
     seen = inspected(log)
     svg = picture_of(seen)
     assert bool(svg) == bool(seen.points)
@@ -128,18 +150,30 @@ def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent
         return
     root = ET.fromstring(svg)
     links = [each.get("href") for each in root.iter("{http://www.w3.org/2000/svg}a")]
-    assert links == [f"#compaction-{each.number}" for each in seen.compactions if each.status == "completed"]
+    assert links == [
+        f"#compaction-{each.number}"
+        for each in seen.compactions
+        if each.status == "completed"
+    ]
     [path] = root.iter("{http://www.w3.org/2000/svg}path")
-    places = [tuple(map(float, place.split())) for place in re.split("[ML]", path.get("d") or "")[1:]]
+    places = [
+        tuple(map(float, place.split()))
+        for place in re.split("[ML]", path.get("d") or "")[1:]
+    ]
     assert len(places) == len(seen.points)
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in places)
     assert [x for x, _ in places] == sorted(x for x, _ in places)
 
 
-def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_with_its_words() -> None:
+def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_with_its_words() -> (
+    None
+):
     seen = inspected(a_log("Hi").logged)
     root = ET.fromstring(picture_of(seen))
-    words = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    words = [
+        "".join(each.itertext())
+        for each in root.iter("{http://www.w3.org/2000/svg}text")
+    ]
     assert {"window 1,000", "compaction 800", "prepared from here 700"} <= set(words)
     title = next(root.iter("{http://www.w3.org/2000/svg}title"))
     assert (title.text or "").endswith(", with 1 compaction")

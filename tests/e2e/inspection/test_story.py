@@ -29,7 +29,9 @@ Log = tuple[LoggedEvent, ...]
 
 
 @given(legal_logs(), st.data())
-def test_a_story_that_goes_on_later_is_the_same_as_one_told_at_once(log: Log, data: st.DataObject) -> None:
+def test_a_story_that_goes_on_later_is_the_same_as_one_told_at_once(
+    log: Log, data: st.DataObject
+) -> None:
     pause = data.draw(st.integers(0, len(log)))
     story = Story()
     for logged in log[:pause]:
@@ -42,27 +44,42 @@ def test_a_story_that_goes_on_later_is_the_same_as_one_told_at_once(log: Log, da
 
 @given(legal_logs())
 def test_every_item_cost_and_context_of_a_log_is_told_once(log: Log) -> None:
-    seen, context = inspected(log), Context.from_log(log)
+    seen = inspected(log)
+    context = Context.from_log(log)
     seqs = [item.seq for turn in seen.turns for item in turn.items]
     assert seqs == sorted(seqs)
     assert [turn.number for turn in seen.turns] == [*range(len(seen.turns))]
-    assert len(seen.turns) - 1 == sum(isinstance(logged.event, UserPrompted) for logged in log)
+    assert len(seen.turns) - 1 == sum(
+        isinstance(logged.event, UserPrompted) for logged in log
+    )
     for turn, later in itertools.pairwise(seen.turns):
         assert all(turn.seq <= item.seq < later.seq for item in turn.items)
     assert totals(seen)["cost"] == pytest.approx(context.cost)
-    assert totals(seen)["compaction_cost"] == pytest.approx(sum(each.cost for each in seen.compactions))
+    assert totals(seen)["compaction_cost"] == pytest.approx(
+        sum(each.cost for each in seen.compactions)
+    )
     steps = sum(step.cost or 0.0 for step in seen.steps if not step.elsewhere)
     sums = totals(seen)
-    assert sums["cost"] == pytest.approx(steps + (sums["compaction_cost"] or 0.0) + (sums["other_cost"] or 0.0))
+    assert sums["cost"] == pytest.approx(
+        steps + (sums["compaction_cost"] or 0.0) + (sums["other_cost"] or 0.0)
+    )
     done = [each for each in seen.compactions if each.status == "completed"]
-    assert [each.seq for each in done] == [logged.seq for logged in log if isinstance(logged.event, ContextSwapped)]
+    assert [each.seq for each in done] == [
+        logged.seq for logged in log if isinstance(logged.event, ContextSwapped)
+    ]
     for each in done:
         for blocks, seq in ((each.before, each.seq - 1), (each.after, each.seq)):
             entries = Context.from_log(log[:seq]).entries
-            assert [block.text for block in blocks] == [message_text(entry.message) for entry in entries]
+            assert [block.text for block in blocks] == [
+                message_text(entry.message) for entry in entries
+            ]
         stays = {block.seq for block in each.after}
-        assert {block.seq for block in each.before if block.layer == "replaced"}.isdisjoint(stays)
-        assert {block.seq for block in each.before if block.layer in ("tail", "pinned")} <= stays
+        assert {
+            block.seq for block in each.before if block.layer == "replaced"
+        }.isdisjoint(stays)
+        assert {
+            block.seq for block in each.before if block.layer in ("tail", "pinned")
+        } <= stays
 
 
 def a_session() -> Story:
@@ -74,7 +91,11 @@ def a_session() -> Story:
     log.end()
     log.swap(summary="All is well.")
     log.restore()
-    log.add(CompactionFailed("compaction_x", "threshold", "failed", "No room.", Usage(1, 1, cost=0.5)))
+    log.add(
+        CompactionFailed(
+            "compaction_x", "threshold", "failed", "No room.", Usage(1, 1, cost=0.5)
+        )
+    )
     log.add(SummaryDropped(Usage(1, 1, cost=1.0)))
     log.prompt("And now?")
     log.add(PartialAnswer("msg_9", "Let me see"))
@@ -84,8 +105,16 @@ def a_session() -> Story:
 def test_a_session_is_told_with_its_turns_steps_sizes_and_costs() -> None:
     seen = a_session()
     start, first, second = seen.turns
-    assert [item.title for item in start.items] == ["Session started", "Instructions loaded"]
-    assert (first.title, first.stop, second.title, second.stop) == ("Fix the cart", "end_turn", "And now?", "")
+    assert [item.title for item in start.items] == [
+        "Session started",
+        "Instructions loaded",
+    ]
+    assert (first.title, first.stop, second.title, second.stop) == (
+        "Fix the cart",
+        "end_turn",
+        "And now?",
+        "",
+    )
     assert [(item.kind, item.title, item.status) for item in first.items] == [
         ("prompt", "Prompt", ""),
         ("answer", "Answer", ""),
@@ -100,7 +129,13 @@ def test_a_session_is_told_with_its_turns_steps_sizes_and_costs() -> None:
     assert [totals(seen)[name] for name in ("steps", "calls", "failed")] == [2, 2, 0]
     assert totals(seen)["cached"] == pytest.approx(0.85)
     assert (totals(seen)["cost"], totals(seen)["compaction_cost"]) == (2.5, 1.0)
-    assert [*seen.points] == [(1, 410, None), (2, 605, None), (2, 1000, 0), (2, 100, 0), (2, 800, None)]
+    assert [*seen.points] == [
+        (1, 410, None),
+        (2, 605, None),
+        (2, 1000, 0),
+        (2, 100, 0),
+        (2, 800, None),
+    ]
     done, failed = seen.compactions
     assert done.undone == done.seq + 1
     assert (failed.text, failed.before, failed.after) == ("No room.", (), ())
@@ -123,7 +158,17 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
         CompactedBlock("openai", {"secret": "form"}, "The gist."),
     )
     log.add(
-        ContextSwapped("compaction_1", "msg_1", "manual", "It went on.", layers, kept, log.context.carried(), 1000, 100)
+        ContextSwapped(
+            "compaction_1",
+            "msg_1",
+            "manual",
+            "It went on.",
+            layers,
+            kept,
+            log.context.carried(),
+            1000,
+            100,
+        )
     )
     log.prompt("Three")
     log.step("3")
@@ -138,9 +183,20 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
         ("summary", "The gist."),
         ("tail", "2"),
     ]
-    assert [block.layer for block in one.before] == ["replaced", "replaced", "replaced", "tail"]
+    assert [block.layer for block in one.before] == [
+        "replaced",
+        "replaced",
+        "replaced",
+        "tail",
+    ]
     # What the next one replaces is again in its layers.
-    assert [block.layer for block in two.before][:5] == ["pinned", "summary", "excerpts", "excerpts", "summary"]
+    assert [block.layer for block in two.before][:5] == [
+        "pinned",
+        "summary",
+        "excerpts",
+        "excerpts",
+        "summary",
+    ]
     assert [block.seq for block in two.before][:5] == [head + 1] * 5
     assert [block.layer for block in two.after] == ["summary"]
     assert two.seq == second

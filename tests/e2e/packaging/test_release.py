@@ -1,4 +1,6 @@
-"""What is made of a checkout for others: distributions, a container, a site; and what a release lacks."""
+"""What is made of a checkout for others: distributions, a container, a site; and what a
+release lacks.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def checkout(folder: Path, umask: int, time: int) -> Path:
     before = os.umask(umask)
     try:
         for name in FOLDERS:
-            shutil.copytree(REPOSITORY / name, folder / name, copy_function=shutil.copyfile)
+            shutil.copytree(
+                REPOSITORY / name, folder / name, copy_function=shutil.copyfile
+            )
         for name in FILES:
             shutil.copyfile(REPOSITORY / name, folder / name)
         (folder / ".installed").touch()
@@ -37,26 +41,44 @@ def checkout(folder: Path, umask: int, time: int) -> Path:
     return folder
 
 
-def test_the_distributions_are_the_same_bytes_wherever_they_are_made_and_come_with_checksums(tmp_path: Path) -> None:
-    copies = [checkout(tmp_path / "one", 0o022, 1_700_000_000), checkout(tmp_path / "other", 0o077, 1_800_000_000)]
+def test_the_distributions_are_the_same_bytes_wherever_they_are_made_and_come_with_checksums(
+    tmp_path: Path,
+) -> None:
+    copies = [
+        checkout(tmp_path / "one", 0o022, 1_700_000_000),
+        checkout(tmp_path / "other", 0o077, 1_800_000_000),
+    ]
     for copy in copies:
         succeed("make", "dist", f"VENV={sys.prefix}", "DEV=.installed", cwd=copy)
         succeed("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=copy / "dist")
     one, other = ((copy / "dist" / "SHA256SUMS").read_text() for copy in copies)
     assert one == other
     name = f"acp_agent_server-{__version__}"
-    assert [line.split()[1] for line in one.splitlines()] == [f"{name}.tar.gz", f"{name}-py3-none-any.whl"]
+    assert [line.split()[1] for line in one.splitlines()] == [
+        f"{name}.tar.gz",
+        f"{name}-py3-none-any.whl",
+    ]
 
 
 def release_check(folder: Path) -> tuple[int, str]:
-    command = [sys.executable, str(REPOSITORY / ".ci" / "release_check.py"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    command = [
+        sys.executable,
+        str(REPOSITORY / ".ci" / "release_check.py"),
+        str(folder),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=30
+    )
     return done.returncode, done.stdout
 
 
-def test_a_release_is_refused_until_the_address_of_the_source_and_the_changelog_are_there(tmp_path: Path) -> None:
+def test_a_release_is_refused_until_the_address_of_the_source_and_the_changelog_are_there(
+    tmp_path: Path,
+) -> None:
     folder = checkout(tmp_path / "copy", 0o022, 1_700_000_000)
-    project, changelog, readme = folder / "pyproject.toml", folder / "CHANGELOG.md", folder / "README.md"
+    project = folder / "pyproject.toml"
+    changelog = folder / "CHANGELOG.md"
+    readme = folder / "README.md"
     entry = folder / "editors" / "registry" / "acp-agent" / "agent.json"
     changelog.write_text("## [Unreleased]\n\n### Added\n\n- A thing.\n")
     readme.write_text("It is not published yet.\n")
@@ -66,19 +88,34 @@ def test_a_release_is_refused_until_the_address_of_the_source_and_the_changelog_
         *("- pyproject.toml", "- CHANGELOG.md", "- CHANGELOG.md", "- README.md")
     ]
     urls = '[project.urls]\nRepository = "https://example.org/acp-agent"\n'
-    project.write_text(project.read_text().replace("[project.scripts]", f"{urls}\n[project.scripts]"))
+    project.write_text(
+        project.read_text().replace("[project.scripts]", f"{urls}\n[project.scripts]")
+    )
     code, said = release_check(folder)
     assert "agent.json: `repository` is not the `Repository` of pyproject.toml" in said
 
-    entry.write_text(json.dumps({**json.loads(entry.read_text()), "repository": "https://example.org/acp-agent"}))
-    changelog.write_text(f"## [Unreleased]\n\n## [{__version__}] - 2026-12-01\n\n- A thing.\n")
+    entry.write_text(
+        json.dumps(
+            {
+                **json.loads(entry.read_text()),
+                "repository": "https://example.org/acp-agent",
+            }
+        )
+    )
+    changelog.write_text(
+        f"## [Unreleased]\n\n## [{__version__}] - 2026-12-01\n\n- A thing.\n"
+    )
     readme.write_text("Install it.\n")
     assert release_check(folder)[0] == 0
 
 
 def instructions() -> list[tuple[str, str]]:
     """The instructions of the Dockerfile, a continued line as one."""
-    text = (REPOSITORY / "editors" / "docker" / "Dockerfile").read_text().replace("\\\n", " ")
+    text = (
+        (REPOSITORY / "editors" / "docker" / "Dockerfile")
+        .read_text()
+        .replace("\\\n", " ")
+    )
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [(line.split(maxsplit=1)[0], " ".join(line.split()[1:])) for line in lines]
 
@@ -86,9 +123,22 @@ def instructions() -> list[tuple[str, str]]:
 def test_the_container_serves_the_wheel_of_make_dist_as_a_user_without_rights() -> None:
     parts = instructions()
     (first, image), *_ = parts
-    assert (first, image) in {("FROM", f"python:{version}-slim") for version in VERSIONS}
+    assert (first, image) in {
+        ("FROM", f"python:{version}-slim") for version in VERSIONS
+    }
     assert {word for word, _ in parts} <= {
-        *("FROM", "RUN", "COPY", "USER", "ENV", "VOLUME", "WORKDIR", "EXPOSE", "ENTRYPOINT", "CMD")
+        *(
+            "FROM",
+            "RUN",
+            "COPY",
+            "USER",
+            "ENV",
+            "VOLUME",
+            "WORKDIR",
+            "EXPOSE",
+            "ENTRYPOINT",
+            "CMD",
+        )
     }
     [copied] = [text.split() for word, text in parts if word == "COPY"]
     assert copied == ["dist/*.whl", "/tmp/dist/"]
@@ -98,7 +148,9 @@ def test_the_container_serves_the_wheel_of_make_dist_as_a_user_without_rights() 
     assert "serve" in PROJECT["optional-dependencies"]
     for step in steps:
         subprocess.run(["sh", "-n", "-c", step], check=True, timeout=30)
-    assert [word for word, _ in parts].index("USER") > max(at for at, (word, _) in enumerate(parts) if word == "RUN")
+    assert [word for word, _ in parts].index("USER") > max(
+        at for at, (word, _) in enumerate(parts) if word == "RUN"
+    )
     last = {word: text for word, text in parts if word not in ("RUN", "COPY")}
     assert last["USER"] == "agent"
     assert last["ENV"] == f"ACP_AGENT_HOME={last['VOLUME']}"
@@ -106,13 +158,28 @@ def test_the_container_serves_the_wheel_of_make_dist_as_a_user_without_rights() 
     assert parse(json.loads(last["CMD"])).addresses == [f"0.0.0.0:{last['EXPOSE']}"]
 
 
-def test_the_site_has_every_page_once_and_no_mark_that_its_generator_misreads(tmp_path: Path) -> None:
-    succeed(sys.executable, REPOSITORY / ".ci" / "make_site.py", tmp_path / "site", cwd=REPOSITORY)
-    project = tomllib.loads((tmp_path / "site" / "zensical.toml").read_text())["project"]
+def test_the_site_has_every_page_once_and_no_mark_that_its_generator_misreads(
+    tmp_path: Path,
+) -> None:
+    succeed(
+        sys.executable,
+        REPOSITORY / ".ci" / "make_site.py",
+        tmp_path / "site",
+        cwd=REPOSITORY,
+    )
+    project = tomllib.loads((tmp_path / "site" / "zensical.toml").read_text())[
+        "project"
+    ]
     sections = [pages for section in project["nav"] for pages in section.values()]
-    named = [name for pages in sections for name in ([pages] if isinstance(pages, str) else pages)]
+    named = [
+        name
+        for pages in sections
+        for name in ([pages] if isinstance(pages, str) else pages)
+    ]
     assert len(named) == len({*named})
-    assert {f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md")} <= {*named}
+    assert {f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md")} <= {
+        *named
+    }
     for name in named:
         page = (tmp_path / "site" / "pages" / name).read_text()
         assert re.findall(r"^<!-- .*|^ *```\w+ .*", page, re.MULTILINE) == [], name

@@ -47,8 +47,13 @@ http://evil.example#@localhost:8123 blob:http://localhost:8123 http://[::1]:8123
 
 
 def refused(access: AccessPolicy, *more: tuple[str, str], **headers: str) -> int | None:
-    """The status of a refusal; for headers of which there are several, `more` has the others."""
-    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (*headers.items(), *more)]
+    """The status of a refusal; for headers of which there are several, `more` has the
+    others.
+    """
+    raw = [
+        (name.lower().encode("latin-1"), value.encode("latin-1"))
+        for name, value in (*headers.items(), *more)
+    ]
     refusal = access.refusal(Headers(raw=raw))
     return None if refusal is None else refusal.status_code
 
@@ -80,10 +85,24 @@ async def status(address: str, **headers: str) -> int:
         ({"host": "[::1]"}, None),
         ({"host": "[0:0::1]:80"}, None),
         ({"host": "localhost:"}, None),
-        *(({"host": host}, 421) for host in ("", "localhost\t", "local host", "a" * 9_000, *MISLEADING_HOSTS.split())),
+        *(
+            ({"host": host}, 421)
+            for host in (
+                "",
+                "localhost\t",
+                "local host",
+                "a" * 9_000,
+                *MISLEADING_HOSTS.split(),
+            )
+        ),
         *(
             ({"host": "localhost:8123", "origin": origin}, 403)
-            for origin in ("", "null, null", "http://localhost:8123 http://evil.example", *OTHER_ORIGINS.split())
+            for origin in (
+                "",
+                "null, null",
+                "http://localhost:8123 http://evil.example",
+                *OTHER_ORIGINS.split(),
+            )
         ),
         ({"host": "localhost", "origin": "http://localhost:80"}, None),
         ({"host": "localhost:80", "origin": "http://localhost"}, None),
@@ -98,7 +117,8 @@ def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused
 
 def test_a_header_that_is_sent_twice_is_refused_whatever_it_says() -> None:
     access = AccessPolicy(None, ["127.0.0.1"], [parse_origin("http://localhost:2718")])
-    host, origin = "127.0.0.1:8123", "http://localhost:2718"
+    host = "127.0.0.1:8123"
+    origin = "http://localhost:2718"
     for other in ("evil.example", host):
         assert refused(access, ("host", other), host=host) == 421
         assert refused(access, ("host", host), host=other) == 421
@@ -109,7 +129,9 @@ def test_a_header_that_is_sent_twice_is_refused_whatever_it_says() -> None:
 
 @given(
     st.text(max_size=30)
-    | st.from_regex(r"[a-z0-9.:@\[\]/%-]{0,20}(localhost|127\.0\.0\.1|\[::1\])[a-z0-9.:@\[\]/%-]{0,20}")
+    | st.from_regex(
+        r"[a-z0-9.:@\[\]/%-]{0,20}(localhost|127\.0\.0\.1|\[::1\])[a-z0-9.:@\[\]/%-]{0,20}"
+    )
 )
 def test_a_host_that_is_read_is_written_back_as_the_same_text(text: str) -> None:
     authority = parse_authority(text)
@@ -120,19 +142,33 @@ def test_a_host_that_is_read_is_written_back_as_the_same_text(text: str) -> None
 
 
 REQUESTS = {
-    "an absolute address": (b"GET http://127.0.0.1/acp HTTP/1.1", b"Host: localhost", 403),
-    "another's absolute address": (b"GET http://evil.example/acp HTTP/1.1", b"Host: localhost", 403),
+    "an absolute address": (
+        b"GET http://127.0.0.1/acp HTTP/1.1",
+        b"Host: localhost",
+        403,
+    ),
+    "another's absolute address": (
+        b"GET http://evil.example/acp HTTP/1.1",
+        b"Host: localhost",
+        403,
+    ),
     "two hosts": (b"GET /acp HTTP/1.1", b"Host: localhost\r\nHost: evil.example", 400),
     "no host": (b"GET /acp HTTP/1.1", b"X: y", 400),
     "no host in HTTP/1.0": (b"GET /acp HTTP/1.0", b"X: y", 421),
     "a folded host": (b"GET /acp HTTP/1.1", b"Host: localhost\r\n .evil.example", 421),
     "a blank before the colon": (b"GET /acp HTTP/1.1", b"Host : localhost", 400),
     "userinfo": (b"GET /acp HTTP/1.1", b"Host: evil.example@localhost", 421),
-    "two origins": (b"GET /acp HTTP/1.1", b"Host: localhost\r\nOrigin: null\r\nOrigin: http://localhost", 400),
+    "two origins": (
+        b"GET /acp HTTP/1.1",
+        b"Host: localhost\r\nOrigin: null\r\nOrigin: http://localhost",
+        400,
+    ),
 }
 
 
-async def test_a_request_that_names_another_server_in_any_of_its_parts_opens_no_connection(tmp_path: Path) -> None:
+async def test_a_request_that_names_another_server_in_any_of_its_parts_opens_no_connection(
+    tmp_path: Path,
+) -> None:
     upgrade = (
         b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -160,7 +196,9 @@ async def test_a_request_that_names_another_server_in_any_of_its_parts_opens_no_
         (None, 401),
     ],
 )
-def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: str | None, status: int | None) -> None:
+def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(
+    authorization: str | None, status: int | None
+) -> None:
     headers = {"host": "agent.example", "origin": "https://agent.example"}
     more = {} if authorization is None else {"authorization": authorization}
     assert refused(AccessPolicy(TOKEN, ["0.0.0.0"]), **headers, **more) == status
@@ -180,14 +218,18 @@ def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: 
         ("", 403),
     ],
 )
-def test_pages_of_an_origin_that_is_named_are_let_in_and_no_others(origin: str, status: int | None) -> None:
+def test_pages_of_an_origin_that_is_named_are_let_in_and_no_others(
+    origin: str, status: int | None
+) -> None:
     access = AccessPolicy(None, ["127.0.0.1"], [parse_origin("http://LOCALHOST:2718/")])
     assert refused(access, host="127.0.0.1:8123", origin=origin) == status
     assert refused(access, host="rebound.example:8123", origin=origin) == 421
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_a_command_does_not_find_the_token_where_the_environment_of_the_agent_can_be_read(tmp_path: Path) -> None:
+async def test_a_command_does_not_find_the_token_where_the_environment_of_the_agent_can_be_read(
+    tmp_path: Path,
+) -> None:
     # A process of its own: the environment of one that was forked says nothing.
     env = {"ACP_AGENT_WIRE": "1", "PYTHONNODEBUGRANGES": "1"}
     halves = TOKEN.partition("-")
@@ -213,17 +255,23 @@ async def test_a_command_does_not_find_the_token_where_the_environment_of_the_ag
     assert TOKEN not in found
     # Who finds it elsewhere has it, and it is not written down.
     assert f"It is {TOKEN}." in said
-    recorded = "".join(path.read_text() for path in (it.home / "state" / "wire").iterdir())
+    recorded = "".join(
+        path.read_text() for path in (it.home / "state" / "wire").iterdir()
+    )
     assert "It is ***." in recorded
     assert TOKEN not in recorded
 
 
-async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(tmp_path: Path) -> None:
+async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(
+    tmp_path: Path,
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.to_thread.run_sync, pipe.write_text, TOKEN)
-        async with serving(tmp_path / "home", "--websocket", "127.0.0.1:0", "--token-file", str(pipe)) as served:
+        async with serving(
+            tmp_path / "home", "--websocket", "127.0.0.1:0", "--token-file", str(pipe)
+        ) as served:
             assert await status(served.url()) == 401
             assert await status(served.url(), Authorization=f"Bearer {TOKEN}") == 101
 
@@ -233,25 +281,63 @@ async def test_on_an_address_that_other_machines_reach_the_agent_says_that_there
     tmp_path: Path, address: str
 ) -> None:
     env = {"ACP_AGENT_TOKEN": TOKEN}
-    async with serving(tmp_path / "home", "--websocket", f"{address}:0", env=env) as served:
+    async with serving(
+        tmp_path / "home", "--websocket", f"{address}:0", env=env
+    ) as served:
         told = served.said.decode()
     assert ("There is no TLS" in told) is (address != "127.0.0.1")
 
 
 REFUSED = {
     "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
-    "one of two": (["--websocket", "127.0.0.1:0", "--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "one of two": (
+        ["--websocket", "127.0.0.1:0", "--websocket", "0.0.0.0:0"],
+        {},
+        "0.0.0.0 is not loopback",
+    ),
     "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
-    "a short token": (["--websocket", "0.0.0.0:0"], {"ACP_AGENT_TOKEN": "short"}, "ACP_AGENT_TOKEN has no token"),
-    "no file": (["--token-file", "/nowhere"], {}, "The token in /nowhere cannot be read (No such file or directory)"),
-    "no origin": (["--origin", "localhost:2718"], {}, "'localhost:2718' is not a web origin"),
+    "a short token": (
+        ["--websocket", "0.0.0.0:0"],
+        {"ACP_AGENT_TOKEN": "short"},
+        "ACP_AGENT_TOKEN has no token",
+    ),
+    "no file": (
+        ["--token-file", "/nowhere"],
+        {},
+        "The token in /nowhere cannot be read (No such file or directory)",
+    ),
+    "no origin": (
+        ["--origin", "localhost:2718"],
+        {},
+        "'localhost:2718' is not a web origin",
+    ),
     "any origin": (["--origin", "*"], {}, "'*' is not a web origin"),
-    "a page": (["--origin", "http://localhost:2718/edit"], {}, "'http://localhost:2718/edit' is not a web origin"),
-    "no address": (["--websocket", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
+    "a page": (
+        ["--origin", "http://localhost:2718/edit"],
+        {},
+        "'http://localhost:2718/edit' is not a web origin",
+    ),
+    "no address": (
+        ["--websocket", "127.0.0.1:http"],
+        {},
+        "'127.0.0.1:http' is no address",
+    ),
     "no port": (["--websocket", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
-    "no brackets": (["--websocket", "::1"], {}, "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080"),
-    "a URL": (["--websocket", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
-    "not ours": (["--websocket", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
+    "no brackets": (
+        ["--websocket", "::1"],
+        {},
+        "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080",
+    ),
+    "a URL": (
+        ["--websocket", "http://127.0.0.1:0"],
+        {},
+        "'http://127.0.0.1:0' is no address",
+    ),
+    "not ours": (
+        ["--websocket", "192.0.2.1:0"],
+        {"ACP_AGENT_TOKEN": TOKEN},
+        "Cannot listen on 192.0.2.1, port 0",
+    ),
 }
 
 
@@ -271,7 +357,9 @@ async def test_what_cannot_be_served_is_said_in_a_sentence(
     assert TOKEN not in str(refusal.value)
 
 
-async def test_a_token_in_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+async def test_a_token_in_a_file_that_others_may_read_is_refused(
+    tmp_path: Path,
+) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
     token.chmod(0o640)

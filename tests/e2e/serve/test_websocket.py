@@ -27,7 +27,9 @@ async def answer(connection: ClientConnection) -> Any:
         return json.loads(await connection.recv())
 
 
-async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_connection(tmp_path: Path) -> None:
+async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_connection(
+    tmp_path: Path,
+) -> None:
     listing = {"jsonrpc": "2.0", "id": 7, "method": "session/list", "params": {}}
     async with hosted(tmp_path) as site:
         async with connect(site.url) as client:
@@ -49,7 +51,9 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
             async with connect(site.url, compression=None) as other:
                 await other.send(json.dumps(listing) + " " * (MAX_LINE_BYTES - 1_000))
                 assert (await answer(other))["error"]["code"] == -32600
-                with suppress(ConnectionClosed):  # it may be closed before all of the frame is sent
+                with suppress(
+                    ConnectionClosed
+                ):  # it may be closed before all of the frame is sent
                     await other.send(" " * (MAX_LINE_BYTES + 1))
                 with anyio.fail_after(20), pytest.raises(ConnectionClosed) as closed:
                     await other.recv()
@@ -67,7 +71,9 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
 
 
 @pytest.mark.parametrize("frames", [1, 400])
-async def test_a_small_message_that_inflates_to_megabytes_ends_the_connection(tmp_path: Path, frames: int) -> None:
+async def test_a_small_message_that_inflates_to_megabytes_ends_the_connection(
+    tmp_path: Path, frames: int
+) -> None:
     blanks = " " * (MAX_LINE_BYTES // 2 // frames)
     async with hosted(tmp_path) as site, connect(site.url) as client:
         await client.send([blanks] * frames)
@@ -78,14 +84,18 @@ async def test_a_small_message_that_inflates_to_megabytes_ends_the_connection(tm
 
 
 async def test_large_messages_of_code_may_be_deflated(tmp_path: Path) -> None:
-    source = "".join(path.read_text() for path in Path(web.__file__).parent.parent.rglob("*.py"))
+    source = "".join(
+        path.read_text() for path in Path(web.__file__).parent.parent.rglob("*.py")
+    )
     async with hosted(tmp_path) as site, connect(site.url) as client:
         for text in ("{" + source, "{" + source[:50_000] * 80, "{" + " " * FREE_BYTES):
             await client.send(text)
             assert (await answer(client))["error"]["code"] == -32700
 
 
-async def test_the_end_of_the_agent_closes_every_connection_and_says_why(tmp_path: Path) -> None:
+async def test_the_end_of_the_agent_closes_every_connection_and_says_why(
+    tmp_path: Path,
+) -> None:
     async with serving(tmp_path) as served, connect(served.url("ws")) as client:
         await client.send(json.dumps(GREETING))
         await answer(client)

@@ -17,7 +17,8 @@ from acp_agent.secrets.known import MASK
 @pytest.fixture
 def root_logger() -> Iterator[logging.Logger]:
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     yield root
     for handler in root.handlers[:]:
         if handler not in handlers:
@@ -27,8 +28,12 @@ def root_logger() -> Iterator[logging.Logger]:
     logging.raiseExceptions = True
 
 
-def test_a_secret_of_the_environment_never_reaches_the_log(tmp_path: Path, root_logger: logging.Logger) -> None:
-    path = start_logging(tmp_path, {"SOME_API_KEY": "correct-horse-battery", "EDITOR": "a-plain-value"})
+def test_a_secret_of_the_environment_never_reaches_the_log(
+    tmp_path: Path, root_logger: logging.Logger
+) -> None:
+    path = start_logging(
+        tmp_path, {"SOME_API_KEY": "correct-horse-battery", "EDITOR": "a-plain-value"}
+    )
     assert path is not None
     try:
         raise ValueError("refused: correct-horse-battery")
@@ -42,21 +47,37 @@ def test_a_secret_of_the_environment_never_reaches_the_log(tmp_path: Path, root_
     assert "a-plain-value" in text
 
 
-def test_a_full_log_is_rotated_and_stays_private(tmp_path: Path, root_logger: logging.Logger) -> None:
+def test_a_full_log_is_rotated_and_stays_private(
+    tmp_path: Path, root_logger: logging.Logger
+) -> None:
     path = start_logging(tmp_path, {})
     assert path is not None
     for number in range(12):
-        logging.getLogger("acp_agent.test").info("%d %s", number, "x" * (MAX_BYTES // 2))
+        logging.getLogger("acp_agent.test").info(
+            "%d %s", number, "x" * (MAX_BYTES // 2)
+        )
     files = sorted(tmp_path.iterdir())
-    assert [file.name.removeprefix(path.name) for file in files] == ["", ".1", ".2", ".3"]
-    assert [line.split("test: ")[1][:2].strip() for line in files[1].read_text().splitlines()] == ["8", "9"]
+    assert [file.name.removeprefix(path.name) for file in files] == [
+        "",
+        ".1",
+        ".2",
+        ".3",
+    ]
+    assert [
+        line.split("test: ")[1][:2].strip()
+        for line in files[1].read_text().splitlines()
+    ] == ["8", "9"]
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
-def test_a_folder_that_cannot_be_made_is_no_reason_not_to_work(tmp_path: Path, root_logger: logging.Logger) -> None:
+def test_a_folder_that_cannot_be_made_is_no_reason_not_to_work(
+    tmp_path: Path, root_logger: logging.Logger
+) -> None:
     (tmp_path / "file").write_text("")
     assert start_logging(tmp_path / "file" / "logs", {}) is None
-    assert start_logging(tmp_path / "home" / "logs", {}) is None, "whose parents are not the log's to make"
+    assert start_logging(tmp_path / "home" / "logs", {}) is None, (
+        "whose parents are not the log's to make"
+    )
     assert not (tmp_path / "home").exists()
     logging.getLogger("acp_agent.test").error("goes nowhere")
 

@@ -1,4 +1,6 @@
-"""What is written down of the wire: masked, bounded, private, and never in anybody's way."""
+"""What is written down of the wire: masked, bounded, private, and never in anybody's
+way.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any
 import pytest
 
 from acp_agent.server import recording
-from acp_agent.server.recording import MAX_FILES, MAX_TEXT, _RecordingTransport, recordings
+from acp_agent.server.recording import (
+    MAX_FILES,
+    MAX_TEXT,
+    _RecordingTransport,
+    recordings,
+)
 
 SECRET = 'pa"ss\nwörd-1'
 KEY = "sk-" + "a1" * 12
@@ -18,7 +25,11 @@ KEY = "sk-" + "a1" * 12
 
 def records(folder: Path) -> list[dict[str, Any]]:
     """All that was written, in order."""
-    return [json.loads(line) for path in recordings(folder) for line in path.read_bytes().splitlines()]
+    return [
+        json.loads(line)
+        for path in recordings(folder)
+        for line in path.read_bytes().splitlines()
+    ]
 
 
 class Wire:
@@ -39,23 +50,42 @@ class Wire:
         self.closed = True
 
 
-async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
+async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(
+    tmp_path: Path,
+) -> None:
     half = MAX_TEXT // 2
     log = _RecordingTransport(Wire(), tmp_path)
-    log.record_lines("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
+    log.record_lines(
+        "in",
+        json.dumps(
+            {"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}
+        ).encode(),
+    )
     await log.aclose()
     [text] = [each["message"]["text"] for each in records(tmp_path)]
     assert len(text) < MAX_TEXT + 50
     assert "sk-" not in text
 
 
-async def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
+async def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(
+    tmp_path: Path,
+) -> None:
     log = _RecordingTransport(Wire(), tmp_path / "wire", lambda: [SECRET])
     log.record_lines("in", b'{"id": 1, "method": "a"}')
-    log.record_lines("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
-    log.record_lines("in", b'{"env":[{"name":"DB","value":"hunter2"}], "broken": "' + KEY.encode() + b"\xff")
+    log.record_lines(
+        "out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n'
+    )
+    log.record_lines(
+        "in",
+        b'{"env":[{"name":"DB","value":"hunter2"}], "broken": "'
+        + KEY.encode()
+        + b"\xff",
+    )
     await log.aclose()
-    assert [(each["dir"], each.get("message", each.get("invalid"))) for each in records(tmp_path / "wire")] == [
+    assert [
+        (each["dir"], each.get("message", each.get("invalid")))
+        for each in records(tmp_path / "wire")
+    ] == [
         ("in", {"id": 1, "method": "a"}),
         ("out", {"id": 1, "result": {"half": "?"}}),
         ("out", {"method": "b"}),
@@ -66,7 +96,9 @@ async def test_every_line_is_written_with_its_direction_in_files_for_the_user_al
     assert stat.S_IMODE((tmp_path / "wire").stat().st_mode) == 0o700
 
 
-async def test_files_are_bounded_and_the_newest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_are_bounded_and_the_newest_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recording, "MAX_FILE_BYTES", 500)
     log = _RecordingTransport(Wire(), tmp_path)
     for number in range(200):
@@ -79,7 +111,9 @@ async def test_files_are_bounded_and_the_newest_stay(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("can_write", [True, False])
-async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(tmp_path: Path, can_write: bool) -> None:
+async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(
+    tmp_path: Path, can_write: bool
+) -> None:
     folder = tmp_path / "wire"
     if not can_write:
         folder.write_text("a file where the folder should be")
@@ -94,19 +128,44 @@ async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(tmp_path: 
 
 
 def chunk(text: str, session: str = "A", kind: str = "agent_message_chunk") -> bytes:
-    update = {"sessionUpdate": kind, "messageId": "m1", "content": {"type": "text", "text": text}}
-    message = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
+    update = {
+        "sessionUpdate": kind,
+        "messageId": "m1",
+        "content": {"type": "text", "text": text},
+    }
+    message = {
+        "jsonrpc": "2.0",
+        "method": "session/update",
+        "params": {"sessionId": session, "update": update},
+    }
     return json.dumps(message).encode() + b"\n"
 
 
-async def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(tmp_path: Path) -> None:
+async def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(
+    tmp_path: Path,
+) -> None:
     log = _RecordingTransport(Wire(), tmp_path, lambda: [SECRET])
-    for piece in ("The key is ", KEY[:9], KEY[9:], " and ", SECRET[:4], SECRET[4:], "."):
+    for piece in (
+        "The key is ",
+        KEY[:9],
+        KEY[9:],
+        " and ",
+        SECRET[:4],
+        SECRET[4:],
+        ".",
+    ):
         log.record_lines("out", chunk(piece))
-    log.record_lines("out", chunk("Hm", kind="agent_thought_chunk") + chunk("Oh", "B") + chunk("x" * MAX_TEXT, "B"))
+    log.record_lines(
+        "out",
+        chunk("Hm", kind="agent_thought_chunk")
+        + chunk("Oh", "B")
+        + chunk("x" * MAX_TEXT, "B"),
+    )
     log.record_lines("in", b'{"method": "a"}')
     log.record_lines("out", chunk("last"))
     await log.aclose()
-    updates = [each["message"].get("params", {}).get("update") for each in records(tmp_path)]
+    updates = [
+        each["message"].get("params", {}).get("update") for each in records(tmp_path)
+    ]
     expected = ["The key is *** and ***.", "Hm", "Oh", "x" * MAX_TEXT, None, "last"]
     assert [update and update["content"]["text"] for update in updates] == expected

@@ -1,4 +1,6 @@
-"""`acp-agent wire`: what an editor and the agent said to each other, after it and while they do."""
+"""`acp-agent wire`: what an editor and the agent said to each other, after it and while
+they do.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SECRET = "very-secret-value"
 ON = {"ACP_AGENT_WIRE": "1"}
 
 
-async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(tmp_path: Path) -> None:
+async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(
+    tmp_path: Path,
+) -> None:
     async with model_server([Reply("Fine."), Reply("Good.")], "openai") as server:
         env = {**server.env(), **ON, "SHOP_SECRET": SECRET}
         async with agent_in_memory(home=tmp_path, env=env) as agent:
@@ -39,16 +43,23 @@ async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(
     prompts = await call_command(tmp_path, "wire", first, "--method", "session/prompt")
     request, response = prompts.out.splitlines()
     assert "→ session/prompt #" in request
-    assert re.search(r"← session/prompt #\S+ = [\d.]+ s  \{\"stopReason\": \"end_turn\"\}$", response)
+    assert re.search(
+        r"← session/prompt #\S+ = [\d.]+ s  \{\"stopReason\": \"end_turn\"\}$", response
+    )
     of_second = await call_command(tmp_path, "wire", second)
     assert "Good." in of_second.out
     assert "Fine." not in of_second.out
-    assert "Nothing of the session" in (await call_command(tmp_path, "wire", "sess_no")).err
+    assert (
+        "Nothing of the session"
+        in (await call_command(tmp_path, "wire", "sess_no")).err
+    )
     kept = [path.read_bytes() for path in (tmp_path / "state" / "wire").iterdir()]
     assert not any(SECRET.encode() in data for data in kept)
 
 
-async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_said(tmp_path: Path) -> None:
+async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_said(
+    tmp_path: Path,
+) -> None:
     async with agent_in_memory(home=tmp_path) as agent:
         await agent.new_session(tmp_path)
     assert not (tmp_path / "state" / "wire").exists()
@@ -68,7 +79,8 @@ async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_sa
 async def test_a_line_is_shown_when_it_is_whole_and_never_lost(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "wire"
     folder.mkdir(parents=True, mode=0o700)
-    first, second = folder / "20260101T000000-1-0001.jsonl", folder / "20260101T000000-2-0001.jsonl"
+    first = folder / "20260101T000000-1-0001.jsonl"
+    second = folder / "20260101T000000-2-0001.jsonl"
     line = json.dumps({"at": 1, "dir": "in", "message": {"method": "whole"}}) + "\n"
     other = json.dumps({"at": 2, "dir": "in", "message": {"method": "other"}}) + "\n"
     first.write_text(line.replace("whole", "begin") + line[:20])

@@ -1,9 +1,11 @@
-"""What providers with Chat Completions want back of their reasoning. Each has its own rule; `Binding.chat` names it.
+"""What providers with Chat Completions want back of their reasoning. Each has its own
+rule; `Binding.chat` names it.
 
-DeepSeek (api-docs.deepseek.com/guides/thinking_mode): an assistant message with calls has to carry `reasoning_content`,
-even an empty one, unless thinking is off. Kimi (platform.moonshot.ai, thinking models): such a message has to be as the
-model made it. Gemini (ai.google.dev/gemini-api/docs/thought-signatures): the first call of each step of the current
-turn has to carry its signature, or one of the documented stand-ins.
+DeepSeek (api-docs.deepseek.com/guides/thinking_mode): an assistant message with calls
+has to carry `reasoning_content`, even an empty one, unless thinking is off. Kimi
+(platform.moonshot.ai, thinking models): such a message has to be as the model made it.
+Gemini (ai.google.dev/gemini-api/docs/thought-signatures): the first call of each step
+of the current turn has to carry its signature, or one of the documented stand-ins.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ STAND_INS = ("skip_thought_signature_validator", "context_engineering_is_the_way
 class ChatChecks:
     """What the server gave out, and the judgement of requests by it."""
 
-    def __init__(self, binding: Binding, cache: PromptCache, violations: list[Violation]) -> None:
+    def __init__(
+        self, binding: Binding, cache: PromptCache, violations: list[Violation]
+    ) -> None:
         self.binding = binding
         self.violations = violations
         self._cache = cache
@@ -48,7 +52,12 @@ class ChatChecks:
                 self._check_gemini(body, messages, call)
         model = str(body.get("model"))
         cached = self._cache.add(call, model, _cached_pieces(body, messages))
-        return ExaminedChat(self, body, thinks, Usage(input=cached.fresh, output=0, cache_read=cached.read))
+        return ExaminedChat(
+            self,
+            body,
+            thinks,
+            Usage(input=cached.fresh, output=0, cache_read=cached.read),
+        )
 
     def made(self, id: str, message: Mapping[str, Any]) -> None:
         self._made[id] = message
@@ -58,25 +67,47 @@ class ChatChecks:
         self._signatures.add(signature)
         return signature
 
-    def _check_deepseek(self, body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], call: int) -> None:
+    def _check_deepseek(
+        self, body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], call: int
+    ) -> None:
         for index, message in enumerate(messages):
-            if message.get("tool_calls") and not isinstance(message.get("reasoning_content"), str):
+            if message.get("tool_calls") and not isinstance(
+                message.get("reasoning_content"), str
+            ):
                 said = "The `reasoning_content` in the thinking mode must be passed back to the API."
                 self._reject(said, body, index, call)
 
-    def _check_kimi(self, body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], call: int) -> None:
+    def _check_kimi(
+        self, body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], call: int
+    ) -> None:
         for index, message in enumerate(messages):
             if not message.get("tool_calls"):
                 continue
             if not isinstance(message.get("reasoning_content"), str):
                 missing = "reasoning_content is missing in assistant tool call message"
-                self._reject(f"thinking is enabled but {missing} at index {index}", body, index, call)
+                self._reject(
+                    f"thinking is enabled but {missing} at index {index}",
+                    body,
+                    index,
+                    call,
+                )
             made = self._made.get(str(message["tool_calls"][0].get("id")))
             if made is None or made != _compared(message):
-                self._reject(f"the assistant tool call message at index {index} was changed", body, index, call)
+                self._reject(
+                    f"the assistant tool call message at index {index} was changed",
+                    body,
+                    index,
+                    call,
+                )
 
-    def _check_gemini(self, body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], call: int) -> None:
-        prompts = [index for index, message in enumerate(messages) if message.get("role") == "user"]
+    def _check_gemini(
+        self, body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], call: int
+    ) -> None:
+        prompts = [
+            index
+            for index, message in enumerate(messages)
+            if message.get("role") == "user"
+        ]
         start = prompts[-1] if prompts else 0
         for index, message in enumerate(messages):
             if index < start or not message.get("tool_calls"):
@@ -92,9 +123,13 @@ class ChatChecks:
             if signature not in self._signatures and signature not in STAND_INS:
                 self._reject("Corrupted thought signature.", body, index, call)
 
-    def _reject(self, said: str, body: Mapping[str, Any], index: int, call: int) -> None:
+    def _reject(
+        self, said: str, body: Mapping[str, Any], index: int, call: int
+    ) -> None:
         path = f"messages.{index}"
-        violation = Violation(call, "chat", str(body.get("model")), said, path, "invalid", "refused")
+        violation = Violation(
+            call, "chat", str(body.get("model")), said, path, "invalid", "refused"
+        )
         raise RejectedError(said, code="invalid_request_error", violation=violation)
 
 
@@ -108,7 +143,9 @@ class ExaminedChat:
     usage: Usage
 
     def sealed(self, reply: Reply, number: int) -> Reply:
-        """Return the reply with thinking if the provider sends it, signed calls, and usage."""
+        """Return the reply with thinking if the provider sends it, signed calls, and
+        usage.
+        """
         provider = self.checks.binding.chat
         thinks = self.checks.binding.thinks
         if provider in ("deepseek", "kimi"):
@@ -134,7 +171,11 @@ class ExaminedChat:
 def _compared(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what of an assistant message has to come back as it was."""
     content = message.get("content") or ""
-    text = content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
+    text = (
+        content
+        if isinstance(content, str)
+        else "".join(str(part.get("text", "")) for part in content)
+    )
     calls = [
         {
             "id": call.get("id"),
@@ -143,17 +184,33 @@ def _compared(message: Mapping[str, Any]) -> Mapping[str, Any]:
         }
         for call in message.get("tool_calls") or []
     ]
-    return {"content": text, "reasoning_content": message.get("reasoning_content"), "calls": calls}
+    return {
+        "content": text,
+        "reasoning_content": message.get("reasoning_content"),
+        "calls": calls,
+    }
 
 
 def _made(parts: Sequence[Part]) -> Mapping[str, Any]:
     """Return an answer in the same form."""
     thinking = "".join(part.text for part in parts if part.kind == "thinking")
     text = "".join(part.text for part in parts if part.kind == "text")
-    calls = [{"id": part.id, "name": part.name, "arguments": part.text} for part in parts if part.kind == "tool"]
+    calls = [
+        {"id": part.id, "name": part.name, "arguments": part.text}
+        for part in parts
+        if part.kind == "tool"
+    ]
     return {"content": text, "reasoning_content": thinking, "calls": calls}
 
 
-def _cached_pieces(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> list[Piece]:
-    tools = [piece(tool, f"tools.{index}") for index, tool in enumerate(body.get("tools") or [])]
-    return tools + [piece(canonical(message), f"messages.{index}") for index, message in enumerate(messages)]
+def _cached_pieces(
+    body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+) -> list[Piece]:
+    tools = [
+        piece(tool, f"tools.{index}")
+        for index, tool in enumerate(body.get("tools") or [])
+    ]
+    return tools + [
+        piece(canonical(message), f"messages.{index}")
+        for index, message in enumerate(messages)
+    ]

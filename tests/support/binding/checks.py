@@ -15,7 +15,11 @@ from support.binding.settings import Binding
 from support.dialects import Dialect, Refusal
 from support.replies import Event, Reply
 
-APIS: dict[str, Api] = {"/v1/messages": "messages", "/v1/responses": "responses", "/v1/responses/compact": "responses"}
+APIS: dict[str, Api] = {
+    "/v1/messages": "messages",
+    "/v1/responses": "responses",
+    "/v1/responses/compact": "responses",
+}
 
 
 class Examined(Protocol):
@@ -47,9 +51,13 @@ class Checks:
         :param plain: what the path speaks.
         """
         call = _Call(self, plain, path, number)
-        return replace(plain, problem=call.problem, events=call.events, whole=call.whole)
+        return replace(
+            plain, problem=call.problem, events=call.events, whole=call.whole
+        )
 
-    def examine(self, path: str, body: Mapping[str, Any], betas: str, number: int) -> Examined:
+    def examine(
+        self, path: str, body: Mapping[str, Any], betas: str, number: int
+    ) -> Examined:
         match path:
             case "/v1/messages":
                 return self._messages.examine(body, _names(betas), number)
@@ -60,7 +68,9 @@ class Checks:
             case _:
                 return self._chat.examine(body, number)
 
-    def count_problem(self, plain: Dialect, body: Mapping[str, Any], betas: str) -> Refusal | None:
+    def count_problem(
+        self, plain: Dialect, body: Mapping[str, Any], betas: str
+    ) -> Refusal | None:
         """Return the refusal of a count of tokens by Anthropic."""
         try:
             self._messages.count(body, _names(betas))
@@ -68,14 +78,18 @@ class Checks:
             return self.refusal(plain, "messages", error, 0)
         return None
 
-    def refusal(self, plain: Dialect, api: Api, error: RejectedError, number: int) -> Refusal:
+    def refusal(
+        self, plain: Dialect, api: Api, error: RejectedError, number: int
+    ) -> Refusal:
         """Note a refusal, and return it in the dialect's words."""
         if error.violation is not None:
             self.violations.append(error.violation)
         self.refusals.append(Refused(number, api, 400, error.message, error.code))
         body = plain.error(400, error.message)
         if api == "messages":
-            body["error"] |= {"details": {"error_code": error.code}} if error.code else {}
+            body["error"] |= (
+                {"details": {"error_code": error.code}} if error.code else {}
+            )
         elif isinstance(body, dict):
             body["error"] |= {"param": error.param, "code": error.code}
         return 400, body
@@ -92,22 +106,32 @@ class _Call:
         self._examined: Examined | None = None
 
     def problem(self, body: Any, betas: str) -> Refusal | None:
-        if self._path == "/v1/responses/compact" and (refusal := self._plain.problem({**body, "input": []}, betas)):
+        if self._path == "/v1/responses/compact" and (
+            refusal := self._plain.problem({**body, "input": []}, betas)
+        ):
             return refusal  # for a parameter that it does not have
         try:
             self._examined = self._checks.examine(self._path, body, betas, self._number)
         except RejectedError as error:
-            return self._checks.refusal(self._plain, APIS.get(self._path, "chat"), error, self._number)
+            return self._checks.refusal(
+                self._plain, APIS.get(self._path, "chat"), error, self._number
+            )
         return None
 
     def events(self, reply: Reply, body: Any, number: int) -> Iterator[Event]:
         examined = self._passed()
         for event in self._plain.events(examined.sealed(reply, number), body, number):
-            yield event if isinstance(event.data, str) else replace(event, data=examined.reported_in(dict(event.data)))
+            yield (
+                event
+                if isinstance(event.data, str)
+                else replace(event, data=examined.reported_in(dict(event.data)))
+            )
 
     def whole(self, reply: Reply, body: Any, number: int) -> dict[str, Any]:
         examined = self._passed()
-        return examined.reported_in(self._plain.whole(examined.sealed(reply, number), body, number))
+        return examined.reported_in(
+            self._plain.whole(examined.sealed(reply, number), body, number)
+        )
 
     def _passed(self) -> Examined:
         assert self._examined is not None, "a call is examined before it is answered"

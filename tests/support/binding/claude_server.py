@@ -1,4 +1,6 @@
-"""A model server that checks thinking as Anthropic does, and a sample conversation, to test these checks."""
+"""A model server that checks thinking as Anthropic does, and a sample conversation, to
+test these checks.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ def answer(body: dict[str, Any]) -> Reply:
     """Answer a request. Call tools or think if the last user message asks for it."""
     if body.get("compaction"):
         return Reply("A summary.")
-    said = [message["content"] for message in body["messages"] if message["role"] == "user"][-1]
+    said = [
+        message["content"] for message in body["messages"] if message["role"] == "user"
+    ][-1]
     if said == "use the tool":
         return Reply("I look.", tool_calls=[ToolCall("look")])
     if said == "use two tools":
         calls = [ToolCall("look"), ToolCall("look")]
-        return Reply("I look.", thinking="Look.", tool_calls=calls, between=["", "Again."])
+        return Reply(
+            "I look.", thinking="Look.", tool_calls=calls, between=["", "Again."]
+        )
     if said == "think twice":
         return Reply("Done.", thinking="First.", thoughts=["Second."])
     return Reply("Fine.")
@@ -37,7 +43,9 @@ async def serving(**settings: Any) -> AsyncGenerator[ModelServer, None]:
 
 
 async def three_turns(server: ModelServer, **settings: Any) -> ClaudeTalk:
-    """Return a conversation with thinking in messages 1, 3, 5 and 7, and a tool call in message 3."""
+    """Return a conversation with thinking in messages 1, 3, 5 and 7, and a tool call in
+    message 3.
+    """
     talk = ClaudeTalk(server, **settings)
     await talk.say("one")
     await talk.say("use the tool")
@@ -46,7 +54,9 @@ async def three_turns(server: ModelServer, **settings: Any) -> ClaudeTalk:
     return talk
 
 
-async def refused(asked: Any, words: str = "bound to a different conversation") -> anthropic.BadRequestError:
+async def refused(
+    asked: Any, words: str = "bound to a different conversation"
+) -> anthropic.BadRequestError:
     with pytest.raises(anthropic.BadRequestError, match=words) as error:
         await asked
     return error.value

@@ -32,14 +32,19 @@ class ExaminedMessages:
     with_tools: bool
 
     def sealed(self, reply: Reply, number: int) -> Reply:
-        """Return the reply as the API would give it: thinking only if the model thinks, signed, with usage."""
+        """Return the reply as the API would give it: thinking only if the model thinks,
+        signed, with usage.
+        """
         thinks = self.binding.thinks
         if self.request.body.get("compaction") or not self._may_think(reply):
             reply = replace(reply, thinking="", thoughts=(), between=())
         elif thinks and not (reply.thinking or reply.thoughts or reply.between):
             reply = replace(reply, thinking=thinks)
         display = self.request.thinking.get("display")
-        shown = reply.shown and not (display == "omitted" or (display is None and self.request.model in OMITS_TEXT))
+        shown = reply.shown and not (
+            display == "omitted"
+            or (display is None and self.request.model in OMITS_TEXT)
+        )
         reply = replace(reply, shown=shown)
         if reply.usage is None:
             output = reply.usage_for(self.request.body).output
@@ -47,13 +52,21 @@ class ExaminedMessages:
         return replace(reply, seals=self._signatures(reply.parts(number)))
 
     def reported_in(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Add to an answer, or to an event of one, what the check has to say, and sign its compaction block."""
+        """Add to an answer, or to an event of one, what the check has to say, and sign
+        its compaction block.
+        """
         if data.get("type") == "message_start":
             return {**data, "message": self._with_entries(data["message"])}
-        if data.get("type") == "content_block_start" and data["content_block"].get("type") == "compaction":
+        if (
+            data.get("type") == "content_block_start"
+            and data["content_block"].get("type") == "compaction"
+        ):
             return {**data, "content_block": self._signed(data["content_block"])}
         if data.get("type") == "message":
-            content = [self._signed(block) if block["type"] == "compaction" else block for block in data["content"]]
+            content = [
+                self._signed(block) if block["type"] == "compaction" else block
+                for block in data["content"]
+            ]
             return {**self._with_entries(data), "content": content}
         return data
 
@@ -66,7 +79,9 @@ class ExaminedMessages:
         return kind != "disabled"
 
     def _signatures(self, parts: Sequence[Part]) -> dict[str, str]:
-        """Sign the blocks of an answer; each is bound to the blocks before it in the same answer too."""
+        """Sign the blocks of an answer; each is bound to the blocks before it in the
+        same answer too.
+        """
         signatures: dict[str, str] = {}
         before = list(self.request.pieces)
         predecessor = self.chain[-1] if self.chain else None
@@ -88,10 +103,16 @@ class ExaminedMessages:
         return signatures
 
     def _with_entries(self, message: dict[str, Any]) -> dict[str, Any]:
-        return message if self.reported is None else {**message, "input_transformations": self.reported}
+        return (
+            message
+            if self.reported is None
+            else {**message, "input_transformations": self.reported}
+        )
 
     def _signed(self, block: Mapping[str, Any]) -> dict[str, Any]:
-        return self.seals.summarize(self.request, str(block["content"]), with_tools=self.with_tools)
+        return self.seals.summarize(
+            self.request, str(block["content"]), with_tools=self.with_tools
+        )
 
 
 def _sent_back(part: Part) -> dict[str, Any]:

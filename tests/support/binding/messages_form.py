@@ -1,9 +1,10 @@
 """A request to Anthropic Messages in the form that the prefix check compares.
 
-What is no change, from preserved-thinking, "What counts as an edit": `cache_control` markers, the order of tools, a
-deferred tool that nothing has named yet, everything outside of `system`, `tools` and `messages`. What the API's own
-parsing makes equal is no change either: a string and one text block, white space at the edges of a text, blank texts,
-the order of keys, null members, `1` and `1.0`, `is_error: false` and none.
+What is no change, from preserved-thinking, "What counts as an edit": `cache_control`
+markers, the order of tools, a deferred tool that nothing has named yet, everything
+outside of `system`, `tools` and `messages`. What the API's own parsing makes equal is
+no change either: a string and one text block, white space at the edges of a text, blank
+texts, the order of keys, null members, `1` and `1.0`, `is_error: false` and none.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ class Thought:
 class MessagesRequest:
     """The compared form.
 
-    :ivar pieces: role and block of everything in `messages` but thinking, in order. That consecutive messages of a role
-        are one turn for the API follows from it.
+    :ivar pieces: role and block of everything in `messages` but thinking, in order.
+        That consecutive messages of a role are one turn for the API follows from it.
     :ivar tools: by name, without the deferred ones.
-    :ivar summaries: the compaction blocks that hold a summary, with the indices of message and block.
+    :ivar summaries: the compaction blocks that hold a summary, with the indices of
+        message and block.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
@@ -77,16 +79,22 @@ class MessagesRequest:
         return self.summaries[0][2] if self.summaries else None
 
     def kept_role(self) -> str | None:
-        """Return the role of the first message after the compaction block, which may share the block's message."""
+        """Return the role of the first message after the compaction block, which may
+        share the block's message.
+        """
         alone = len(blocks_of(self.messages[0].get("content"))) == 1
         if not alone:
             return str(self.messages[0].get("role"))
         return str(self.messages[1].get("role")) if len(self.messages) > 1 else None
 
     def tools_in_force(self, before: Sequence[Piece]) -> dict[str, Piece]:
-        """Return the tools that a block is bound to: a deferred one counts once it was named before the block."""
+        """Return the tools that a block is bound to: a deferred one counts once it was
+        named before the block.
+        """
         named = {name for each in before for name in each.names}
-        return self.tools | {name: tool for name, tool in self.deferred.items() if name in named}
+        return self.tools | {
+            name: tool for name, tool in self.deferred.items() if name in named
+        }
 
     def _read_tools(self) -> None:
         for index, tool in enumerate(self.body.get("tools") or []):
@@ -98,15 +106,23 @@ class MessagesRequest:
 
     def _read_message(self, index: int, message: Mapping[str, Any]) -> None:
         role = message.get("role")
-        options = {name: message[name] for name in MESSAGE_OPTIONS if message.get(name) is not None}
+        options = {
+            name: message[name]
+            for name in MESSAGE_OPTIONS
+            if message.get(name) is not None
+        }
         if options:
             self.pieces.append(piece([role, options], f"messages.{index}"))
         for position, block in enumerate(blocks_of(message.get("content"))):
             path = path_of(index, position)
             if block.get("type") in THINKING:
-                self.thoughts.append(Thought(block, (index, position), len(self.pieces)))
+                self.thoughts.append(
+                    Thought(block, (index, position), len(self.pieces))
+                )
             elif block.get("type") == "compaction":
-                if block.get("content") is not None:  # one without is a failed compaction, which the API skips
+                if (
+                    block.get("content") is not None
+                ):  # one without is a failed compaction, which the API skips
                     self.summaries.append((index, position, block))
                     self.pieces.append(summary_piece(block, path))
             elif (compared := canonical_block(block)) is not None:
@@ -128,8 +144,14 @@ def summary_piece(block: Mapping[str, Any], path: str) -> Piece:
 
 
 def canonical_block(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the compared form of a block; None for a blank text, which counts as absent."""
-    plain = {name: value for name, value in block.items() if name != "cache_control" and value is not None}
+    """Return the compared form of a block; None for a blank text, which counts as
+    absent.
+    """
+    plain = {
+        name: value
+        for name, value in block.items()
+        if name != "cache_control" and value is not None
+    }
     if plain.get("citations") == []:
         del plain["citations"]
     match plain.get("type"):
@@ -145,22 +167,34 @@ def canonical_block(block: Mapping[str, Any]) -> dict[str, Any] | None:
             # The API compares the file, so a new URL for the same file is no change.
             plain["source"] = {"type": "url"}
         case "tool_addition" if plain.get("tool", {}).get("type") == "tool_definition":
-            plain["tool"] = plain["tool"] | {"definition": canonical_tool(plain["tool"]["definition"])}
+            plain["tool"] = plain["tool"] | {
+                "definition": canonical_tool(plain["tool"]["definition"])
+            }
     return plain
 
 
 def canonical_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: value for name, value in tool.items() if name != "cache_control" and value is not None}
+    plain = {
+        name: value
+        for name, value in tool.items()
+        if name != "cache_control" and value is not None
+    }
     if plain.get("type") == "custom":
         del plain["type"]
-    for name, default in (("description", ""), ("strict", False), ("defer_loading", False)):
+    for name, default in (
+        ("description", ""),
+        ("strict", False),
+        ("defer_loading", False),
+    ):
         if plain.get(name) == default:
             del plain[name]
     return plain
 
 
 def named_tools(block: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of tools that a block brings into force, whether they are deferred or not."""
+    """Return the names of tools that a block brings into force, whether they are
+    deferred or not.
+    """
     if block.get("type") == "tool_addition":
         tool = block.get("tool") or {}
         return frozenset({str((tool.get("definition") or tool).get("name"))})
@@ -170,4 +204,8 @@ def named_tools(block: Mapping[str, Any]) -> frozenset[str]:
     if block.get("type") != "tool_result":
         return frozenset()
     parts = blocks_of(block.get("content"))
-    return frozenset(str(part.get("tool_name")) for part in parts if part.get("type") == "tool_reference")
+    return frozenset(
+        str(part.get("tool_name"))
+        for part in parts
+        if part.get("type") == "tool_reference"
+    )

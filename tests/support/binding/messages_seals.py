@@ -65,13 +65,20 @@ class MessagesSeals:
         self._thoughts[signature] = seal
         return signature
 
-    def summarize(self, request: MessagesRequest, text: str, *, with_tools: bool) -> dict[str, Any]:
+    def summarize(
+        self, request: MessagesRequest, text: str, *, with_tools: bool
+    ) -> dict[str, Any]:
         """Return a signed compaction block for the messages of a request.
 
-        :param with_tools: whether the block carries the changes of tools in these messages.
+        :param with_tools: whether the block carries the changes of tools in these
+            messages.
         """
         signature = f"summary-{len(self._summaries) + 1}-{token_hex(8)}"
-        block: dict[str, Any] = {"type": "compaction", "content": text, "signature": signature}
+        block: dict[str, Any] = {
+            "type": "compaction",
+            "content": text,
+            "signature": signature,
+        }
         if with_tools:
             block["tool_changes"] = tool_changes(request)
         roles = [str(message.get("role")) for message in request.messages]
@@ -91,8 +98,12 @@ class MessagesSeals:
         return request.tools_in_force(self.unfolded(request.pieces))
 
     def unfolded(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Put the summarized messages in the place of each compaction that the check accepts as their replacement."""
-        markers = {summary.marker.digest: summary for summary in self._summaries.values()}
+        """Put the summarized messages in the place of each compaction that the check
+        accepts as their replacement.
+        """
+        markers = {
+            summary.marker.digest: summary for summary in self._summaries.values()
+        }
         unfolded: list[Piece] = []
         for each in pieces:
             summary = markers.get(each.digest)
@@ -104,15 +115,23 @@ class MessagesSeals:
 
 
 def tool_changes(request: MessagesRequest) -> list[Mapping[str, Any]]:
-    """Return the tool changes that are in force at the end of a request: the last one for each tool.
+    """Return the tool changes that are in force at the end of a request: the last one
+    for each tool.
 
     A block that begins the request brings those of the messages it summarizes.
     """
     last: dict[str, Mapping[str, Any]] = {}
     earlier = (request.summary or {}).get("tool_changes") or []
-    given = [block for message in request.messages for block in message.get("content") or [] if isinstance(block, dict)]
+    given = [
+        block
+        for message in request.messages
+        for block in message.get("content") or []
+        if isinstance(block, dict)
+    ]
     for block in [*earlier, *given]:
         if block.get("type") in TOOL_CHANGES:
-            for name in named_tools(block) or {str((block.get("tool") or {}).get("name"))}:
+            for name in named_tools(block) or {
+                str((block.get("tool") or {}).get("name"))
+            }:
                 last[name] = block
     return list(last.values())

@@ -16,8 +16,8 @@ class Violation:
     :ivar call: number of the call in `server.calls`, from 1; 0 for a count of tokens.
     :ivar first: what differed first, in words.
     :ivar path: of the block in the request; for OpenAI the id of the item.
-    :ivar reason: the provider's word for it, such as `prefix_binding_mismatch`; "invalid" if the server did not make
-        the block.
+    :ivar reason: the provider's word for it, such as `prefix_binding_mismatch`;
+        "invalid" if the server did not make the block.
     :ivar outcome: what became of it. An `allowed` block reached the model.
     """
 
@@ -48,7 +48,8 @@ class Refused:
 class Cached:
     """What a prompt cache would have read of one call, in tokens.
 
-    :ivar read: those of the longest beginning that an earlier call of the same model had too.
+    :ivar read: those of the longest beginning that an earlier call of the same model
+        had too.
     :ivar fresh: the others.
     """
 

@@ -33,20 +33,28 @@ OFFERED = (
 class Binding:
     """The settings of the checks. A test may change them between two calls.
 
-    :ivar account: `new` accounts are held to the prefix check, `old` ones only if the model or the request asks for it
-        (Anthropic).
-    :ivar behavior: what happens to a mismatch if the request does not say; None is the API's default, `error`.
-    :ivar organization: who calls; some blocks are dropped if another organization sends them.
+    :ivar account: `new` accounts are held to the prefix check, `old` ones only if the
+        model or the request asks for it (Anthropic).
+    :ivar behavior: what happens to a mismatch if the request does not say; None is the
+        API's default, `error`.
+    :ivar organization: who calls; some blocks are dropped if another organization sends
+        them.
     :ivar model: what `server.model` names instead of the dialect's model in `MODELS`.
-    :ivar thinks: the thinking of a reply that has none of its own; "" leaves such a reply without.
-    :ivar text_binds: refuse a thinking block whose text differs from what was streamed (Anthropic).
+    :ivar thinks: the thinking of a reply that has none of its own; "" leaves such a
+        reply without.
+    :ivar text_binds: refuse a thinking block whose text differs from what was streamed
+        (Anthropic).
     :ivar effort_binds: count the request's effort as part of the prefix (OpenAI).
-    :ivar insertion_binds: count what was put between a compaction and a kept reasoning item (OpenAI).
+    :ivar insertion_binds: count what was put between a compaction and a kept reasoning
+        item (OpenAI).
     :ivar chat: whose rule holds in Chat Completions; None checks nothing there.
     :ivar reports: list in the answer what was dropped or let through.
-    :ivar always_error: refuse every mismatch of Anthropic's prefix check, whatever the account and the request say.
-    :ivar drop_more: drop one block that is valid, from then on in every request that sends it.
-    :ivar other_reason: the reason that the answer gives for each drop, instead of the true one.
+    :ivar always_error: refuse every mismatch of Anthropic's prefix check, whatever the
+        account and the request say.
+    :ivar drop_more: drop one block that is valid, from then on in every request that
+        sends it.
+    :ivar other_reason: the reason that the answer gives for each drop, instead of the
+        true one.
     :ivar refuse_header: refuse the beta header of the binding controls, or their field.
     :ivar refuse_compaction: refuse every request that carries a compaction.
     """

@@ -1,4 +1,5 @@
-"""Clients that keep their conversation, and send all of it with each request, over the providers' own SDKs.
+"""Clients that keep their conversation, and send all of it with each request, over the
+providers' own SDKs.
 
 talk = ClaudeTalk(server)
 await talk.say("one")
@@ -23,8 +24,16 @@ from openai.types.responses import Response
 from support.binding.claude import BINDING_BETA, COMPACTION_BETA
 from support.models import KEY, ModelServer
 
-LOOK = {"name": "look", "description": "Looks.", "input_schema": {"type": "object", "properties": {}}}
-ZAP = {"name": "zap", "description": "Zaps.", "input_schema": {"type": "object", "properties": {}}}
+LOOK = {
+    "name": "look",
+    "description": "Looks.",
+    "input_schema": {"type": "object", "properties": {}},
+}
+ZAP = {
+    "name": "zap",
+    "description": "Zaps.",
+    "input_schema": {"type": "object", "properties": {}},
+}
 
 
 class ClaudeTalk:
@@ -55,7 +64,12 @@ class ClaudeTalk:
     @property
     def params(self) -> dict[str, Any]:
         """What all requests have."""
-        return {"model": self.model, "max_tokens": 2_000, "system": self.system, "tools": self.tools}
+        return {
+            "model": self.model,
+            "max_tokens": 2_000,
+            "system": self.system,
+            "tools": self.tools,
+        }
 
     def branch(self) -> ClaudeTalk:
         """Return a conversation that goes on from here by itself."""
@@ -71,8 +85,15 @@ class ClaudeTalk:
         if self.behavior:
             thinking["block_binding"] = {"prefix_mismatch_behavior": self.behavior}
             betas.append(BINDING_BETA)
-        params = self.params | {"messages": self.messages, "thinking": thinking, "betas": betas} | extra
-        async with _anthropic(self.server) as client, client.beta.messages.stream(**params) as stream:
+        params = (
+            self.params
+            | {"messages": self.messages, "thinking": thinking, "betas": betas}
+            | extra
+        )
+        async with (
+            _anthropic(self.server) as client,
+            client.beta.messages.stream(**params) as stream,
+        ):
             return await stream.get_final_message()
 
     async def go_on(self, **extra: Any) -> BetaMessage:
@@ -87,16 +108,30 @@ class ClaudeTalk:
 
     async def give(self, result: str = "Seen.") -> BetaMessage:
         """Answer all calls of the last turn with one text."""
-        calls = [block["id"] for block in self.messages[-1]["content"] if block["type"] == "tool_use"]
-        results = [{"type": "tool_result", "tool_use_id": id, "content": result} for id in calls]
+        calls = [
+            block["id"]
+            for block in self.messages[-1]["content"]
+            if block["type"] == "tool_use"
+        ]
+        results = [
+            {"type": "tool_result", "tool_use_id": id, "content": result}
+            for id in calls
+        ]
         self.messages.append({"role": "user", "content": results})
         return await self.go_on()
 
     async def summary(self, count: int | None = None, **extra: Any) -> BetaMessage:
         """Ask for a summary of so many messages, or of all."""
         betas = [*self.betas, COMPACTION_BETA]
-        params = self.params | {"messages": self.messages[:count], "compaction": {"type": "summarize"}, "betas": betas}
-        async with _anthropic(self.server) as client, client.beta.messages.stream(**(params | extra)) as stream:
+        params = self.params | {
+            "messages": self.messages[:count],
+            "compaction": {"type": "summarize"},
+            "betas": betas,
+        }
+        async with (
+            _anthropic(self.server) as client,
+            client.beta.messages.stream(**(params | extra)) as stream,
+        ):
             return await stream.get_final_message()
 
     async def compact(self, count: int | None = None, **extra: Any) -> None:
@@ -117,23 +152,41 @@ class ClaudeTalk:
         other = self.branch()
         for index in indices:
             content = other.messages[index]["content"]
-            other.messages[index]["content"] = [block for block in content if block["type"] != "thinking"]
+            other.messages[index]["content"] = [
+                block for block in content if block["type"] != "thinking"
+            ]
         return other
 
 
 class GptTalk:
     """A conversation over OpenAI Responses."""
 
-    def __init__(self, server: ModelServer, *, model: str = "gpt-6.2-sol", **params: Any) -> None:
-        tool = {"type": "function", "name": "look", "description": "Looks.", "parameters": LOOK["input_schema"]}
+    def __init__(
+        self, server: ModelServer, *, model: str = "gpt-6.2-sol", **params: Any
+    ) -> None:
+        tool = {
+            "type": "function",
+            "name": "look",
+            "description": "Looks.",
+            "parameters": LOOK["input_schema"],
+        }
         self.server = server
-        self.params: dict[str, Any] = {"model": model, "store": False, "tools": [{**tool, "strict": False}]} | params
-        self.items: list[dict[str, Any]] = [{"role": "developer", "content": "Be brief."}]
+        self.params: dict[str, Any] = {
+            "model": model,
+            "store": False,
+            "tools": [{**tool, "strict": False}],
+        } | params
+        self.items: list[dict[str, Any]] = [
+            {"role": "developer", "content": "Be brief."}
+        ]
 
     async def send(self, **extra: Any) -> Response:
         """Send the conversation as it is, and return the answer, which stays out of it."""
         params: dict[str, Any] = self.params | {"input": self.items} | extra
-        async with _openai(self.server) as client, client.responses.stream(**params) as stream:
+        async with (
+            _openai(self.server) as client,
+            client.responses.stream(**params) as stream,
+        ):
             return await stream.get_final_response()
 
     async def go_on(self, **extra: Any) -> Response:
@@ -146,14 +199,22 @@ class GptTalk:
         return await self.go_on(**extra)
 
     async def give(self, result: str = "Seen.") -> Response:
-        self.items.append({"type": "function_call_output", "call_id": self.items[-1]["call_id"], "output": result})
+        self.items.append(
+            {
+                "type": "function_call_output",
+                "call_id": self.items[-1]["call_id"],
+                "output": result,
+            }
+        )
         return await self.go_on()
 
     async def window(self, count: int) -> list[dict[str, Any]]:
         """Compact so many items, and return the window as the API sent it."""
         async with _openai(self.server) as client:
             given: Any = self.items[:count]
-            raw = await client.responses.with_raw_response.compact(model=self.params["model"], input=given)
+            raw = await client.responses.with_raw_response.compact(
+                model=self.params["model"], input=given
+            )
             return json.loads(raw.text)["output"]
 
     async def compact(self, count: int) -> None:
@@ -161,8 +222,12 @@ class GptTalk:
         self.items = [*await self.window(count), *self.items[count:]]
 
     async def trigger(self, count: int) -> Response:
-        """Have the first `count` items compacted by a trigger; what the user said and the new item replace them."""
-        made = await self.send(input=[*self.items[:count], {"type": "compaction_trigger"}])
+        """Have the first `count` items compacted by a trigger; what the user said and
+        the new item replace them.
+        """
+        made = await self.send(
+            input=[*self.items[:count], {"type": "compaction_trigger"}]
+        )
         said = [item for item in self.items[:count] if item.get("role") == "user"]
         self.items[:count] = [*said, *(item.to_dict() for item in made.output)]
         return made
@@ -178,7 +243,9 @@ def blocks(answer: BetaMessage) -> list[dict[str, Any]]:
 def entries(answer: BetaMessage) -> list[tuple[str, str, str]]:
     """Return type, path and reason of what an answer says was dropped or let through."""
     assert answer.input_transformations is not None
-    return [(each.type, each.path, each.reason) for each in answer.input_transformations]
+    return [
+        (each.type, each.path, each.reason) for each in answer.input_transformations
+    ]
 
 
 def removed(answer: Response) -> list[str]:
@@ -188,10 +255,16 @@ def removed(answer: Response) -> list[str]:
 
 
 def _anthropic(server: ModelServer) -> AsyncAnthropic:
-    plain = AnthropicHttpClient(verify=False)  # certificates would take most of a test's time
-    return AsyncAnthropic(api_key=KEY, base_url=server.base_url, max_retries=0, http_client=plain)
+    plain = AnthropicHttpClient(
+        verify=False
+    )  # certificates would take most of a test's time
+    return AsyncAnthropic(
+        api_key=KEY, base_url=server.base_url, max_retries=0, http_client=plain
+    )
 
 
 def _openai(server: ModelServer) -> AsyncOpenAI:
     plain = OpenAIHttpClient(verify=False)
-    return AsyncOpenAI(api_key=KEY, base_url=f"{server.base_url}/v1", max_retries=0, http_client=plain)
+    return AsyncOpenAI(
+        api_key=KEY, base_url=f"{server.base_url}/v1", max_retries=0, http_client=plain
+    )

@@ -1,4 +1,6 @@
-"""Refusals for want of room for the answer: less of it is asked for, and no smaller window is learned than there is."""
+"""Refusals for want of room for the answer: less of it is asked for, and no smaller
+window is learned than there is.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,24 @@ CHAT = (
     "messages, {answer} in the completion). Please reduce the length of the messages or completion."
 )
 SAYS: dict[str, tuple[Any, str]] = {
-    "anthropic": ("anthropic", "input length and `max_tokens` exceed context limit: {prompt} + {answer} > {most}"),
+    "anthropic": (
+        "anthropic",
+        "input length and `max_tokens` exceed context limit: {prompt} + {answer} > {most}",
+    ),
     "vllm": ("chat", CHAT),
-    "no number of the prompt": ("chat", "This model's maximum context length is {most} tokens."),
+    "no number of the prompt": (
+        "chat",
+        "This model's maximum context length is {most} tokens.",
+    ),
 }
 
 
 def size(body: Mapping[str, Any]) -> int:
     """Tokens of a prompt, about, as the server counts them."""
-    return len(str(body.get("messages") or body["input"])) // 4 + len(str(body.get("tools"))) // 4
+    return (
+        len(str(body.get("messages") or body["input"])) // 4
+        + len(str(body.get("tools"))) // 4
+    )
 
 
 def room(body: Mapping[str, Any]) -> int:
@@ -42,17 +53,25 @@ def room(body: Mapping[str, Any]) -> int:
 def refusal(says: str, prompt: int, answer: int, most: int) -> Reply:
     """A refusal in these words."""
     text = says.format(prompt=prompt, answer=answer, all=prompt + answer, most=most)
-    return Reply(http_status=400, body={"error": {"message": text, "type": "invalid_request_error", "code": 400}})
+    return Reply(
+        http_status=400,
+        body={"error": {"message": text, "type": "invalid_request_error", "code": 400}},
+    )
 
 
 @asynccontextmanager
 async def session(
-    home: Path, dialect: Any, answer: Callable[[Mapping[str, Any]], Reply], **config: Any
+    home: Path,
+    dialect: Any,
+    answer: Callable[[Mapping[str, Any]], Reply],
+    **config: Any,
 ) -> AsyncGenerator[tuple[ModelServer, AgentProcess, str]]:
     """A session in which nothing is prepared."""
     async with model_server(answer, dialect) as server:
         server.write_config(home, {"compaction": {"prepare": False}, **config})
-        async with agent_in_memory(home=home, env=server.env(), capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=home, env=server.env(), capabilities=ZED_BETA
+        ) as agent:
             yield server, agent, await agent.new_session(home)
 
 
@@ -62,7 +81,9 @@ def windows(agent: AgentProcess) -> list[int]:
 
 
 @pytest.mark.parametrize("says", SAYS)
-async def test_a_prompt_that_fits_is_sent_again_as_it_is_with_a_shorter_answer(tmp_path: Path, says: str) -> None:
+async def test_a_prompt_that_fits_is_sent_again_as_it_is_with_a_shorter_answer(
+    tmp_path: Path, says: str
+) -> None:
     most, (dialect, words) = 8_192, SAYS[says]
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -82,20 +103,30 @@ async def test_a_prompt_that_fits_is_sent_again_as_it_is_with_a_shorter_answer(t
         assert shown_compactions(agent) == []
 
 
-@pytest.mark.parametrize("said", [LONG, "Fine."], ids=["compacted", "nothing to compact"])
+@pytest.mark.parametrize(
+    "said", [LONG, "Fine."], ids=["compacted", "nothing to compact"]
+)
 async def test_an_answer_that_breaks_off_for_want_of_room_makes_no_window_smaller_than_was_used(
     tmp_path: Path, said: str
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         if "story" in texts(body)[-1]:
-            return Reply(["Once upon a time. "] * 20, sse_error="context_length_exceeded", fail_after=19)
+            return Reply(
+                ["Once upon a time. "] * 20,
+                sse_error="context_length_exceeded",
+                fail_after=19,
+            )
         return Reply(said, usage=Usage(size(body), len(said) // 4))
 
     async with session(tmp_path, "chat", answer) as (_, agent, its):
         await agent.prompt(its, "Hello?")
         if said == LONG:
-            assert await agent.prompt(its, "Tell me a story.") == {"stopReason": "end_turn"}
-            assert [shown.statuses for shown in shown_compactions(agent)] == [["in_progress", "completed"]]
+            assert await agent.prompt(its, "Tell me a story.") == {
+                "stopReason": "end_turn"
+            }
+            assert [shown.statuses for shown in shown_compactions(agent)] == [
+                ["in_progress", "completed"]
+            ]
         else:
             with pytest.raises(AgentError, match="window was full before the end"):
                 await agent.prompt(its, "Tell me a story.")
@@ -104,7 +135,9 @@ async def test_an_answer_that_breaks_off_for_want_of_room_makes_no_window_smalle
         assert windows(agent)[-1] > 100_000
 
 
-async def test_a_limit_that_is_learned_of_one_model_holds_for_no_other(tmp_path: Path) -> None:
+async def test_a_limit_that_is_learned_of_one_model_holds_for_no_other(
+    tmp_path: Path,
+) -> None:
     most, (dialect, words) = 8_192, SAYS["anthropic"]
 
     def answer(body: Mapping[str, Any]) -> Reply:

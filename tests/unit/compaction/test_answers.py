@@ -74,8 +74,17 @@ def test_thinking_tool_calls_in_plain_text_and_words_are_no_summary(kind: str) -
         summary_in(NONE[kind], SECTIONS)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in NONE if kind.split()[0] not in ("a", "an") and "a word" not in kind])
-def test_what_is_markup_alone_is_no_summary_where_a_recipe_asks_for_no_sections_either(kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind
+        for kind in NONE
+        if kind.split()[0] not in ("a", "an") and "a word" not in kind
+    ],
+)
+def test_what_is_markup_alone_is_no_summary_where_a_recipe_asks_for_no_sections_either(
+    kind: str,
+) -> None:
     if "after a sentence" in kind:
         return
     with pytest.raises(CompactionError):
@@ -84,7 +93,9 @@ def test_what_is_markup_alone_is_no_summary_where_a_recipe_asks_for_no_sections_
 
 @pytest.mark.parametrize("kind", THINKING)
 @pytest.mark.parametrize("sections", [SECTIONS, ()], ids=["with sections", "without"])
-def test_the_thinking_before_a_summary_is_cut_off(kind: str, sections: tuple[str, ...]) -> None:
+def test_the_thinking_before_a_summary_is_cut_off(
+    kind: str, sections: tuple[str, ...]
+) -> None:
     assert summary_in(THINKING[kind].format(GOOD), sections) == GOOD
 
 
@@ -116,7 +127,9 @@ def test_a_summary_that_speaks_of_markup_stays_as_it_is(text: str) -> None:
         (LONG, 1_000_000, True),
     ],
 )
-def test_the_more_a_summary_replaces_the_less_may_it_be_a_sentence(text: str, replaced: int, is_summary: bool) -> None:
+def test_the_more_a_summary_replaces_the_less_may_it_be_a_sentence(
+    text: str, replaced: int, is_summary: bool
+) -> None:
     if is_summary:
         assert summary_in(text, SECTIONS, least_characters(replaced)) == text.strip()
     else:
@@ -130,7 +143,17 @@ def test_a_short_summary_is_one_where_the_recipe_asks_for_no_sections() -> None:
 
 PIECES = st.lists(
     st.sampled_from(
-        ["<think>", "</think>", "<tool_call>", "</tool_call>", "[THINK]", "<|channel|>final", "{", "}", "\n"]
+        [
+            "<think>",
+            "</think>",
+            "<tool_call>",
+            "</tool_call>",
+            "[THINK]",
+            "<|channel|>final",
+            "{",
+            "}",
+            "\n",
+        ]
     )
     | st.text(max_size=8),
     max_size=12,
@@ -138,7 +161,9 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-def test_of_any_answer_comes_an_end_of_it_or_an_error_and_the_same_again(text: str) -> None:
+def test_of_any_answer_comes_an_end_of_it_or_an_error_and_the_same_again(
+    text: str,
+) -> None:
     for sections in (SECTIONS, ()):
         try:
             summary = summary_in(text, sections)

@@ -1,5 +1,6 @@
-"""Compactions that nobody asked for, where nothing is prepared in the background: before the next model call, when a
-context has outgrown its window."""
+"""Compactions that nobody asked for, where nothing is prepared in the background:
+before the next model call, when a context has outgrown its window.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from typing import Any
 import pytest
 
 from acp_agent.compaction.strategies.modelless import SUMMARY as EXCERPTS
-from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
+from support.compactions import (
+    asked_last,
+    is_summary_request,
+    messages,
+    said,
+    shown_compactions,
+)
 from support.editors import ZED_BETA
 from support.memory import agent_in_memory
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
@@ -30,12 +37,22 @@ def nothing_is_prepared(tmp_path: Path) -> None:
 
 def summaries(server: ModelServer) -> list[int]:
     """Which calls asked for a summary."""
-    return [index for index, call in enumerate(server.calls) if is_summary_request(call.body)]
+    return [
+        index
+        for index, call in enumerate(server.calls)
+        if is_summary_request(call.body)
+    ]
 
 
-@pytest.mark.parametrize("wait", [False, True], ids=["excerpts at once", "a summary that is waited for"])
-async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(tmp_path: Path, wait: bool) -> None:
-    (tmp_path / "state" / "config.yaml").write_text(f"compaction: {{prepare: off, wait: {str(wait).lower()}}}\n")
+@pytest.mark.parametrize(
+    "wait", [False, True], ids=["excerpts at once", "a summary that is waited for"]
+)
+async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(
+    tmp_path: Path, wait: bool
+) -> None:
+    (tmp_path / "state" / "config.yaml").write_text(
+        f"compaction: {{prepare: off, wait: {str(wait).lower()}}}\n"
+    )
     script = [
         Reply(LONG, usage=Usage(input=int(USABLE * 0.8) - 600, output=400)),
         Reply(LONG, usage=Usage(input=int(USABLE * 0.8) - 300, output=400)),
@@ -45,7 +62,9 @@ async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(tmp_
     ]
     async with (
         model_server(script, "openai") as server,
-        agent_in_memory(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+        agent_in_memory(
+            home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA
+        ) as agent,
     ):
         session = await agent.new_session(tmp_path)
         await agent.prompt(session, "One?")
@@ -61,13 +80,22 @@ async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(tmp_
             "# Goal\nA cart." if wait else EXCERPTS,
         )
         labels = agent.methods_between(begun)
-        assert labels.index("compaction_update") < labels.index("usage_update") < labels.index("agent_message_chunk")
-        sizes = [(update["used"], update["size"]) for update in agent.updates(kind="usage_update", since=begun)]
+        assert (
+            labels.index("compaction_update")
+            < labels.index("usage_update")
+            < labels.index("agent_message_chunk")
+        )
+        sizes = [
+            (update["used"], update["size"])
+            for update in agent.updates(kind="usage_update", since=begun)
+        ]
         assert sizes[0][0] < USABLE * 0.8
         assert {size for _, size in sizes} == {20_000}
         assert summaries(server) == ([2] if wait else [])
         if wait:
-            assert [said(message) for message in messages(server.calls[2].body)[:-1]] == ["One?", LONG, "Two?", LONG]
+            assert [
+                said(message) for message in messages(server.calls[2].body)[:-1]
+            ] == ["One?", LONG, "Two?", LONG]
             assert server.calls[3].mentions("# Goal\nA cart.")
         after = server.calls[-2]
         assert asked_last(after.body) == "Three?"
@@ -89,7 +117,9 @@ async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> No
 
     async with (
         model_server(answer, "openai") as server,
-        agent_in_memory(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+        agent_in_memory(
+            home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA
+        ) as agent,
     ):
         session = await agent.new_session(tmp_path)
         assert await agent.prompt(session, "Loop.") == {"stopReason": "end_turn"}

@@ -6,8 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.budget import MIN_OUTPUT, Limits, TokenBudget, pressure, truncated_by_window
-from acp_agent.conversation.messages import AssistantMessage, Image, StopReason, Text, Usage, UserMessage
+from acp_agent.compaction.budget import (
+    MIN_OUTPUT,
+    Limits,
+    TokenBudget,
+    pressure,
+    truncated_by_window,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    StopReason,
+    Text,
+    Usage,
+    UserMessage,
+)
 
 BUDGET = TokenBudget(40_000, 20_000)
 LIMITS = Limits(100, 32_000_000)
@@ -22,13 +35,33 @@ ORDER = ("none", "prepare", "threshold", "urgent", "full")
     ],
 )
 def test_the_pressure_rises_with_what_the_context_takes(used: int, level: str) -> None:
-    assert pressure(BUDGET.filled(used, 3_000), limits_exceeded=False, threshold=0.8, prepare=0.7) == level
+    assert (
+        pressure(
+            BUDGET.filled(used, 3_000),
+            limits_exceeded=False,
+            threshold=0.8,
+            prepare=0.7,
+        )
+        == level
+    )
 
 
-@given(st.integers(0, 50_000), st.integers(0, 50_000), st.floats(0.3, 0.95), st.floats(0.1, 0.29))
-def test_more_tokens_are_never_less_pressure(used: int, more: int, threshold: float, prepare: float) -> None:
+@given(
+    st.integers(0, 50_000),
+    st.integers(0, 50_000),
+    st.floats(0.3, 0.95),
+    st.floats(0.1, 0.29),
+)
+def test_more_tokens_are_never_less_pressure(
+    used: int, more: int, threshold: float, prepare: float
+) -> None:
     first, second = (
-        pressure(BUDGET.filled(tokens, 0), limits_exceeded=False, threshold=threshold, prepare=prepare)
+        pressure(
+            BUDGET.filled(tokens, 0),
+            limits_exceeded=False,
+            threshold=threshold,
+            prepare=prepare,
+        )
         for tokens in (used, used + more)
     )
     assert ORDER.index(first) <= ORDER.index(second)
@@ -45,11 +78,24 @@ def test_more_tokens_are_never_less_pressure(used: int, more: int, threshold: fl
         (0, 8, 3_600_001, "request_size"),
     ],
 )
-def test_images_and_bytes_are_limits_as_well(older: int, newest: int, size: int, level: str) -> None:
+def test_images_and_bytes_are_limits_as_well(
+    older: int, newest: int, size: int, level: str
+) -> None:
     image = Image("x" * size, "image/png")
-    before = (UserMessage("m", (*[image] * older, Text("See."))), AssistantMessage("a", (Text("I see."),)))
+    before = (
+        UserMessage("m", (*[image] * older, Text("See."))),
+        AssistantMessage("a", (Text("I see."),)),
+    )
     messages = (*before, UserMessage("n", (*[image] * newest, Text("And?"))))
-    assert pressure(BUDGET, limits_exceeded=LIMITS.exceeded(messages), threshold=0.8, prepare=0.7) == level
+    assert (
+        pressure(
+            BUDGET,
+            limits_exceeded=LIMITS.exceeded(messages),
+            threshold=0.8,
+            prepare=0.7,
+        )
+        == level
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +110,9 @@ def test_images_and_bytes_are_limits_as_well(older: int, newest: int, size: int,
 def test_an_answer_ended_for_want_of_room_only_where_the_window_was_full(
     stop: StopReason, total: int, ended: bool
 ) -> None:
-    answer = AssistantMessage("m", (Text("x"),), "", stop, Usage(total, 0) if total else None)
+    answer = AssistantMessage(
+        "m", (Text("x"),), "", stop, Usage(total, 0) if total else None
+    )
     assert truncated_by_window(answer, BUDGET) is ended
 
 
@@ -77,9 +125,23 @@ def test_no_number_is_below_zero_whatever_a_provider_says(
     window: int, reserve: int, used: int, system: int, wanted: int
 ) -> None:
     budget = TokenBudget(window, reserve).filled(used, system)
-    numbers = (budget.output_reserve, budget.system, budget.messages, budget.used, budget.free)
+    numbers = (
+        budget.output_reserve,
+        budget.system,
+        budget.messages,
+        budget.used,
+        budget.free,
+    )
     assert min(numbers) >= 0
-    assert min(budget.window, budget.usable, budget.limit, budget.output(budget.used, max(1, wanted))) >= 1
+    assert (
+        min(
+            budget.window,
+            budget.usable,
+            budget.limit,
+            budget.output(budget.used, max(1, wanted)),
+        )
+        >= 1
+    )
     assert budget.utilisation >= 0
     assert budget.used == max(0, used)
     assert budget.free == 0 or budget.used + budget.free == budget.usable
@@ -98,16 +160,22 @@ def test_a_budget_leaves_room_for_the_answer_and_knows_when_it_is_exceeded(
 
 
 @given(st.integers(8_192, 2_000_000), st.integers(1, 200_000))
-def test_a_request_at_the_limit_still_gets_an_answer_that_is_worth_it(window: int, wanted: int) -> None:
+def test_a_request_at_the_limit_still_gets_an_answer_that_is_worth_it(
+    window: int, wanted: int
+) -> None:
     budget = TokenBudget(window, wanted)
     assert budget.limit + budget.output(budget.limit, wanted) <= window
     assert budget.output(budget.limit, wanted) >= min(wanted, MIN_OUTPUT)
 
 
 @given(st.integers(1, 2_000_000), st.integers(0, 200_000))
-def test_what_is_over_the_limit_is_brought_below_it_with_room_for_a_longer_answer(window: int, wanted: int) -> None:
+def test_what_is_over_the_limit_is_brought_below_it_with_room_for_a_longer_answer(
+    window: int, wanted: int
+) -> None:
     budget = TokenBudget(window, wanted)
     assert 1 <= budget.target <= budget.limit
     if window >= 1_000:
         assert budget.output(budget.target, wanted) >= min(wanted, window // 4 - 1)
-        assert budget.target > window * 0.7, "no more is given up than an answer is likely to need"
+        assert budget.target > window * 0.7, (
+            "no more is given up than an answer is likely to need"
+        )

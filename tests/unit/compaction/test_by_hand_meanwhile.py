@@ -1,4 +1,6 @@
-"""`/compact` while a summary is being prepared, or is ready: what is there already is used, and nobody pays twice."""
+"""`/compact` while a summary is being prepared, or is ready: what is there already is
+used, and nobody pays twice.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ async def writing(it: Desk) -> None:
     await it.server.wait_held()
 
 
-async def test_a_summary_that_is_ready_is_put_in_its_place_at_once(tmp_path: Path) -> None:
+async def test_a_summary_that_is_ready_is_put_in_its_place_at_once(
+    tmp_path: Path,
+) -> None:
     async with desk(tmp_path, Reply(SUMMARY, usage=Usage(500, 50))) as it:
         await it.filled()
         await it.prompt("Two?", Reply("Second answer."))
@@ -28,11 +32,21 @@ async def test_a_summary_that_is_ready_is_put_in_its_place_at_once(tmp_path: Pat
         begun = len(it.agent.lines)
         await it.prompt("/compact")
         [compaction] = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
-        assert it.agent.methods_between(begun)[-2:] == ["usage_update", "response session/prompt"]
+        assert (compaction.statuses, compaction.text) == (
+            ["in_progress", "completed"],
+            SUMMARY,
+        )
+        assert it.agent.methods_between(begun)[-2:] == [
+            "usage_update",
+            "response session/prompt",
+        ]
         assert it.asked == 1
         await it.prompt("Three?", Reply("Third answer."))
-        assert [said(message).splitlines()[-1] for message in it.last] == ["Two?", "Second answer.", "Three?"]
+        assert [said(message).splitlines()[-1] for message in it.last] == [
+            "Two?",
+            "Second answer.",
+            "Three?",
+        ]
         assert SUMMARY in said(it.last[0])
         assert "summary_dropped" not in it.logged()
         assert len(shown_compactions(it.agent)) == 1
@@ -42,7 +56,9 @@ async def test_a_summary_that_is_ready_is_put_in_its_place_at_once(tmp_path: Pat
 async def test_a_summary_that_is_being_written_is_gone_on_with_and_seen_from_its_beginning(
     tmp_path: Path, editor: Editor
 ) -> None:
-    first, second, rest = "# Goal\nA ", "cart that ", "adds prices. " * 100
+    first = "# Goal\nA "
+    second = "cart that "
+    rest = "adds prices. " * 100
     hold = anyio.Event()
     summary = Reply([first, second, rest], hold=hold, hold_after=1)
     async with desk(tmp_path, summary, editor=editor) as it:
@@ -51,7 +67,9 @@ async def test_a_summary_that_is_being_written_is_gone_on_with_and_seen_from_its
         turn = await it.agent.start_prompt(it.session, "/compact")
         await it.agent.until(lambda: shown_compactions(it.agent), what="the beginning")
         if editor is ZED_BETA:
-            await it.agent.wait_update("compaction_summary_chunk", content={"type": "text", "text": first})
+            await it.agent.wait_update(
+                "compaction_summary_chunk", content={"type": "text", "text": first}
+            )
         assert not turn.done
         hold.set()
         assert await turn.result() == {"stopReason": "end_turn"}
@@ -59,7 +77,14 @@ async def test_a_summary_that_is_being_written_is_gone_on_with_and_seen_from_its
         assert {*compaction.statuses[:-1]} == {"in_progress"}
         assert compaction.statuses[-1] == "completed"
         assert compaction.text == f"{first}{second}{rest}".strip()
-        streamed = [line.update for line in compaction.lines if line.update_kind == "compaction_summary_chunk"]
+        streamed = [
+            line.update
+            for line in compaction.lines
+            if line.update_kind == "compaction_summary_chunk"
+        ]
         if editor is ZED_BETA:
-            assert "".join(update["content"]["text"] for update in streamed) == f"{first}{second}{rest}"
+            assert (
+                "".join(update["content"]["text"] for update in streamed)
+                == f"{first}{second}{rest}"
+            )
         assert it.asked == 1

@@ -1,5 +1,6 @@
-"""A provider that counts more tokens than we do: a refusal that states both numbers is a calibration as well as a
-window, and the one retry fits by the provider's own measure."""
+"""A provider that counts more tokens than we do: a refusal that states both numbers is
+a calibration as well as a window, and the one retry fits by the provider's own measure.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 WINDOW = 14_000
 KNOWN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "the environment": ({}, {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}),
-    "the configuration": ({"models": {"anthropic/claude-test": {"context_window": WINDOW}}}, {}),
+    "the configuration": (
+        {"models": {"anthropic/claude-test": {"context_window": WINDOW}}},
+        {},
+    ),
     "the refusal alone": ({}, {}),
 }
 """How the window is known: configuration and environment."""
@@ -42,7 +46,10 @@ def refusal(prompt: int, says: str) -> Reply:
 
 @asynccontextmanager
 async def reading(
-    home: Path, answer: Answer, known: str = "the environment", env: Mapping[str, str] | None = None
+    home: Path,
+    answer: Answer,
+    known: str = "the environment",
+    env: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[tuple[ModelServer, AgentProcess, str]]:
     """A session in a folder with large files, in which nothing is prepared."""
     config, given = KNOWN[known]
@@ -53,12 +60,15 @@ async def reading(
         (folder / f"{name}.txt").write_text(f"A line of the {name} file.\n" * 3_000)
     async with model_server(answer, "anthropic") as server:
         server.write_config(home, {"compaction": {"prepare": False}, **config})
-        async with agent_in_memory(home=home, env=server.env() | {**env}, capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=home, env=server.env() | {**env}, capabilities=ZED_BETA
+        ) as agent:
             yield server, agent, await agent.new_session(folder)
 
 
 def counting(factor: float, *files: str, says: str = "") -> tuple[Answer, list[int]]:
-    """A provider that counts by this factor and reads these files, one a step; and the prompts that it refused.
+    """A provider that counts by this factor and reads these files, one a step; and the
+    prompts that it refused.
 
     :param says: its refusal, where that does not state both numbers.
     """
@@ -71,7 +81,11 @@ def counting(factor: float, *files: str, says: str = "") -> tuple[Answer, list[i
             refused.append(prompt)
             return refusal(prompt, says.format(prompt))
         if left:
-            return Reply("Next.", tool_calls=[ToolCall("read", {"path": left.pop(0)})], usage=Usage(prompt, 20))
+            return Reply(
+                "Next.",
+                tool_calls=[ToolCall("read", {"path": left.pop(0)})],
+                usage=Usage(prompt, 20),
+            )
         return Reply("Done.", usage=Usage(prompt, 5))
 
     return answer, refused
@@ -84,13 +98,19 @@ async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_
 ) -> None:
     answer, refused = counting(factor, "big.txt")
     async with reading(tmp_path, answer, known) as (server, agent, session):
-        assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
+        assert await agent.prompt(session, "Read the big file.", 60) == {
+            "stopReason": "end_turn"
+        }
         assert len(refused) <= 1
         assert len(refused) == 1 or factor < 1.6
         check_legal(server.calls[-1].body)
         [result] = texts(server.calls[-1].body, "result")
         # No more is taken away than the window demands, with room for an answer.
-        assert WINDOW * 0.6 < factor * size(server.calls[-1].body) < WINDOW * (0.8 if refused else 1)
+        assert (
+            WINDOW * 0.6
+            < factor * size(server.calls[-1].body)
+            < WINDOW * (0.8 if refused else 1)
+        )
         assert "left out" in result
         assert await agent.prompt(session, "And now?", 60) == {"stopReason": "end_turn"}
         assert len(refused) <= 1
@@ -110,7 +130,9 @@ async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_
 async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_of_our_count(
     tmp_path: Path, factor: float, says: str
 ) -> None:
-    window, refused, left = 10_000, list[int](), list[str]()
+    window = 10_000
+    refused = list[int]()
+    left = list[str]()
 
     def answer(body: Mapping[str, Any]) -> Reply:
         prompt = int(factor * size(body))
@@ -118,14 +140,22 @@ async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_
             refused.append(prompt)
             return refusal(prompt, says.format(prompt))
         if left:
-            return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
+            return Reply(
+                "R",
+                tool_calls=[ToolCall("read", {"path": left.pop()})],
+                usage=Usage(prompt, 20),
+            )
         return Reply("Done, and it is long enough. " * 30, usage=Usage(prompt, 300))
 
-    async with reading(tmp_path, answer, env={"ACP_AGENT_CONTEXT_WINDOW": str(window)}) as (server, agent, session):
+    async with reading(
+        tmp_path, answer, env={"ACP_AGENT_CONTEXT_WINDOW": str(window)}
+    ) as (server, agent, session):
         (tmp_path / "project" / "big.txt").write_text("A line of the big file.\n" * 400)
         for _ in range(6):
             left.append("big.txt")
-            assert await agent.prompt(session, "Read on.", 60) == {"stopReason": "end_turn"}
+            assert await agent.prompt(session, "Read on.", 60) == {
+                "stopReason": "end_turn"
+            }
             check_legal(server.calls[-1].body)
         assert len(refused) == 1, "what was refused teaches, and is not sent again"
 
@@ -158,8 +188,14 @@ async def test_a_turn_outlives_several_refusals_by_a_provider_that_counts_less_i
             return Reply("Next.", tool_calls=[ToolCall("read", lines)], usage=usage)
         return Reply("Done.", usage=usage)
 
-    async with reading(tmp_path, answer, "the refusal alone") as (server, agent, session):
-        assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
+    async with reading(tmp_path, answer, "the refusal alone") as (
+        server,
+        agent,
+        session,
+    ):
+        assert await agent.prompt(session, "Read the big file.", 60) == {
+            "stopReason": "end_turn"
+        }
         assert not left
         assert len(refused) <= 2
         check_legal(server.calls[-1].body)

@@ -43,41 +43,63 @@ FULL: list[Message] = [
     UserMessage("m", (Resource("file:///a", blob="x" * 4_000),)),
     UserMessage("m", (ResourceLink("file:///" + "x" * 4_000, "a"),)),
     UserMessage("m", (Image("eA==", "image/png"),)),
-    UserMessage("m", (Resource("file:///a.png", blob="x" * 400_000, mime_type="image/png"),)),
+    UserMessage(
+        "m", (Resource("file:///a.png", blob="x" * 400_000, mime_type="image/png"),)
+    ),
     AssistantMessage("m", (Thinking("x" * 4_000),)),
     AssistantMessage("m", (Thinking("", "anthropic", {"signature": "x" * 4_000}),)),
-    AssistantMessage("m", (ToolCall("c", "edit", {"edits": [{"new_text": "x" * 4_000}]}),)),
+    AssistantMessage(
+        "m", (ToolCall("c", "edit", {"edits": [{"new_text": "x" * 4_000}]}),)
+    ),
     AssistantMessage("m", (ToolCall("c", "edit", invalid="x" * 4_000),)),
     ToolResult("c", (Text("x" * 4_000),)),
     ToolResult("c", (Image("eA==", "image/png"),)),
 ]
 
 
-@pytest.mark.parametrize("message", FULL, ids=[f"{m.role} {type(m.parts[0]).__name__}" for m in FULL])
+@pytest.mark.parametrize(
+    "message", FULL, ids=[f"{m.role} {type(m.parts[0]).__name__}" for m in FULL]
+)
 def test_nothing_that_is_sent_escapes_the_estimate(message: Message) -> None:
     assert 1_000 <= estimate_message(message) <= 2_000
 
 
 @given(st.lists(st.sampled_from(FULL)), st.lists(st.sampled_from(FULL)))
-def test_sizes_of_messages_that_come_later_are_added(first: list[Message], later: list[Message]) -> None:
+def test_sizes_of_messages_that_come_later_are_added(
+    first: list[Message], later: list[Message]
+) -> None:
     both = [*first, *later]
-    assert Sizes().plus(first).plus(later) == Sizes(count_images(both), request_bytes(both))
+    assert Sizes().plus(first).plus(later) == Sizes(
+        count_images(both), request_bytes(both)
+    )
 
 
 @given(st.text(), st.text())
 def test_more_text_is_never_fewer_tokens(text: str, more: str) -> None:
     short = estimate_message(UserMessage("m", (Text(text),)))
     assert short <= estimate_message(UserMessage("m", (Text(text + more),)))
-    assert short < estimate_messages([UserMessage("m", (Text(text),)), UserMessage("m", (Text(more),))])
+    assert short < estimate_messages(
+        [UserMessage("m", (Text(text),)), UserMessage("m", (Text(more),))]
+    )
 
 
 @given(legal_logs(), st.integers(0, 50))
-def test_the_providers_count_wins_and_what_came_since_is_added(log: tuple[LoggedEvent, ...], prefix: int) -> None:
+def test_the_providers_count_wins_and_what_came_since_is_added(
+    log: tuple[LoggedEvent, ...], prefix: int
+) -> None:
     context = Context.from_log(log)
     used = used_tokens(context, prefix)
     if context.baseline:
-        since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
-        assert context.baseline + since <= used <= context.baseline + since * MAX_CALIBRATION + 1
+        since = estimate_messages(
+            entry.message
+            for entry in context.entries
+            if entry.seq > context.baseline_seq
+        )
+        assert (
+            context.baseline + since
+            <= used
+            <= context.baseline + since * MAX_CALIBRATION + 1
+        )
     elif context.entries:
         assert used == prefix + estimate_messages(context.messages)
     else:
@@ -92,10 +114,17 @@ def test_an_estimate_that_runs_along_says_what_one_made_anew_says(
     running = RunningEstimate()
     for length in (*range(len(log) + 1), *(step % (len(log) + 1) for step in steps)):
         context = Context.from_log(log[:length])
-        assert used_tokens(context, prefix, 1.5, running) == used_tokens(context, prefix, 1.5)
+        assert used_tokens(context, prefix, 1.5, running) == used_tokens(
+            context, prefix, 1.5
+        )
         assert running.tokens(context.entries) == estimate_messages(context.messages)
-        texts = [[part for part in message.parts if isinstance(part, Text | ToolCall)] for message in context.messages]
-        assert running.words(context.entries) == sum(estimate_part(part) for parts in texts for part in parts)
+        texts = [
+            [part for part in message.parts if isinstance(part, Text | ToolCall)]
+            for message in context.messages
+        ]
+        assert running.words(context.entries) == sum(
+            estimate_part(part) for parts in texts for part in parts
+        )
 
 
 class _Watched(UserMessage):
@@ -109,8 +138,11 @@ class _Watched(UserMessage):
         return super().__getattribute__(name)
 
 
-def test_a_message_is_estimated_once_however_often_a_growing_conversation_is_measured() -> None:
-    # Counts that are not believed leave no baseline, so that all of the conversation is estimated for each request.
+def test_a_message_is_estimated_once_however_often_a_growing_conversation_is_measured() -> (
+    None
+):
+    # Counts that are not believed leave no baseline, so that all of the conversation is
+    # estimated for each request.
     running = RunningEstimate()
     entries: tuple[Entry, ...] = ()
     for seq in range(1, 101):
@@ -120,11 +152,17 @@ def test_a_message_is_estimated_once_however_often_a_growing_conversation_is_mea
     assert _Watched.looks == 100
 
 
-@pytest.mark.parametrize(("counts", "factor"), [(2, 2), (0.2, 1), (50, MAX_CALIBRATION)])
-def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(counts: float, factor: float) -> None:
+@pytest.mark.parametrize(
+    ("counts", "factor"), [(2, 2), (0.2, 1), (50, MAX_CALIBRATION)]
+)
+def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(
+    counts: float, factor: float
+) -> None:
     log = LogBuilder()
     log.prompt("One?")
-    log.step("One.", usage=Usage(9_000, 0))  # most of it is not in the messages, and says nothing of them
+    log.step(
+        "One.", usage=Usage(9_000, 0)
+    )  # most of it is not in the messages, and says nothing of them
     log.end()
     log.prompt("x" * 8_000)
     assert used_tokens(log.context, 0) == 9_000 + 2_004
@@ -132,10 +170,14 @@ def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(c
     log.step("Two.", usage=Usage(second, 0))
     log.end()
     log.prompt("x" * 40)
-    assert used_tokens(log.context, 0) == second + 14  # of a few words, more would change nothing
+    assert (
+        used_tokens(log.context, 0) == second + 14
+    )  # of a few words, more would change nothing
     log.end()
     log.prompt("x" * 400_000)
-    assert used_tokens(log.context, 0) == pytest.approx(second + 100_020 * factor, rel=0.01)
+    assert used_tokens(log.context, 0) == pytest.approx(
+        second + 100_020 * factor, rel=0.01
+    )
     log.end()
     # Counts from before a compaction say nothing any more.
     log.swap()
@@ -147,7 +189,9 @@ def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(c
     assert used_tokens(log.context, 0) == 1_200 + 1_004
 
 
-def test_what_a_refusal_has_shown_of_the_count_holds_until_the_providers_own_counts_show_it() -> None:
+def test_what_a_refusal_has_shown_of_the_count_holds_until_the_providers_own_counts_show_it() -> (
+    None
+):
     log = LogBuilder()
     log.prompt("x" * 8_000)
     assert used_tokens(log.context, 96, 1.5) == (96 + 2_004) * 1.5
@@ -182,7 +226,15 @@ def growing(*counts: int) -> tuple[Entry, ...]:
         ((100,), (), 1.0, 20),
         ((), (), 1.0, 0),
     ],
-    ids=["grown", "in our tokens", "never less", "compacted between", "exempt", "one count", "nothing"],
+    ids=[
+        "grown",
+        "in our tokens",
+        "never less",
+        "compacted between",
+        "exempt",
+        "one count",
+        "nothing",
+    ],
 )
 def test_messages_that_stay_with_their_reasoning_take_what_the_provider_counted(
     counts: tuple[int, ...], exempt: tuple[int, ...], rate: float, tokens: int
@@ -192,9 +244,21 @@ def test_messages_that_stay_with_their_reasoning_take_what_the_provider_counted(
 
 def test_a_stored_file_takes_the_bytes_that_are_sent_of_it() -> None:
     def file(kind: str | None, *, text: bool = False) -> Message:
-        return UserMessage("m", (Resource("file:///a", blob=Stored("a" * 64, 30_000_000, text), mime_type=kind),))
+        return UserMessage(
+            "m",
+            (
+                Resource(
+                    "file:///a", blob=Stored("a" * 64, 30_000_000, text), mime_type=kind
+                ),
+            ),
+        )
 
-    binary, text, sound, picture = file("application/zip"), file(None, text=True), file("audio/wav"), file("image/png")
+    binary = file("application/zip")
+    text = file(None, text=True)
+    sound = file("audio/wav")
+    picture = file("image/png")
     sizes = [request_bytes([each]) for each in (binary, text, sound)]
-    assert sizes == pytest.approx([0, 30_000_000, 40_000_000], abs=20)  # an address is sent as well
+    assert sizes == pytest.approx(
+        [0, 30_000_000, 40_000_000], abs=20
+    )  # an address is sent as well
     assert request_bytes([picture]) < 10_000_000  # it is scaled before it is sent

@@ -1,7 +1,8 @@
-"""What reads a whole conversation runs beside the event loop: the turn, other sessions and the editor go on meanwhile.
+"""What reads a whole conversation runs beside the event loop: the turn, other sessions
+and the editor go on meanwhile.
 
-Counted are the calls of the agent's functions in the event loop's thread, which are the same on every machine. They
-must not be more for a conversation that is longer.
+Counted are the calls of the agent's functions in the event loop's thread, which are the
+same on every machine. They must not be more for a conversation that is longer.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from support.checkout import REPOSITORY
 from support.ladder import AT_THRESHOLD, BY_HAND, MUST_FIT, Model, history
 
 PACKAGE = str(REPOSITORY / "acp_agent")
-SHORT, LONG = 20, 400
+SHORT = 20
+LONG = 400
 """Turns of four messages."""
 
 
-async def calls_on_the_loop(policy: CompactionPolicy, turns: int, left: str | None) -> Counter[tuple[str, str]]:
-    """Compact a conversation that fills most of its window; the calls of this thread, by file and function.
+async def calls_on_the_loop(
+    policy: CompactionPolicy, turns: int, left: str | None
+) -> Counter[tuple[str, str]]:
+    """Compact a conversation that fills most of its window; the calls of this thread,
+    by file and function.
 
     Each step of a generator counts as a call.
     """
@@ -35,7 +40,9 @@ async def calls_on_the_loop(policy: CompactionPolicy, turns: int, left: str | No
         if event == "call" and code.co_filename.startswith(PACKAGE):
             calls[code.co_filename, code.co_name] += 1
 
-    messages, service, model = history(turns, 200, 2_000), CompactionService(), Model(["summary"])
+    messages = history(turns, 200, 2_000)
+    service = CompactionService()
+    model = Model(["summary"])
     used = ConversationState.of(messages, window=10**9).budget.used
     state = ConversationState.of(messages, window=used * 5 // 4)
     before = sys.getprofile()
@@ -58,11 +65,20 @@ async def calls_on_the_loop(policy: CompactionPolicy, turns: int, left: str | No
         (MUST_FIT, "mask"),
         (replace(AT_THRESHOLD, steps=("summary",)), "summary"),
     ],
-    ids=["summary", "excerpts", "mask", "at the threshold", "must fit", "in the background"],
+    ids=[
+        "summary",
+        "excerpts",
+        "mask",
+        "at the threshold",
+        "must fit",
+        "in the background",
+    ],
 )
 async def test_a_longer_conversation_is_not_more_work_for_the_event_loop(
     policy: CompactionPolicy, strategy: str
 ) -> None:
     await calls_on_the_loop(policy, SHORT, strategy)  # loads what is loaded once
-    short, long = [await calls_on_the_loop(policy, turns, strategy) for turns in (SHORT, LONG)]
+    short, long = [
+        await calls_on_the_loop(policy, turns, strategy) for turns in (SHORT, LONG)
+    ]
     assert long - short == {}

@@ -10,7 +10,11 @@ from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
 
 
 def found(text: str) -> set[tuple[str, str]]:
-    return {(kind, key) for run in RUNS.findall(text) for key, _, _, kind in facts_of_run(run)}
+    return {
+        (kind, key)
+        for run in RUNS.findall(text)
+        for key, _, _, kind in facts_of_run(run)
+    }
 
 
 @pytest.mark.parametrize(
@@ -31,19 +35,33 @@ def found(text: str) -> set[tuple[str, str]]:
         ("修改foo_bar函数", "name", "foo_bar"),
     ],
 )
-def test_a_fact_is_found_and_named_as_others_name_it(text: str, kind: str, key: str) -> None:
+def test_a_fact_is_found_and_named_as_others_name_it(
+    text: str, kind: str, key: str
+) -> None:
     assert (kind, key) in found(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["and/or", "read the file", "e.g. this", "42 apples", "...", "- / + ~ @", "", "a" * 500]
+    "text",
+    [
+        "and/or",
+        "read the file",
+        "e.g. this",
+        "42 apples",
+        "...",
+        "- / + ~ @",
+        "",
+        "a" * 500,
+    ],
 )
 def test_plain_words_are_no_facts(text: str) -> None:
     assert not found(text)
 
 
 def test_a_path_yields_the_names_in_it_too() -> None:
-    assert {"sympy/core/test_basic.py", "test_basic"} <= {key for _, key in found("sympy/core/test_basic.py")}
+    assert {"sympy/core/test_basic.py", "test_basic"} <= {
+        key for _, key in found("sympy/core/test_basic.py")
+    }
 
 
 def test_a_run_that_is_too_long_to_be_a_name_is_data() -> None:
@@ -51,9 +69,10 @@ def test_a_run_that_is_too_long_to_be_a_name_is_data() -> None:
 
 
 def test_keys_ignore_what_a_sentence_or_a_diff_puts_around_a_name() -> None:
-    assert {key_of(said) for said in ("b/src/cart.py", "./src/cart.py", "src/cart.py.", "src/cart.py:")} == {
-        "src/cart.py"
-    }
+    assert {
+        key_of(said)
+        for said in ("b/src/cart.py", "./src/cart.py", "src/cart.py.", "src/cart.py:")
+    } == {"src/cart.py"}
 
 
 @given(st.text(max_size=300))

@@ -1,4 +1,6 @@
-"""What is said where a compaction has to fit: in its receipt, to the model, and while it streams."""
+"""What is said where a compaction has to fit: in its receipt, to the model, and while
+it streams.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,27 @@ import pytest
 
 from acp_agent.compaction import ConversationState
 from acp_agent.compaction.budget import Limits
-from acp_agent.conversation.messages import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from acp_agent.errors import AgentError, ModelRequestError
 from acp_agent.llm.provider import NativeCompaction, ToolDefinition
-from support.ladder import BY_HAND, MUST_FIT, Model, Move, OwnCompaction, fails, history, run, says
+from support.ladder import (
+    BY_HAND,
+    MUST_FIT,
+    Model,
+    Move,
+    OwnCompaction,
+    fails,
+    history,
+    run,
+    says,
+)
 
 STRATEGIES = ("summary", "native", "mask", "excerpts")
 RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
@@ -21,10 +40,25 @@ RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
     ("strategy", "native", "answer", "said"),
     [
         ("summary", None, "blank", "The model answered with an empty summary."),
-        ("summary", None, fails(ModelRequestError("The model is not there.")), "The model is not there."),
+        (
+            "summary",
+            None,
+            fails(ModelRequestError("The model is not there.")),
+            "The model is not there.",
+        ),
         ("summary", None, "larger than all", "so it was not used."),
-        ("native", None, "summary", "The model's provider has no compaction of its own."),
-        ("native", OwnCompaction(error=ModelRequestError("No block came.")), "summary", "No block came."),
+        (
+            "native",
+            None,
+            "summary",
+            "The model's provider has no compaction of its own.",
+        ),
+        (
+            "native",
+            OwnCompaction(error=ModelRequestError("No block came.")),
+            "summary",
+            "No block came.",
+        ),
         ("no-such", None, "summary", "summary."),
     ],
 )
@@ -32,13 +66,17 @@ def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_chan
     strategy: str, native: NativeCompaction | None, answer: str | Move, said: str
 ) -> None:
     state = ConversationState.of(history(20, 6_000), window=36_000)
-    result = run(state, replace(MUST_FIT, strategy=strategy), Model([answer]), native=native)
+    result = run(
+        state, replace(MUST_FIT, strategy=strategy), Model([answer]), native=native
+    )
     assert result is not None
     assert result.strategy != strategy
     first = result.receipt.notes[0]
     assert first.endswith(said)
     assert "hange" not in "".join(result.receipt.notes)
-    with pytest.raises(AgentError, match=r"history is unchanged|Nothing was changed") as caught:
+    with pytest.raises(
+        AgentError, match=r"history is unchanged|Nothing was changed"
+    ) as caught:
         run(state, replace(BY_HAND, strategy=strategy), Model([answer]), native=native)
     assert said.rstrip(".") in str(caught.value)
 
@@ -48,14 +86,31 @@ def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None
     image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
     calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
     read = [calls, ToolResult("c", (Text("cart_total\n" * 3_200),))]
-    messages = [UserMessage("q", (Text("Read it."),)), *read, *history(5, 3_000), *[image] * 9, *history(1, 2_000)]
-    messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy == "excerpts" else 8_000)),))]
-    policy = replace(MUST_FIT, strategy=strategy, limits=Limits(8), tail=1_000, steps=(strategy,))
+    messages = [
+        UserMessage("q", (Text("Read it."),)),
+        *read,
+        *history(5, 3_000),
+        *[image] * 9,
+        *history(1, 2_000),
+    ]
+    messages += [
+        UserMessage(
+            "p", (Text("log\n" * (24_000 if strategy == "excerpts" else 8_000)),)
+        )
+    ]
+    policy = replace(
+        MUST_FIT, strategy=strategy, limits=Limits(8), tail=1_000, steps=(strategy,)
+    )
     policy = replace(policy, by_hand=strategy == "mask", must_fit=strategy != "mask")
     for tools in ((), (RECALL,)):
         state = ConversationState.of(messages, window=40_000, tools=tools)
         state = replace(state, turn_from=len(messages))
-        result = run(state, policy, Model([says("# Goal\n" + "word " * 3_000)]), native=OwnCompaction())
+        result = run(
+            state,
+            policy,
+            Model([says("# Goal\n" + "word " * 3_000)]),
+            native=OwnCompaction(),
+        )
         assert result is not None
         assert ("recall" in str((result.messages, result.summary))) == bool(tools)
         for rewrite in result.rewritten:

@@ -1,4 +1,6 @@
-"""Ten compactions in a row, each of what the one before left and of what was said since."""
+"""Ten compactions in a row, each of what the one before left and of what was said
+since.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,22 @@ import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
+from acp_agent.compaction import (
+    CompactedState,
+    CompactionPolicy,
+    CompactionService,
+    ConversationState,
+)
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.layers import unanswered
-from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from acp_agent.conversation.swaps import Memory, Pin
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from support.logs import is_legal
@@ -29,7 +43,14 @@ RULES = (
 Turn = tuple[str, list[int], str]
 """A prompt, lines of the results of each step, and an answer."""
 SAID = st.lists(
-    st.sampled_from(["The cart adds prices.", "See shop/cart_7.py, line 300.", "\n", "値段は300円です。"])
+    st.sampled_from(
+        [
+            "The cart adds prices.",
+            "See shop/cart_7.py, line 300.",
+            "\n",
+            "値段は300円です。",
+        ]
+    )
     | st.text(max_size=60),
     max_size=20,
 ).map(" ".join)
@@ -53,10 +74,18 @@ def spoken(turn: Turn, name: str) -> Iterator[Message]:
     asked, results, said = turn
     yield user(asked or "Go on.")
     for batch, lines in enumerate(results):
-        calls = [ToolCall(f"{name}_{batch}_{n}", "shell", {"command": f"python run_{name}.py"}) for n in range(2)]
+        calls = [
+            ToolCall(
+                f"{name}_{batch}_{n}", "shell", {"command": f"python run_{name}.py"}
+            )
+            for n in range(2)
+        ]
         yield answer(Text(f"Step {batch} of page_{name}."), *calls)
         for call in calls:
-            shown = "".join(f"row_{name}_{line} holds {line * 37 + batch}\n" for line in range(lines))
+            shown = "".join(
+                f"row_{name}_{line} holds {line * 37 + batch}\n"
+                for line in range(lines)
+            )
             yield ToolResult(call.id, (Text(f"{shown}exit 0"),))
     yield answer(Text(said or "Well."))
 
@@ -71,11 +100,20 @@ def compacted(state: ConversationState) -> CompactedState:
 
 
 def whole(messages: tuple[Message, ...]) -> str:
-    return "\n".join(part.text for message in messages for part in message.parts if isinstance(part, Text))
+    return "\n".join(
+        part.text
+        for message in messages
+        for part in message.parts
+        if isinstance(part, Text)
+    )
 
 
 @given(
-    st.lists(st.tuples(st.lists(TURNS, min_size=1, max_size=3), st.booleans()), min_size=10, max_size=10),
+    st.lists(
+        st.tuples(st.lists(TURNS, min_size=1, max_size=3), st.booleans()),
+        min_size=10,
+        max_size=10,
+    ),
     st.lists(st.text(min_size=1, max_size=60), max_size=2),
 )
 @settings(max_examples=5, deadline=None)
@@ -86,24 +124,43 @@ def test_size_rules_pins_source_and_form_hold_through_ten(
     for rule in RULES:
         begin += [user(f"Fix the cart.\n{rule} Thanks."), answer(Text("I will."))]
     state = ConversationState.of(
-        begin, window=200_000, memory=Memory(pins=tuple(Pin(number, text) for number, text in enumerate(pins, 1)))
+        begin,
+        window=200_000,
+        memory=Memory(
+            pins=tuple(Pin(number, text) for number, text in enumerate(pins, 1))
+        ),
     )
-    said, result = list(begin), None
+    said = list(begin)
+    result = None
     for number, (turns, runs) in enumerate(rounds):
         drawn = [("Run it all.", [120, 120], "It ran."), *turns]
-        since = [message for n, turn in enumerate(drawn) for message in spoken(turn, f"{number}_{n}")]
+        since = [
+            message
+            for n, turn in enumerate(drawn)
+            for message in spoken(turn, f"{number}_{n}")
+        ]
         since = since[:-1] if runs else since
         said += since
         if result is None:
-            state = ConversationState.of([*begin, *since], window=200_000, memory=state.memory)
+            state = ConversationState.of(
+                [*begin, *since], window=200_000, memory=state.memory
+            )
         else:
             state = result.next_state(state, since)
-        prompts = [entry.seq for entry in state.entries if isinstance(entry.message, UserMessage) and not entry.summary]
+        prompts = [
+            entry.seq
+            for entry in state.entries
+            if isinstance(entry.message, UserMessage) and not entry.summary
+        ]
         state = replace(state, turn_from=prompts[-1] if runs else None)
         result = compacted(state)
         assert tuple(entry.message for entry in result.source) == tuple(said)
         beside = {entry.seq for entry in unanswered(state)}
-        inside = [entry.message for entry in result.entries if entry.summary or entry.seq not in beside]
+        inside = [
+            entry.message
+            for entry in result.entries
+            if entry.summary or entry.seq not in beside
+        ]
         assert estimate_messages(inside) <= SIZE
         assert beside <= {entry.seq for entry in result.entries if not entry.summary}
         assert isinstance(result.messages[0], UserMessage)

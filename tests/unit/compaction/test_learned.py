@@ -16,7 +16,9 @@ REFUSED = ContextOverflowError("no")
 
 
 @given(st.lists(TOKENS, min_size=1, max_size=4))
-def test_of_several_requests_that_were_refused_without_a_number_the_smallest_counts(refused: list[int]) -> None:
+def test_of_several_requests_that_were_refused_without_a_number_the_smallest_counts(
+    refused: list[int],
+) -> None:
     learned = LearnedWindow()
     for used in refused:
         learned = learned.after_refusal(REFUSED, used, used)
@@ -27,26 +29,45 @@ def test_of_several_requests_that_were_refused_without_a_number_the_smallest_cou
 
 
 @given(TOKENS, TOKENS)
-def test_what_the_provider_states_counts_whatever_was_guessed(used: int, maximum: int) -> None:
+def test_what_the_provider_states_counts_whatever_was_guessed(
+    used: int, maximum: int
+) -> None:
     stated = ContextOverflowError("no", maximum=maximum)
-    learned = LearnedWindow().after_refusal(REFUSED, used, used).after_refusal(stated, used, used)
+    learned = (
+        LearnedWindow()
+        .after_refusal(REFUSED, used, used)
+        .after_refusal(stated, used, used)
+    )
     assert (learned.tokens, learned.guessed) == (max(LEAST_WINDOW, maximum), False)
 
 
 @given(TOKENS)
-def test_where_an_error_broke_an_answer_off_it_is_not_known_how_much_it_took(used: int) -> None:
-    assert LearnedWindow().after_refusal(ContextOverflowError("no", partial=True), used, used).tokens is None
+def test_where_an_error_broke_an_answer_off_it_is_not_known_how_much_it_took(
+    used: int,
+) -> None:
+    assert (
+        LearnedWindow()
+        .after_refusal(ContextOverflowError("no", partial=True), used, used)
+        .tokens
+        is None
+    )
 
 
 @given(TOKENS, TOKENS)
-def test_our_count_is_corrected_within_bounds_by_the_provider_s(prompt: int, estimate: int) -> None:
+def test_our_count_is_corrected_within_bounds_by_the_provider_s(
+    prompt: int, estimate: int
+) -> None:
     refusal = ContextOverflowError("no", maximum=prompt, prompt=prompt)
     measured = min(MAX_CALIBRATION, max(1.0, prompt / estimate))
     assert LearnedWindow().after_refusal(refusal, estimate, estimate).rate == measured
     assert LearnedWindow().after_full(prompt, estimate).rate == measured
 
 
-@given(st.integers(2_000, 100_000), st.floats(1.3, 20), st.lists(st.booleans(), min_size=1, max_size=6))
+@given(
+    st.integers(2_000, 100_000),
+    st.floats(1.3, 20),
+    st.lists(st.booleans(), min_size=1, max_size=6),
+)
 def test_counts_are_not_believed_once_two_refusals_have_contradicted_them(
     used: int, factor: float, contradicts: list[bool]
 ) -> None:
@@ -67,16 +88,31 @@ def test_counts_are_not_believed_once_two_refusals_have_contradicted_them(
 def test_a_learned_window_is_remembered_while_settings_and_provider_say_the_same(
     tokens: int, rate: float, guessed: bool
 ) -> None:
-    learned = LearnedWindow(max(LEAST_WINDOW, tokens), guessed, rate, source="32000 found")
-    facts = {name: value for name, value in learned.facts().items() if value is not None}
+    learned = LearnedWindow(
+        max(LEAST_WINDOW, tokens), guessed, rate, source="32000 found"
+    )
+    facts = {
+        name: value for name, value in learned.facts().items() if value is not None
+    }
     again = LearnedWindow.remembered(facts, "32000 found")
-    assert (again.tokens, again.guessed, again.source) == (learned.tokens, True, learned.source)
+    assert (again.tokens, again.guessed, again.source) == (
+        learned.tokens,
+        True,
+        learned.source,
+    )
     assert again.rate == pytest.approx(rate, abs=0.001)
-    assert LearnedWindow.remembered(facts, "16000 found") == LearnedWindow(source="16000 found")
+    assert LearnedWindow.remembered(facts, "16000 found") == LearnedWindow(
+        source="16000 found"
+    )
     assert LearnedWindow.remembered(facts, "32000 configured").tokens is None
 
 
-@given(st.dictionaries(st.sampled_from(["window", "window rate", "window source"]), st.text(max_size=20)))
+@given(
+    st.dictionaries(
+        st.sampled_from(["window", "window rate", "window source"]),
+        st.text(max_size=20),
+    )
+)
 def test_facts_of_any_content_make_a_window_or_none(facts: dict[str, str]) -> None:
     learned = LearnedWindow.remembered(facts, "x")
     assert learned.tokens is None or learned.tokens >= LEAST_WINDOW
@@ -84,6 +120,8 @@ def test_facts_of_any_content_make_a_window_or_none(facts: dict[str, str]) -> No
 
 
 @given(TOKENS, TOKENS, st.booleans())
-def test_an_assumed_window_that_an_answer_exceeds_is_forgotten(tokens: int, counted: int, guessed: bool) -> None:
+def test_an_assumed_window_that_an_answer_exceeds_is_forgotten(
+    tokens: int, counted: int, guessed: bool
+) -> None:
     after = LearnedWindow(tokens, guessed).after_answer(counted, counted)
     assert after.tokens == (None if guessed and counted > tokens else tokens)

@@ -1,4 +1,6 @@
-"""Compaction from Python code, without an agent. The programs in docs/library.md are run by tests/e2e/docs."""
+"""Compaction from Python code, without an agent. The programs in docs/library.md are
+run by tests/e2e/docs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,15 @@ from acp_agent.compaction import (
     by_name,
     installed_strategies,
 )
-from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, Usage, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 from acp_agent.errors import CompactionError
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from support.checkout import REPOSITORY
@@ -30,7 +40,9 @@ POLICY = CompactionPolicy(prompt="Summarise the conversation above.")
 RULE = "Never rename `total`."
 HISTORY: tuple[Message, ...] = (
     UserMessage("1", (Text(f"Read shop.py. {RULE}"),)),
-    AssistantMessage("2", (ToolCall("call_1", "read", {"path": "shop.py"}),), stop_reason="tool_use"),
+    AssistantMessage(
+        "2", (ToolCall("call_1", "read", {"path": "shop.py"}),), stop_reason="tool_use"
+    ),
     ToolResult("call_1", (Text("def add_prices(): ...\n" * 2_000),)),
     AssistantMessage("3", (Text("It adds up prices. " * 400),)),
     UserMessage("4", (Text("Go on."),)),
@@ -48,21 +60,30 @@ class Asked:
     async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
         yield TextDelta(self.text)
-        yield Answered((Text(self.text),), "end_turn", Usage(1_000, 20, cache_read_tokens=1_000))
+        yield Answered(
+            (Text(self.text),), "end_turn", Usage(1_000, 20, cache_read_tokens=1_000)
+        )
 
 
-def state(messages: tuple[Message, ...] = HISTORY, window: int = 32_000) -> ConversationState:
-    return ConversationState.of(messages, window=window, model="m", system="Be brief.", cwd="/shop")
+def state(
+    messages: tuple[Message, ...] = HISTORY, window: int = 32_000
+) -> ConversationState:
+    return ConversationState.of(
+        messages, window=window, model="m", system="Be brief.", cwd="/shop"
+    )
 
 
-async def compacted(of: ConversationState, policy: CompactionPolicy = POLICY) -> CompactedState:
+async def compacted(
+    of: ConversationState, policy: CompactionPolicy = POLICY
+) -> CompactedState:
     result = await CompactionService()(of, policy, Asked())
     assert result is not None
     return result
 
 
 async def test_the_request_for_a_summary_is_the_live_one_with_a_message_more() -> None:
-    model, of = Asked(), state()
+    model = Asked()
+    of = state()
     shown: list[str] = []
 
     async def show(text: str) -> None:
@@ -81,13 +102,20 @@ async def test_the_request_for_a_summary_is_the_live_one_with_a_message_more() -
 
 async def test_what_is_carried_over_outlives_a_second_compaction_and_a_store() -> None:
     first = await compacted(state())
-    more: tuple[Message, ...] = (UserMessage("6", (Text("And more. " * 900),)), AssistantMessage("7", (Text("So."),)))
+    more: tuple[Message, ...] = (
+        UserMessage("6", (Text("And more. " * 900),)),
+        AssistantMessage("7", (Text("So."),)),
+    )
     stored = TypeAdapter(ConversationState).dump_json(first.next_state(state(), more))
     second = await compacted(TypeAdapter(ConversationState).validate_json(stored))
     assert [entry.message for entry in second.source] == [*HISTORY, *more]
-    [opening] = [part.text for part in second.messages[0].parts if isinstance(part, Text)][:1]
+    [opening] = [
+        part.text for part in second.messages[0].parts if isinstance(part, Text)
+    ][:1]
     assert RULE in opening
-    assert "def add_prices()" in str(second.sent), "excerpts are of what the first compaction took away"
+    assert "def add_prices()" in str(second.sent), (
+        "excerpts are of what the first compaction took away"
+    )
 
 
 async def test_a_cancelled_compaction_ends_the_model_call() -> None:
@@ -131,7 +159,12 @@ async def test_a_program_without_logging_is_printed_nothing() -> None:
         asyncio.run(main())
     """
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=30
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        timeout=30,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, "", "")
 
@@ -149,6 +182,12 @@ async def test_a_strategy_of_ones_own_needs_no_package() -> None:
     for strategies in (mine, installed_strategies() | mine):
         result = await CompactionService(strategies)(state(), policy, Asked())
         assert result is not None
-        assert (result.strategy, result.summary, result.receipt.requests) == ("blunt", "Something was said.", 0)
-    with pytest.raises(CompactionError, match="no compaction strategy 'summary'; there are: blunt"):
+        assert (result.strategy, result.summary, result.receipt.requests) == (
+            "blunt",
+            "Something was said.",
+            0,
+        )
+    with pytest.raises(
+        CompactionError, match="no compaction strategy 'summary'; there are: blunt"
+    ):
         await CompactionService(mine)(state(), POLICY, Asked())

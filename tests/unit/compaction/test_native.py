@@ -1,4 +1,6 @@
-"""The provider's own compaction, from `/compact` to the requests that follow, with a text for every other provider."""
+"""The provider's own compaction, from `/compact` to the requests that follow, with a
+text for every other provider.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from support.memory import desk
 from support.models import MODELS, Reply, Request
 
 LONG = "The cart adds prices. " * 200
-NATIVE: dict[str, Any] = {"compaction": {"strategy": "native", "prepare": False, "wait": True}}
+NATIVE: dict[str, Any] = {
+    "compaction": {"strategy": "native", "prepare": False, "wait": True}
+}
 ANTHROPIC = f"anthropic/{MODELS['anthropic']}"
 
 
@@ -25,8 +29,11 @@ async def test_what_openai_compacts_is_what_was_sent_and_the_users_words_reach_e
     script = [Reply(LONG)]
     for _ in range(3):
         script += [Reply("hidden"), Reply(LONG)]
-    async with desk(tmp_path, env={}, config=NATIVE, script=lambda _: script.pop(0)) as it:
-        agent, session = it.agent, it.session
+    async with desk(
+        tmp_path, env={}, config=NATIVE, script=lambda _: script.pop(0)
+    ) as it:
+        agent = it.agent
+        session = it.session
         await agent.prompt(session, "/pin Rye alone.")
         await agent.prompt(session, "Which flour is the oldest?")
         await agent.prompt(session, "/compact")
@@ -37,13 +44,20 @@ async def test_what_openai_compacts_is_what_was_sent_and_the_users_words_reach_e
         await agent.prompt(session, "/compact")
         await agent.set_config_option(session, "model", ANTHROPIC)
         await agent.prompt(session, "Four?")
-    assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 3
+    assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == [
+        "completed"
+    ] * 3
     first, after_one, second, after_two, third, elsewhere = it.server.calls[1:]
-    for call, sent in ((first, it.server.calls[0]), (second, after_one), (third, after_two)):
+    for call, sent in (
+        (first, it.server.calls[0]),
+        (second, after_one),
+        (third, after_two),
+    ):
         assert call.path == "/v1/responses"
         assert call.body["input"][-1] == {"type": "compaction_trigger"}
         assert call.body["input"][: len(sent.body["input"])] == sent.body["input"]
-    # Once as it was told, which the provider keeps as it keeps all user messages, and once as a pin.
+    # Once as it was told, which the provider keeps as it keeps all user messages, and
+    # once as a pin.
     assert occurrences(after_one, "Rye alone.") == 2
     for call in (after_one, after_two):
         assert occurrences(call, "<carried_over>") == 1

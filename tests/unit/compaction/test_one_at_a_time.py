@@ -1,4 +1,6 @@
-"""On a server that handles one request at a time, background summaries run only while no turn needs the server."""
+"""On a server that handles one request at a time, background summaries run only while
+no turn needs the server.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,18 @@ from support.dialogues import asks_for_summary
 from support.editors import ZED_BETA
 from support.http_server import Exchange, http_server
 from support.memory import AgentInMemory, agent_in_memory
-from support.models import DialectName, ModelServer, Reply, ToolCall, Usage, model_server
+from support.models import (
+    DialectName,
+    ModelServer,
+    Reply,
+    ToolCall,
+    Usage,
+    model_server,
+)
 
 LONG = "The cart adds prices. " * 900
-PREPARE, THRESHOLD = 11_000, 12_500
+PREPARE = 11_000
+THRESHOLD = 12_500
 SUMMARY = "# Goal\nA cart."
 
 
@@ -45,7 +55,9 @@ class Queue:
 
     async def prompt(self, text: str, *answers: Reply) -> None:
         self.answers += answers
-        assert await self.agent.prompt(self.session, text, 20) == {"stopReason": "end_turn"}
+        assert await self.agent.prompt(self.session, text, 20) == {
+            "stopReason": "end_turn"
+        }
 
     @property
     def asked(self) -> int:
@@ -62,7 +74,9 @@ class Queue:
 
 
 @asynccontextmanager
-async def queue(tmp_path: Path, dialect: DialectName, *summaries: Reply) -> AsyncGenerator[Queue]:
+async def queue(
+    tmp_path: Path, dialect: DialectName, *summaries: Reply
+) -> AsyncGenerator[Queue]:
     """Open a session on a server that handles one request at a time."""
     it = Queue(summaries=list(summaries))
     slot = anyio.Lock()
@@ -81,26 +95,36 @@ async def queue(tmp_path: Path, dialect: DialectName, *summaries: Reply) -> Asyn
         file = tmp_path / "state" / "config.yaml"
         config = json.loads(file.read_text().replace(it.server.base_url, url))
         file.write_text(json.dumps({**config, "context_window": 20_000}))
-        async with agent_in_memory(home=tmp_path, env=it.server.env(), capabilities=ZED_BETA) as it.agent:
+        async with agent_in_memory(
+            home=tmp_path, env=it.server.env(), capabilities=ZED_BETA
+        ) as it.agent:
             it.session = await it.agent.new_session(tmp_path)
             yield it
 
 
 def held() -> tuple[Reply, anyio.Event]:
-    """Return a summary that pauses after its beginning until the event is set, and the event."""
+    """Return a summary that pauses after its beginning until the event is set, and the
+    event.
+    """
     hold = anyio.Event()
     return Reply([SUMMARY[:3], SUMMARY[3:]], hold=hold, hold_after=1), hold
 
 
-async def test_at_a_local_server_a_summary_waits_for_the_turn_and_gives_way_to_the_next_one(tmp_path: Path) -> None:
+async def test_at_a_local_server_a_summary_waits_for_the_turn_and_gives_way_to_the_next_one(
+    tmp_path: Path,
+) -> None:
     first, _ = held()
     async with queue(tmp_path, "ollama", first, Reply(SUMMARY)) as it:
         await it.prompt("One?", Reply(LONG, usage=Usage(PREPARE - 400, 400)))
         look = ToolCall("list", {"path": "."})
         steps = [Reply("Step.", tool_calls=[look], usage=Usage(PREPARE, 5))] * 3
-        await it.prompt("Two?", *steps, Reply("Second answer.", usage=Usage(PREPARE, 5)))
+        await it.prompt(
+            "Two?", *steps, Reply("Second answer.", usage=Usage(PREPARE, 5))
+        )
         # All steps of the turn were answered before the summary was requested.
-        assert [asks_for_summary(call.body) for call in it.server.calls[:5]] == [False] * 5
+        assert [asks_for_summary(call.body) for call in it.server.calls[:5]] == [
+            False
+        ] * 5
         await it.server.wait_held()
         assert it.asked == 1
         # The next turn gets the server at once, although the summary is unfinished.
@@ -110,11 +134,16 @@ async def test_at_a_local_server_a_summary_waits_for_the_turn_and_gives_way_to_t
         assert it.asked == 2
         await it.prompt("Four?", Reply("Fourth answer."))
         [compaction] = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        assert (compaction.statuses, compaction.text) == (
+            ["in_progress", "completed"],
+            SUMMARY,
+        )
         assert not it.server.calls[-1].mentions(LONG)
 
 
-async def test_a_turn_that_is_full_does_not_wait_for_a_summary_that_has_given_way(tmp_path: Path) -> None:
+async def test_a_turn_that_is_full_does_not_wait_for_a_summary_that_has_given_way(
+    tmp_path: Path,
+) -> None:
     first, _ = held()
     async with queue(tmp_path, "ollama", first) as it:
         await it.prompt("One?", Reply(LONG, usage=Usage(PREPARE - 400, 400)))
@@ -145,7 +174,9 @@ async def test_compact_takes_the_summary_that_has_waited_and_is_written_while_th
         assert (compaction.statuses[-1], compaction.text) == ("completed", SUMMARY)
 
 
-async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(tmp_path: Path) -> None:
+async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(
+    tmp_path: Path,
+) -> None:
     first, hold = held()
     async with queue(tmp_path, "chat", first, Reply(SUMMARY)) as it:
         await it.prompt("One?", Reply(LONG, usage=Usage(PREPARE - 400, 400)))
@@ -160,12 +191,24 @@ async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(tmp
         assert await third.result() == {"stopReason": "end_turn"}
         await it.prompt("Four?", Reply(LONG, usage=Usage(PREPARE - 400, 400)))
         assert len(shown_compactions(it.agent)) == 1
-        # Another summary becomes due in the middle of this turn, but is not requested until the turn has ended.
+        # Another summary becomes due in the middle of this turn, but is not requested
+        # until the turn has ended.
         before = len(it.server.calls)
-        steps = [Reply("Step.", tool_calls=[ToolCall("list", {"path": "."})], usage=Usage(PREPARE, 5))] * 2
+        steps = [
+            Reply(
+                "Step.",
+                tool_calls=[ToolCall("list", {"path": "."})],
+                usage=Usage(PREPARE, 5),
+            )
+        ] * 2
         await it.prompt("Five?", *steps, Reply("Yes.", usage=Usage(PREPARE, 5)))
         await it.ready()
-        assert [asks_for_summary(call.body) for call in it.server.calls[before:]] == [False, False, False, True]
+        assert [asks_for_summary(call.body) for call in it.server.calls[before:]] == [
+            False,
+            False,
+            False,
+            True,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +225,9 @@ async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(tmp
         ("http://8.8.8.8/v1", False, "many"),
     ],
 )
-def test_servers_of_the_users_own_are_known_by_their_address(url: str, key: bool, parallel: str) -> None:
+def test_servers_of_the_users_own_are_known_by_their_address(
+    url: str, key: bool, parallel: str
+) -> None:
     from acp_agent.llm.places import Endpoint
 
     assert Endpoint("mine", "openai-chat", url, required=key).parallel == parallel

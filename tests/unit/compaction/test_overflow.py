@@ -1,4 +1,6 @@
-"""A provider that has no room: it refuses a request, or cuts an answer off. The turn goes on, once, or says why not."""
+"""A provider that has no room: it refuses a request, or cuts an answer off. The turn
+goes on, once, or says why not.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 Script = Callable[[Mapping[str, Any]], Reply]
 
 
-def at(tmp_path: Path, *replies: Reply, script: Script | None = None, window: int = WINDOW) -> Any:
+def at(
+    tmp_path: Path, *replies: Reply, script: Script | None = None, window: int = WINDOW
+) -> Any:
     """A session with a window of a known size, in which nothing is prepared."""
     return stage(
         tmp_path,
@@ -46,7 +50,11 @@ async def talk(it: Stage, turns: int) -> None:
 
 def images(body: Mapping[str, Any]) -> int:
     """How many images a request holds."""
-    return sum(block["type"] == "image" for message in body["messages"] for block in message["content"])
+    return sum(
+        block["type"] == "image"
+        for message in body["messages"]
+        for block in message["content"]
+    )
 
 
 def pictures(count: int, text: str) -> list[dict[str, Any]]:
@@ -58,41 +66,73 @@ def pictures(count: int, text: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("stop", "used"),
     [("model_context_window_exceeded", WINDOW), ("max_tokens", int(USABLE * 0.96))],
-    ids=["the window is full", "the limit of the answer, in a window that is nearly full"],
+    ids=[
+        "the window is full",
+        "the limit of the answer, in a window that is nearly full",
+    ],
 )
-async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(tmp_path: Path, stop: str, used: int) -> None:
+async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(
+    tmp_path: Path, stop: str, used: int
+) -> None:
     broken = ToolCall("shell", '{"command": "touch ran; rm -')
 
     def answer(body: Mapping[str, Any]) -> Reply:
         if texts(body)[-1] == "Tell me.":
-            return Reply("The first ha", tool_calls=[broken], stop=stop, usage=Usage(used - 100, 100))
+            return Reply(
+                "The first ha",
+                tool_calls=[broken],
+                stop=stop,
+                usage=Usage(used - 100, 100),
+            )
         return Reply("lf, and the second." if texts(body)[-1] == GO_ON else LONG)
 
     async with at(tmp_path, script=answer) as it:
         await talk(it, 3)
         begun = len(it.agent.lines)
         assert await it.prompt("Tell me.") == {"stopReason": "end_turn"}
-        assert it.agent.text(since=begun).replace("\n", "") == "The first half, and the second."
+        assert (
+            it.agent.text(since=begun).replace("\n", "")
+            == "The first half, and the second."
+        )
         last = it.server.calls[-1].body
-        assert [piece.text for piece in pieces(last)[-3:]] == ["Tell me.", "The first ha", GO_ON]
+        assert [piece.text for piece in pieces(last)[-3:]] == [
+            "Tell me.",
+            "The first ha",
+            GO_ON,
+        ]
         assert "<recorded_excerpts>" in "".join(texts(last))
         assert texts(last, "call") == []
         check_legal(last)
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses == ["in_progress", "completed"]
-        # What the program asked of the model is no word of the user's, neither now nor when the session is loaded.
+        # What the program asked of the model is no word of the user's, neither now nor
+        # when the session is loaded.
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            assert later.agent.text().replace("\n", "").endswith("The first half, and the second.")
-            shown = [line for agent in (it.agent, later.agent) for line in agent.lines if line.update_kind]
+            assert (
+                later.agent.text()
+                .replace("\n", "")
+                .endswith("The first half, and the second.")
+            )
+            shown = [
+                line
+                for agent in (it.agent, later.agent)
+                for line in agent.lines
+                if line.update_kind
+            ]
             assert shown
             assert not any(GO_ON[:60] in str(line.message) for line in shown)
 
 
-async def test_images_that_a_provider_refuses_give_way_to_a_line_each(tmp_path: Path) -> None:
+async def test_images_that_a_provider_refuses_give_way_to_a_line_each(
+    tmp_path: Path,
+) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         if images(body) > 20:
-            error = {"type": "invalid_request_error", "message": "too many images and documents: 30 + 0 > 20"}
+            error = {
+                "type": "invalid_request_error",
+                "message": "too many images and documents: 30 + 0 > 20",
+            }
             return Reply(http_status=400, body={"type": "error", "error": error})
         return Reply("Seen.")
 

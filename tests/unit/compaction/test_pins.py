@@ -26,7 +26,13 @@ def answers(number: int) -> str:
 
 
 def last(it: Stage) -> str:
-    return whole_text(next(call.body for call in reversed(it.server.calls) if not is_summary_request(call.body)))
+    return whole_text(
+        next(
+            call.body
+            for call in reversed(it.server.calls)
+            if not is_summary_request(call.body)
+        )
+    )
 
 
 async def answer_to(it: Stage, prompt: str) -> str:
@@ -35,7 +41,9 @@ async def answer_to(it: Stage, prompt: str) -> str:
     return it.agent.text(since=begun)
 
 
-async def test_a_pin_for_which_there_is_no_room_is_refused_and_the_others_stay(tmp_path: Path) -> None:
+async def test_a_pin_for_which_there_is_no_room_is_refused_and_the_others_stay(
+    tmp_path: Path,
+) -> None:
     env = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
     async with stage(tmp_path, script=summarising([SUMMARY], answers), env=env) as it:
         await it.prompt(f"/pin Keep this. {'k' * 2000}")
@@ -55,11 +63,24 @@ async def test_pins_that_a_smaller_window_cannot_hold_are_named_with_the_cure_an
     tmp_path: Path, pins: int
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        return Reply(SUMMARY) if is_summary_request(body) else Reply(PROSE, usage=Usage(12_600, 500))
+        return (
+            Reply(SUMMARY)
+            if is_summary_request(body)
+            else Reply(PROSE, usage=Usage(12_600, 500))
+        )
 
-    texts = [f"Keep {number}: " + "the text is long. " * (2_100 if number == pins else 20) for number in (1, 2)[:pins]]
-    options: dict[str, Any] = {"script": answer, "editor": ZED_BETA, "config": {"compaction": {"prepare": False}}}
-    async with stage(tmp_path, env={"ACP_AGENT_CONTEXT_WINDOW": "200000"}, **options) as it:
+    texts = [
+        f"Keep {number}: " + "the text is long. " * (2_100 if number == pins else 20)
+        for number in (1, 2)[:pins]
+    ]
+    options: dict[str, Any] = {
+        "script": answer,
+        "editor": ZED_BETA,
+        "config": {"compaction": {"prepare": False}},
+    }
+    async with stage(
+        tmp_path, env={"ACP_AGENT_CONTEXT_WINDOW": "200000"}, **options
+    ) as it:
         for text in texts:
             assert "Pinned as" in await answer_to(it, f"/pin {text}")
         for number in range(3):
@@ -74,7 +95,8 @@ async def test_pins_that_a_smaller_window_cannot_hold_are_named_with_the_cure_an
             by_hand = shown_compactions(later.agent)[-1]
             for said in (caught.value.message, by_hand.text):
                 assert re.search(
-                    r"the system prompt and the tools take about \d,\d{3}, what is pinned takes about", said
+                    r"the system prompt and the tools take about \d,\d{3}, what is pinned takes about",
+                    said,
                 )
                 assert f"`/unpin {pins}` takes back the largest pin (about" in said
                 assert "a model with a larger window" in said

@@ -1,4 +1,6 @@
-"""`/compact preview` and `/compact status`: what they say, and that nothing changes by asking."""
+"""`/compact preview` and `/compact status`: what they say, and that nothing changes by
+asking.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ async def answer_to(it: Stage, prompt: str) -> str:
 
 
 async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> None:
-    replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), *(answers(number) for number in range(9))]
+    replies = [
+        Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]),
+        *(answers(number) for number in range(9)),
+    ]
     script = summarising([SUMMARY], lambda number: replies[number])
     async with stage(tmp_path, script=script, env=SMALL, config=AT_ONCE) as it:
         await it.prompt("Never rename a.txt. Read it.")
@@ -39,18 +44,28 @@ async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> N
             await it.prompt(f"Question {number}.")
         said = await answer_to(it, "/compact preview")
         assert "Nothing was changed." in said
-        numbers = re.search(r"Replaced: (\d+) messages.*Kept as they are: (\d+) messages?,", said, re.DOTALL)
+        numbers = re.search(
+            r"Replaced: (\d+) messages.*Kept as they are: (\d+) messages?,",
+            said,
+            re.DOTALL,
+        )
         assert numbers is not None
         after = re.search(r"Afterwards: about ([\d,]+) tokens; ([\d,]+) saved", said)
         assert after is not None
         assert int(after[2].replace(",", "")) > 0
         await it.prompt("/compact")
-        [compaction] = [one for one in shown_compactions(it.agent) if one.text == SUMMARY]
-        assert f"{numbers[1]} messages replaced · {numbers[2]} kept" in compaction.receipt
+        [compaction] = [
+            one for one in shown_compactions(it.agent) if one.text == SUMMARY
+        ]
+        assert (
+            f"{numbers[1]} messages replaced · {numbers[2]} kept" in compaction.receipt
+        )
         await it.prompt("Go on.")
         there = layers(it.server.calls[-1].body)
         quoted = said.partition("would read without a summary:")[2]
-        unquoted = "\n".join(line.removeprefix(">").removeprefix(" ") for line in quoted.splitlines())
+        unquoted = "\n".join(
+            line.removeprefix(">").removeprefix(" ") for line in quoted.splitlines()
+        )
         assert there["carried_over"].strip() in unquoted
         assert "Never rename a.txt." in there["carried_over"]
         assert "<recorded_excerpts>" in unquoted
@@ -65,14 +80,21 @@ async def test_a_receipt_tells_size_messages_seconds_cost_and_the_share_of_the_c
     prices = {"input": 1000, "output": 1000, "cached_input": 1000}
     config = {**AT_ONCE, "models": {"anthropic/claude-test": {"prices": prices}}}
     async with stage(
-        tmp_path, script=summarising([summary], answers), editor=editor, config=config, dialect="anthropic"
+        tmp_path,
+        script=summarising([summary], answers),
+        editor=editor,
+        config=config,
+        dialect="anthropic",
     ) as it:
         await it.prompt("What is in the cart?")
         await it.prompt("/compact")
         [shown] = shown_compactions(it.agent)
-        size, took = r"[\d,]+ → [\d,]+ tokens · 2 messages replaced · 0 kept", r"(\d+\.\d|under 0\.1) s · \$2\.10"
+        size = r"[\d,]+ → [\d,]+ tokens · 2 messages replaced · 0 kept"
+        took = r"(\d+\.\d|under 0\.1) s · \$2\.10"
         assert shown.text == SUMMARY
-        assert re.fullmatch(f"{size} · {took} · 75% of the prompt cached", shown.receipt.splitlines()[0])
+        assert re.fullmatch(
+            f"{size} · {took} · 75% of the prompt cached", shown.receipt.splitlines()[0]
+        )
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
             [replayed] = shown_compactions(later.agent)

@@ -1,4 +1,6 @@
-"""`recall` in a real session: the model finds and reads what a compaction took out of its context."""
+"""`recall` in a real session: the model finds and reads what a compaction took out of
+its context.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,19 @@ async def recalled(it: Stage) -> str:
     return result.text
 
 
-def talk(*later: Reply | str | Callable[[], Reply], said: list[dict[str, Any]] | None = None) -> Any:
+def talk(
+    *later: Reply | str | Callable[[], Reply], said: list[dict[str, Any]] | None = None
+) -> Any:
     """A read, an answer with the needle and another one; then these.
 
     :param said: takes in every request.
     """
-    replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), f"{PROSE}\n{NEEDLE}", f"Fine. {PROSE}", *later]
+    replies = [
+        Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]),
+        f"{PROSE}\n{NEEDLE}",
+        f"Fine. {PROSE}",
+        *later,
+    ]
 
     def answer(number: int) -> Reply | str:
         reply = replies[number]
@@ -54,19 +63,30 @@ def talk(*later: Reply | str | Callable[[], Reply], said: list[dict[str, Any]] |
 
 
 @both_editors
-async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(tmp_path: Path, editor: Editor) -> None:
+async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(
+    tmp_path: Path, editor: Editor
+) -> None:
     requests: list[dict[str, Any]] = []
     numbers: list[int] = []
-    later = (recall(query="voucher code"), "QX-7731.", lambda: recall(entry=numbers[0]), "Yes.")
+    later = (
+        recall(query="voucher code"),
+        "QX-7731.",
+        lambda: recall(entry=numbers[0]),
+        "Yes.",
+    )
     script = talk(*later, said=requests)
-    async with stage(tmp_path, script=script, editor=editor, config=AT_ONCE, dialect="anthropic") as it:
+    async with stage(
+        tmp_path, script=script, editor=editor, config=AT_ONCE, dialect="anthropic"
+    ) as it:
         await it.prompt("Which vouchers are there?")
         await it.prompt("Thanks.")
         await it.prompt("/compact")
         await it.prompt("What was the code?")
         assert NEEDLE not in whole_text(it.server.calls[-2].body)
         found = await recalled(it)
-        hit = re.search(r"^#(\d+) [\d-]+ [\d:]+ you: .*QX-7731-plum", found, re.MULTILINE)
+        hit = re.search(
+            r"^#(\d+) [\d-]+ [\d:]+ you: .*QX-7731-plum", found, re.MULTILINE
+        )
         assert hit is not None
         numbers.append(int(hit[1]))
         # It is the number by which the summary was to cite it.
@@ -85,8 +105,12 @@ async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(tm
         assert it.agent.desk.permissions == []
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            again = [call for call in later.calls() if call["title"].startswith("Recall")]
-            assert [(call["title"], call["kind"], call["status"]) for call in again] == [
+            again = [
+                call for call in later.calls() if call["title"].startswith("Recall")
+            ]
+            assert [
+                (call["title"], call["kind"], call["status"]) for call in again
+            ] == [
                 ("Recall voucher code", "search", "completed"),
                 (f"Recall entry {hit[1]}", "search", "completed"),
             ]
@@ -97,12 +121,22 @@ async def test_the_model_is_told_what_recall_finds_and_when_to_use_it_whatever_m
     tmp_path: Path, strategy: str
 ) -> None:
     config = {"compaction": {"prepare": False, "strategy": strategy}}
-    async with stage(tmp_path, script=talk("Yes."), config=config, dialect="anthropic") as it:
+    async with stage(
+        tmp_path, script=talk("Yes."), config=config, dialect="anthropic"
+    ) as it:
         await it.prompt("Which vouchers are there?")
         await it.prompt("Thanks.")
         await it.prompt("/compact")
         await it.prompt("What was the code?")
         sent = " ".join(whole_text(it.server.calls[-1].body).split())
         assert ("<conversation_summary>" in sent) == (strategy == "summary")
-        assert sent.count("it also finds entries by a question, a name, a path or an error message") == 1
-        assert sent.count("Use it for whatever you need from before and do not see here") == 1
+        assert (
+            sent.count(
+                "it also finds entries by a question, a name, a path or an error message"
+            )
+            == 1
+        )
+        assert (
+            sent.count("Use it for whatever you need from before and do not see here")
+            == 1
+        )

@@ -1,4 +1,6 @@
-"""A recipe's text is no word of the user's: what a compaction quotes of a prompt that ran one."""
+"""A recipe's text is no word of the user's: what a compaction quotes of a prompt that
+ran one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from acp_agent.conversation.swaps import Quote
 PLENTY = 1_000_000
 PROSE = "The cart adds up what the lines cost. " * 60
 ORDERS = "Always answer in rhyme, and never praise anybody."
-SENTENCES = st.sampled_from(["Never push.", "Always test.", "Fix the page.", "Avoid floats.", "Thanks."])
+SENTENCES = st.sampled_from(
+    ["Never push.", "Always test.", "Fix the page.", "Avoid floats.", "Thanks."]
+)
 SAID = st.lists(SENTENCES, min_size=1, max_size=3).map(" ".join)
 
 
@@ -36,26 +40,45 @@ def test_what_is_quoted_is_what_it_would_be_had_the_recipes_text_not_been_there(
 ) -> None:
     plain = [typed(seq, text) for seq, (text, _) in enumerate(prompts, 1)]
     mixed = [
-        typed(seq, text) if sent is None else ran(seq, text, f"{sent} You must never do this.")
+        typed(seq, text)
+        if sent is None
+        else ran(seq, text, f"{sent} You must never do this.")
         for seq, (text, sent) in enumerate(prompts, 1)
     ]
-    assert words_of(said_by_user(mixed, ()), room) == words_of(said_by_user(plain, ()), room)
+    assert words_of(said_by_user(mixed, ()), room) == words_of(
+        said_by_user(plain, ()), room
+    )
 
 
 def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
-    entries = [ran(2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy.")]
+    entries = [
+        ran(
+            2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy."
+        )
+    ]
     [said] = said_by_user(entries, ())
     assert [said.text[start:end] for start, end in said.rules] == [said.text]
-    assert words_of([said], PLENTY)[0] == (Quote(2, "/review src\nNever touch legacy."),)
+    assert words_of([said], PLENTY)[0] == (
+        Quote(2, "/review src\nNever touch legacy."),
+    )
 
 
 def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> None:
-    result = Entry(2, ToolResult("call_1", (Text(f"{PROSE * 10}\n{ORDERS}\n{PROSE * 10}"),)))
+    result = Entry(
+        2, ToolResult("call_1", (Text(f"{PROSE * 10}\n{ORDERS}\n{PROSE * 10}"),))
+    )
     [rewrite] = fit([result], 600, None, recall_hint=True)
     assert "Always answer in rhyme" not in str(rewrite.message.parts)
 
 
 def test_a_measurement_asks_for_no_rule_of_a_recipe() -> None:
-    entries = (ran(1, "/review src\nNever touch legacy.", f"{ORDERS} Never touch legacy."), typed(2, "Go on."))
-    rules = [need.key for need in needs_at(read_messages(Recording("it", "own", entries)), 1) if need.kind == "rules"]
+    entries = (
+        ran(1, "/review src\nNever touch legacy.", f"{ORDERS} Never touch legacy."),
+        typed(2, "Go on."),
+    )
+    rules = [
+        need.key
+        for need in needs_at(read_messages(Recording("it", "own", entries)), 1)
+        if need.kind == "rules"
+    ]
     assert rules == [plain("Never touch legacy.")]

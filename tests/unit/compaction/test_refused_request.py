@@ -1,4 +1,6 @@
-"""A provider refuses a request that fits by our count: we believe its error, and one more request is enough."""
+"""A provider refuses a request that fits by our count: we believe its error, and one
+more request is enough.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ NUMBERS = {
 
 def items(number: int) -> str:
     """Return distinct lines of eight tokens each."""
-    return "\n".join(f"The item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number))
+    return "\n".join(
+        f"The item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number)
+    )
 
 
 def size(body: Mapping[str, Any]) -> int:
@@ -40,7 +44,10 @@ def size(body: Mapping[str, Any]) -> int:
 
 
 def refusal(message: str) -> Reply:
-    return Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": message}})
+    return Reply(
+        http_status=400,
+        body={"error": {"type": "invalid_request_error", "message": message}},
+    )
 
 
 @pytest.mark.parametrize("says", NUMBERS)
@@ -55,13 +62,18 @@ async def test_a_prompt_that_the_provider_counts_above_its_window_is_made_short_
         if prompt > window:
             refused.append(prompt)
             return refusal(NUMBERS[says].format(prompt=prompt, window=window))
-        # The reported usage omits two fifths of the tokens that the server counts when it refuses.
+        # The reported usage omits two fifths of the tokens that the server counts when
+        # it refuses.
         return Reply(items(60), usage=Usage(prompt * 58 // 100, 60))
 
     config = {"compaction": {"prepare": False}, "context_window": 200_000}
-    async with stage(tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config) as it:
+    async with stage(
+        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config
+    ) as it:
         while not refused:
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         assert len(refused) == 1
         assert size(it.server.calls[-1].body) < window * 0.8
         check_legal(it.server.calls[-1].body)
@@ -89,24 +101,36 @@ async def test_what_is_refused_although_it_should_fit_is_compacted_as_if_it_fill
         return Reply(items(400) if len(it.server.calls) < 4 else "Prices.")
 
     async with stage(
-        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config={"context_window": 200_000}
+        tmp_path,
+        script=answer,
+        dialect="chat",
+        editor=ZED_BETA,
+        config={"context_window": 200_000},
     ) as it:
         while not refused:
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         assert len(refused) == 1
         assert size(it.server.calls[-1].body) < refused[0] * 0.7
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses == ["in_progress", "completed"]
 
 
-async def test_what_is_refused_however_short_it_is_is_compacted_once_in_a_turn(tmp_path: Path) -> None:
+async def test_what_is_refused_however_short_it_is_is_compacted_once_in_a_turn(
+    tmp_path: Path,
+) -> None:
     refusing = False
 
     def answer(body: Mapping[str, Any]) -> Reply:
         return refusal("The prompt is too long.") if refusing else Reply(items(400))
 
     async with stage(
-        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config={"context_window": 200_000}
+        tmp_path,
+        script=answer,
+        dialect="chat",
+        editor=ZED_BETA,
+        config={"context_window": 200_000},
     ) as it:
         for _ in range(3):
             await it.prompt("What does the cart add?")

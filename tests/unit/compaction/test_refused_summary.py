@@ -1,4 +1,6 @@
-"""A summary request that the provider refuses as too long is retried once, smaller, and reveals the window."""
+"""A summary request that the provider refuses as too long is retried once, smaller, and
+reveals the window.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ SAYS = {
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Return about how many tokens the server counts in a request: slightly more than our estimate."""
+    """Return about how many tokens the server counts in a request: slightly more than
+    our estimate.
+    """
     return len(json.dumps({**body, "max_tokens": 0}, ensure_ascii=False)) * 10 // 38
 
 
@@ -54,18 +58,29 @@ COUNT = count(1)
 
 def items(number: int) -> str:
     """Return distinct lines."""
-    return "\n".join(f"Item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number))
+    return "\n".join(
+        f"Item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number)
+    )
 
 
 def refusal(body: Mapping[str, Any], says: str) -> Reply:
     limit = int(body.get("max_tokens") or body.get("max_output_tokens") or 0)
     prompt = size(body)
-    said = SAYS[says].format(prompt=prompt, window=TAKES, limit=limit, total=prompt + limit)
-    return Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": said}})
+    said = SAYS[says].format(
+        prompt=prompt, window=TAKES, limit=limit, total=prompt + limit
+    )
+    return Reply(
+        http_status=400,
+        body={"error": {"type": "invalid_request_error", "message": said}},
+    )
 
 
 def fits(body: Mapping[str, Any], says: str) -> bool:
-    limit = int(body.get("max_tokens") or body.get("max_output_tokens") or 0) if "vLLM" in says else 0
+    limit = (
+        int(body.get("max_tokens") or body.get("max_output_tokens") or 0)
+        if "vLLM" in says
+        else 0
+    )
     return size(body) + limit <= TAKES
 
 
@@ -78,17 +93,29 @@ async def test_a_refused_request_for_a_summary_is_sent_once_more_by_what_the_ref
             return Reply(items(40))
         return Reply(SUMMARY) if fits(body, says) else refusal(body, says)
 
-    config = {"compaction": {"prepare": False}, "models": {"local/chat-test": {"context_window": 32_768}}}
-    async with stage(tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config) as it:
+    config = {
+        "compaction": {"prepare": False},
+        "models": {"local/chat-test": {"context_window": 32_768}},
+    }
+    async with stage(
+        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config
+    ) as it:
         while not it.server.calls or size(it.server.calls[-1].body) < TAKES - 1_200:
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         assert await it.prompt("/compact") == {"stopReason": "end_turn"}
-        first, second = [call.body for call in it.server.calls if asks_for_summary(call.body)]
+        first, second = [
+            call.body for call in it.server.calls if asks_for_summary(call.body)
+        ]
         assert size(second) < size(first)
         assert size(second) > TAKES * 0.5, "no more is left out than has to be"
         check_legal(second)
         [compaction] = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        assert (compaction.statuses, compaction.text) == (
+            ["in_progress", "completed"],
+            SUMMARY,
+        )
         assert "refused" not in compaction.receipt
         sizes = [meter["size"] for meter in it.agent.updates(kind="usage_update")]
         assert sizes[-2] == 32_768
@@ -110,12 +137,25 @@ async def test_a_separate_model_for_summaries_that_counts_more_gets_smaller_exce
         prompt = size(body)
         if prompt + limit <= window * 0.97:
             return Reply(SUMMARY)
-        said = SAYS[says].format(prompt=prompt, window=window, limit=limit, total=prompt + limit)
-        return Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": said}})
+        said = SAYS[says].format(
+            prompt=prompt, window=window, limit=limit, total=prompt + limit
+        )
+        return Reply(
+            http_status=400,
+            body={"error": {"type": "invalid_request_error", "message": said}},
+        )
 
-    models = {"local/chat-test": {"context_window": 60_000}, "local/small-test": {"context_window": window}}
-    config = {"models": models, "compaction": {"model": "local/small-test", "prepare": False}}
-    async with stage(tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config) as it:
+    models = {
+        "local/chat-test": {"context_window": 60_000},
+        "local/small-test": {"context_window": window},
+    }
+    config = {
+        "models": models,
+        "compaction": {"model": "local/small-test", "prepare": False},
+    }
+    async with stage(
+        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config
+    ) as it:
         for number in range(8):
             await it.prompt(f"Question {number}? {'What does the cart add? ' * 60}")
         await it.prompt("/compact")
@@ -125,16 +165,28 @@ async def test_a_separate_model_for_summaries_that_counts_more_gets_smaller_exce
         [compaction] = shown_compactions(it.agent)
         assert (compaction.statuses[-1], compaction.text) == ("completed", SUMMARY)
         # The window of the conversation's own model is unchanged.
-        assert {meter["size"] for meter in it.agent.updates(kind="usage_update")} == {60_000}
+        assert {meter["size"] for meter in it.agent.updates(kind="usage_update")} == {
+            60_000
+        }
 
 
-async def test_a_summary_that_is_refused_twice_names_the_model_that_refused_it_and_what_it_said(tmp_path: Path) -> None:
+async def test_a_summary_that_is_refused_twice_names_the_model_that_refused_it_and_what_it_said(
+    tmp_path: Path,
+) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         return refusal(body, "nothing") if asks_for_summary(body) else Reply(LONG)
 
-    models = {"local/chat-test": {"context_window": 60_000}, "local/small-test": {"context_window": 40_000}}
-    config = {"models": models, "compaction": {"model": "local/small-test", "prepare": False}}
-    async with stage(tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config) as it:
+    models = {
+        "local/chat-test": {"context_window": 60_000},
+        "local/small-test": {"context_window": 40_000},
+    }
+    config = {
+        "models": models,
+        "compaction": {"model": "local/small-test", "prepare": False},
+    }
+    async with stage(
+        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config
+    ) as it:
         for _ in range(3):
             await it.prompt("What does the cart add?")
         await it.prompt("/compact")
@@ -144,9 +196,13 @@ async def test_a_summary_that_is_refused_twice_names_the_model_that_refused_it_a
         assert "small-test refused the request for a summary." in compaction.text
         assert SAYS["nothing"] in compaction.text
         # The guessed window is forgotten, so the next attempt is not smaller.
-        first = next(call.body for call in it.server.calls if asks_for_summary(call.body))
+        first = next(
+            call.body for call in it.server.calls if asks_for_summary(call.body)
+        )
         await it.prompt("/compact")
-        again = [call.body for call in it.server.calls if asks_for_summary(call.body)][2]
+        again = [call.body for call in it.server.calls if asks_for_summary(call.body)][
+            2
+        ]
         assert size(again) == size(first)
 
 
@@ -164,7 +220,9 @@ async def test_an_answer_that_is_no_summary_changes_nothing_by_hand_and_excerpts
     tmp_path: Path, kind: str
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        return Reply(NO_SUMMARIES[kind]) if is_summary_request(body) else it.answers.pop(0)
+        return (
+            Reply(NO_SUMMARIES[kind]) if is_summary_request(body) else it.answers.pop(0)
+        )
 
     async with desk(tmp_path, script=answer) as it:
         await it.filled()
@@ -177,13 +235,20 @@ async def test_an_answer_that_is_no_summary_changes_nothing_by_hand_and_excerpts
         for _ in range(3):
             await it.prompt("And?", Reply("Yes.", usage=Usage(OUT_OF_ROOM, 5)))
         _, compaction, *_ = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], EXCERPTS)
+        assert (compaction.statuses, compaction.text) == (
+            ["in_progress", "completed"],
+            EXCERPTS,
+        )
         assert "unchanged" not in compaction.receipt
         assert NO_SUMMARIES[kind] not in str(it.last)
 
 
-async def test_the_thinking_in_front_of_a_summary_is_not_part_of_it(tmp_path: Path) -> None:
-    async with desk(tmp_path, Reply(f"<think>\nWhat was said?\n</think>\n\n{SUMMARY}")) as it:
+async def test_the_thinking_in_front_of_a_summary_is_not_part_of_it(
+    tmp_path: Path,
+) -> None:
+    async with desk(
+        tmp_path, Reply(f"<think>\nWhat was said?\n</think>\n\n{SUMMARY}")
+    ) as it:
         await it.filled(5_000)
         await it.prompt("/compact")
         [compaction] = shown_compactions(it.agent)
@@ -201,7 +266,9 @@ async def test_the_receipt_of_excerpts_says_why_there_is_no_summary_and_not_that
             return Reply(http_status=status, headers={"retry-after": "120"})
         return it.answers.pop(0)
 
-    async with desk(tmp_path, script=answer, config={"compaction": {"wait": True}}) as it:
+    async with desk(
+        tmp_path, script=answer, config={"compaction": {"wait": True}}
+    ) as it:
         await it.filled()
         for _ in range(4):
             await it.prompt("And?", Reply("Yes.", usage=Usage(OUT_OF_ROOM, 5)))

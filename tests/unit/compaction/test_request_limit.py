@@ -1,4 +1,6 @@
-"""One compaction sends at most twelve requests to the model server, whatever the server makes of them."""
+"""One compaction sends at most twelve requests to the model server, whatever the server
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import anyio
 import pytest
 
 from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
-from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Text,
+    Thinking,
+    UserMessage,
+)
 from acp_agent.errors import CompactionError
 from acp_agent.llm.client import _NativeClient
 from acp_agent.llm.profiles import ModelProfile
@@ -41,7 +48,9 @@ DIALECTS = [*LEFT_OUT]
 
 
 @asynccontextmanager
-async def counted(dialect: str, *replies: Reply) -> AsyncGenerator[tuple[ModelCalls, _NativeClient, ModelServer]]:
+async def counted(
+    dialect: str, *replies: Reply
+) -> AsyncGenerator[tuple[ModelCalls, _NativeClient, ModelServer]]:
     """Calls of a real provider's."""
     async with model_server(replies) as server:
         provider = adapter(dialect, server.base_url, profile=PROFILE)
@@ -55,13 +64,26 @@ async def counted(dialect: str, *replies: Reply) -> AsyncGenerator[tuple[ModelCa
 
 def refusing(dialect: str) -> Reply:
     """Refuses the request for something that can be left out of it."""
-    body = {"type": "error", "error": {"type": "invalid_request_error", "message": LEFT_OUT[dialect], "code": None}}
+    body = {
+        "type": "error",
+        "error": {
+            "type": "invalid_request_error",
+            "message": LEFT_OUT[dialect],
+            "code": None,
+        },
+    }
     return Reply(http_status=400, body=body)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_requests_that_are_sent_again_in_another_form_or_after_a_failure_count(dialect: str) -> None:
-    async with counted(dialect, BUSY, refusing(dialect), BUSY, Reply(GOOD)) as (calls, _, server):
+async def test_requests_that_are_sent_again_in_another_form_or_after_a_failure_count(
+    dialect: str,
+) -> None:
+    async with counted(dialect, BUSY, refusing(dialect), BUSY, Reply(GOOD)) as (
+        calls,
+        _,
+        server,
+    ):
         assert (await calls.ask(ASK)).parts[-1] == Text(GOOD)
         assert calls.requests == len(server.calls) == 4
         assert calls.requests == 4
@@ -77,8 +99,14 @@ async def test_the_last_request_is_not_sent_again_in_another_form(dialect: str) 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_providers_own_compaction_counts_as_often_as_it_is_asked_and_stops_with_the_rest(dialect: str) -> None:
-    async with counted(dialect, BUSY, BUSY, Reply(GOOD), *[BUSY] * 12) as (calls, provider, server):
+async def test_a_providers_own_compaction_counts_as_often_as_it_is_asked_and_stops_with_the_rest(
+    dialect: str,
+) -> None:
+    async with counted(dialect, BUSY, BUSY, Reply(GOOD), *[BUSY] * 12) as (
+        calls,
+        provider,
+        server,
+    ):
         await calls.ask_native(provider, ASK, "")
         assert calls.requests == len(server.calls) == 3
         calls.requests = MAX_REQUESTS - 2

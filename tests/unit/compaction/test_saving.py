@@ -1,4 +1,6 @@
-"""What a summary that is prepared in a pause costs and saves: the example of docs/compaction.md, and its laws."""
+"""What a summary that is prepared in a pause costs and saves: the example of
+docs/compaction.md, and its laws.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,16 @@ def example() -> list[tuple[float | None, float | None, float]]:
     table = f"{start}{rest}".partition("\n\n")[0]
     rows: list[tuple[float | None, float | None, float]] = []
     for line in table.splitlines()[2:]:
-        tokens, price, costs = (cell.strip().strip("$").replace(",", "") for cell in line.split("|")[2:5])
-        rows.append((float(tokens) if tokens else None, float(price) if price else None, float(costs)))
+        tokens, price, costs = (
+            cell.strip().strip("$").replace(",", "") for cell in line.split("|")[2:5]
+        )
+        rows.append(
+            (
+                float(tokens) if tokens else None,
+                float(price) if price else None,
+                float(costs),
+            )
+        )
     return rows
 
 
@@ -33,14 +43,24 @@ def test_the_example_of_the_documentation_is_what_the_agent_reckons() -> None:
     prices = profile("claude-sonnet-5").prices
     assert prices is not None
     whole, short, saved, read, written, spent = example()
-    used, system, after = 100_000, 10_000, 32_500
+    used = 100_000
+    system = 10_000
+    after = 32_500
     assert after == system + int((used - system) * BY_HAND_SHARE)
     saving = saving_of(used, after, prices)
     assert whole == (used, prices.cache_write, round(saving.before, 3))
     assert short == (after, prices.cache_write, round(saving.after, 3))
     assert saved[2] == round(saving.before - saving.after, 3)
-    assert read == (used, prices.cached_input, round(prompt_cost(used, prices, cached=True), 3))
-    assert written == (EXPECTED_SUMMARY, prices.output, round(summary_cost(0, prices, cached=True), 3))
+    assert read == (
+        used,
+        prices.cached_input,
+        round(prompt_cost(used, prices, cached=True), 3),
+    )
+    assert written == (
+        EXPECTED_SUMMARY,
+        prices.output,
+        round(summary_cost(0, prices, cached=True), 3),
+    )
     cost = summary_cost(used, prices, cached=True)
     assert spent[2] == round(cost, 3)
     assert pays(saving, cost)
@@ -48,7 +68,9 @@ def test_the_example_of_the_documentation_is_what_the_agent_reckons() -> None:
 
 
 @given(TOKENS, TOKENS, PRICES, AMOUNTS)
-def test_a_context_that_is_not_shorter_never_pays(before: int, more: int, prices: Prices, cost: float) -> None:
+def test_a_context_that_is_not_shorter_never_pays(
+    before: int, more: int, prices: Prices, cost: float
+) -> None:
     assert not pays(saving_of(before, before + more, prices), cost)
     assert not pays(saving_of(before, max(0, before - more), Prices(0, 0, 0, 1)), cost)
 

@@ -1,4 +1,6 @@
-"""The ladder of strategies, and which results are accepted. The model is a function here; elsewhere a real one."""
+"""The ladder of strategies, and which results are accepted. The model is a function
+here; elsewhere a real one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,18 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import AgentError, CompactionError, ModelUnavailableError
 from acp_agent.llm.provider import ModelRequest
-from support.ladder import AT_THRESHOLD, BY_HAND, MOVES, MUST_FIT, WINDOW, Model, answered, history, run, state_of
+from support.ladder import (
+    AT_THRESHOLD,
+    BY_HAND,
+    MOVES,
+    MUST_FIT,
+    WINDOW,
+    Model,
+    answered,
+    history,
+    run,
+    state_of,
+)
 
 
 class DownToo:
@@ -40,7 +53,10 @@ class DownToo:
     keeps_user_messages = False
 
     async def compact(
-        self, request: ModelRequest, instructions: str, note: Callable[[Any], None] = lambda event: None
+        self,
+        request: ModelRequest,
+        instructions: str,
+        note: Callable[[Any], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         raise ModelUnavailableError("down")
 
@@ -49,11 +65,16 @@ class DownToo:
 @given(
     st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=8),
     st.sampled_from([BY_HAND, AT_THRESHOLD, MUST_FIT]),
-    st.sampled_from([(12, 4_000, 0), (6, 2_000, 6_000), (3, 20_000, 30_000), (60, 400, 800)]),
+    st.sampled_from(
+        [(12, 4_000, 0), (6, 2_000, 6_000), (3, 20_000, 30_000), (60, 400, 800)]
+    ),
     st.sampled_from([None, 17_000, WINDOW, 35_000]),
 )
 def test_every_path_ends_soon_in_a_smaller_context_or_a_clear_error(
-    moves: list[str], policy: CompactionPolicy, shape: tuple[int, int, int], used: int | None
+    moves: list[str],
+    policy: CompactionPolicy,
+    shape: tuple[int, int, int],
+    used: int | None,
 ) -> None:
     state = state_of(history(*shape), used)
     model = Model(list(moves))
@@ -72,7 +93,11 @@ def test_every_path_ends_soon_in_a_smaller_context_or_a_clear_error(
         if policy.must_fit:
             assert result.tokens_after <= state.budget.limit
         elif result.strategy != "mask":
-            long = estimate_text(result.summary) * max(1, state.calibration) if "word" in result.summary else 0
+            long = (
+                estimate_text(result.summary) * max(1, state.calibration)
+                if "word" in result.summary
+                else 0
+            )
             assert result.tokens_after <= policy.size_tokens(state) + long
         assert "# Go" not in result.summary or "# Goal" in result.summary
 
@@ -90,11 +115,18 @@ class OwnCut:
 
 
 @pytest.mark.parametrize("tail", [None, 0, 1_500, 9_000])
-def test_a_strategy_may_cut_where_it_likes_and_the_size_holds_all_the_same(tail: int | None) -> None:
-    state, policy = state_of(history(16, 4_000)), replace(AT_THRESHOLD, steps=("summary",))
-    result = run(state, policy, Model(["summary"]), CompactionService({"summary": OwnCut(tail)}))
+def test_a_strategy_may_cut_where_it_likes_and_the_size_holds_all_the_same(
+    tail: int | None,
+) -> None:
+    state = state_of(history(16, 4_000))
+    policy = replace(AT_THRESHOLD, steps=("summary",))
+    result = run(
+        state, policy, Model(["summary"]), CompactionService({"summary": OwnCut(tail)})
+    )
     assert result is not None
-    cut = Task(state, policy, size_of(state, policy), ModelCalls(Model(["summary"]))).cut(tail)
+    cut = Task(
+        state, policy, size_of(state, policy), ModelCalls(Model(["summary"]))
+    ).cut(tail)
     assert cut is not None
     assert result.boundary == cut.summarised[-1].seq
     assert result.messages[1:] == tuple(entry.message for entry in cut.kept)
@@ -124,7 +156,12 @@ def test_a_provider_that_is_down_is_not_asked_once_more() -> None:
     assert result is not None
     assert (result.strategy, model.wire) == ("excerpts", 1)
     assert any("down" in note for note in result.receipt.notes)
-    result = run(state_of(history(12, 4_000)), replace(MUST_FIT, strategy="native"), model, native=DownToo())
+    result = run(
+        state_of(history(12, 4_000)),
+        replace(MUST_FIT, strategy="native"),
+        model,
+        native=DownToo(),
+    )
     assert result is not None
     assert (result.strategy, model.wire) == ("excerpts", 1)
 
@@ -142,11 +179,22 @@ def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None
     assert result is not None
     assert result.strategy == "excerpts"
     with pytest.raises(CompactionError, match=r"'broken' failed inside \(KeyError"):
-        run(state_of(history(12, 4_000)), replace(policy, by_hand=True, must_fit=False), Model(["summary"]), service)
+        run(
+            state_of(history(12, 4_000)),
+            replace(policy, by_hand=True, must_fit=False),
+            Model(["summary"]),
+            service,
+        )
 
 
-@pytest.mark.parametrize("policy", [BY_HAND, AT_THRESHOLD, MUST_FIT], ids=["by hand", "threshold", "must fit"])
-def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_refused(policy: CompactionPolicy) -> None:
+@pytest.mark.parametrize(
+    "policy",
+    [BY_HAND, AT_THRESHOLD, MUST_FIT],
+    ids=["by hand", "threshold", "must fit"],
+)
+def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_refused(
+    policy: CompactionPolicy,
+) -> None:
     class Eraser:
         name = "eraser"
 
@@ -155,15 +203,21 @@ def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_re
             return Draft(Cut(entries[:1], (), entries[1:]), "")
 
     # No word of the user's leaves, and what stays has no room for excerpts beside it.
-    answer, prompt = AssistantMessage("a1", (Text("a" * 40_000),)), UserMessage("u1", (Text("u" * 30_000),))
+    answer = AssistantMessage("a1", (Text("a" * 40_000),))
+    prompt = UserMessage("u1", (Text("u" * 30_000),))
     state = state_of([answer, prompt, AssistantMessage("a2", (Text("Yes."),))], 18_000)
     service = CompactionService({"eraser": Eraser()})
-    with pytest.raises(CompactionError, match=r"'eraser' leaves nothing in the place of.*The history is unchanged"):
+    with pytest.raises(
+        CompactionError,
+        match=r"'eraser' leaves nothing in the place of.*The history is unchanged",
+    ):
         run(state, replace(policy, steps=("eraser",)), Model(["summary"]), service)
 
 
 def test_one_giant_prompt_is_shortened_where_nothing_else_is_left() -> None:
-    giant: list[Message] = [UserMessage("u", (Text("The log says:\n" + "error\n" * 40_000 + "Why?"),))]
+    giant: list[Message] = [
+        UserMessage("u", (Text("The log says:\n" + "error\n" * 40_000 + "Why?"),))
+    ]
     state = replace(state_of(giant), turn_from=1)
     result = run(state, MUST_FIT, Model(["refused"]))
     assert result is not None
@@ -179,21 +233,32 @@ def test_one_giant_prompt_is_shortened_where_nothing_else_is_left() -> None:
 def test_no_result_holds_more_images_than_a_request_may(count: int, most: int) -> None:
     messages = history(8, 4_000)
     image = Image("iVBO", "image/png")
-    messages += [UserMessage("i", (*[image] * count, Text("See."))), AssistantMessage("j", (Text("Seen."),))]
+    messages += [
+        UserMessage("i", (*[image] * count, Text("See."))),
+        AssistantMessage("j", (Text("Seen."),)),
+    ]
     policy = replace(AT_THRESHOLD, limits=Limits(most, 1_000_000))
     assume(Limits(most, None).exceeded(messages))
     for steps, moves in ((None, ["overflow"]), (("summary",), ["summary"])):
-        result = run(state_of(messages, window=500_000), replace(policy, steps=steps), Model(moves))
+        result = run(
+            state_of(messages, window=500_000),
+            replace(policy, steps=steps),
+            Model(moves),
+        )
         assert result is not None
         assert not Limits(most, None).exceeded(result.messages)
 
 
 @pytest.mark.parametrize("policy", [AT_THRESHOLD, MUST_FIT])
-def test_the_oldest_gives_way_first_and_the_newest_stays(policy: CompactionPolicy) -> None:
+def test_the_oldest_gives_way_first_and_the_newest_stays(
+    policy: CompactionPolicy,
+) -> None:
     state = state_of(history(20, 400, 2_400), 16_000)
     result = run(state, replace(policy, steps=("mask",)), Model(["down"]))
     assert result is not None
-    results = [message.text for message in result.messages if isinstance(message, ToolResult)]
+    results = [
+        message.text for message in result.messages if isinstance(message, ToolResult)
+    ]
     masked = [text.startswith("[masked result]") for text in results]
     assert masked == sorted(masked, reverse=True)
     assert masked[0]

@@ -1,6 +1,8 @@
-"""What is stated next to a summary that was prepared earlier, so that finished work does not start over.
+"""What is stated next to a summary that was prepared earlier, so that finished work
+does not start over.
 
-`recorded/` has logs of two short sessions of this agent with a scripted model, without system prompt and tools.
+`recorded/` has logs of two short sessions of this agent with a scripted model, without
+system prompt and tools.
 """
 
 from __future__ import annotations
@@ -32,7 +34,14 @@ from acp_agent.conversation.events import (
     TurnEnded,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.session.compact.order import before_open_calls
 from support.background import PREPARE, desk
@@ -48,18 +57,26 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
 @cache
 def recorded(path: Path) -> tuple[LoggedEvent, ...]:
     lines = map(json.loads, path.read_text().splitlines())
-    return tuple(LoggedEvent(line["seq"], 0, decode(line["kind"], json.dumps(line["data"]))) for line in lines)
+    return tuple(
+        LoggedEvent(line["seq"], 0, decode(line["kind"], json.dumps(line["data"])))
+        for line in lines
+    )
 
 
 def state_of(logged: Sequence[LoggedEvent]) -> ConversationState:
     context = before_open_calls(Context.from_log(logged))
-    return ConversationState.from_context(context, ModelRequest("m", "", context.messages), TokenBudget(100_000, 8_000))
+    return ConversationState.from_context(
+        context, ModelRequest("m", "", context.messages), TokenBudget(100_000, 8_000)
+    )
 
 
 def finished(logged: Sequence[LoggedEvent], start: int) -> Iterator[str]:
-    """What was done from an event on: files by their paths, commands, steps of the plan, requests by their words."""
+    """What was done from an event on: files by their paths, commands, steps of the
+    plan, requests by their words.
+    """
     calls: dict[str, ToolCall] = {}
-    request, steps = "", set[str]()
+    request = ""
+    steps = set[str]()
     for at, each in enumerate(logged):
         match each.event:
             case AssistantAnswered(message):
@@ -67,13 +84,17 @@ def finished(logged: Sequence[LoggedEvent], start: int) -> Iterator[str]:
             case ToolReturned(result) if at >= start and not result.is_error:
                 arguments = calls[result.call_id].arguments
                 is_change = "content" in arguments or "edits" in arguments
-                yield str(arguments.get("command") or (arguments["path"] if is_change else ""))
+                yield str(
+                    arguments.get("command") or (arguments["path"] if is_change else "")
+                )
             case UserPrompted(shown=[Text(text)]):
                 request = text
             case TurnEnded("end_turn") if at >= start:
                 yield request[:60]
             case PlanChanged(entries):
-                done = {entry.content for entry in entries if entry.status == "completed"}
+                done = {
+                    entry.content for entry in entries if entry.status == "completed"
+                }
                 yield from sorted(done - steps) if at >= start else ()
                 steps = done
             case _:
@@ -81,8 +102,12 @@ def finished(logged: Sequence[LoggedEvent], start: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_finished_work_does_not_start_over_wherever_a_summary_was_written_and_used(path: Path) -> None:
-    """A model that goes down the summary's next steps, and leaves out those that are stated to be done."""
+def test_finished_work_does_not_start_over_wherever_a_summary_was_written_and_used(
+    path: Path,
+) -> None:
+    """A model that goes down the summary's next steps, and leaves out those that are
+    stated to be done.
+    """
     logged = recorded(path)
     states = [state_of(logged[:at]) for at in range(len(logged) + 1)]
     restarted = 0
@@ -90,9 +115,17 @@ def test_finished_work_does_not_start_over_wherever_a_summary_was_written_and_us
         for used in range(written + 1, len(logged) + 1):
             if Context.from_log(logged[:used]).open_calls:
                 continue
-            stated = since(states[written], states[used], "# Next steps\nEverything that the plan says.")
+            stated = since(
+                states[written],
+                states[used],
+                "# Next steps\nEverything that the plan says.",
+            )
             next_steps = [step for step in finished(logged[:used], written) if step]
-            assert [step for step in next_steps if step not in stated] == [], (written, used, stated)
+            assert [step for step in next_steps if step not in stated] == [], (
+                written,
+                used,
+                stated,
+            )
             restarted += len(next_steps)
     assert restarted > 1_000  # without what is stated
 
@@ -106,22 +139,38 @@ def test_only_what_was_done_since_is_stated(path: Path) -> None:
         stated = since(state_of(logged[:written]), whole, "")
         later = {step for step in finished(logged, written) if step}
         earlier = {step for step in finished(logged[:written], 0) if step}
-        assert [step for step in earlier - later if len(step) > 20 and step in stated] == []
+        assert [
+            step for step in earlier - later if len(step) > 20 and step in stated
+        ] == []
 
 
 def talk(*messages: Message) -> ConversationState:
     return ConversationState.of(messages, window=100_000)
 
 
-def edited(path: str, old: str, new: str, *, fails: bool = False) -> tuple[Message, Message]:
-    call = ToolCall(f"call_{old}_{new}", "edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]})
-    return AssistantMessage("a", (call,), "m", "tool_use"), ToolResult(call.id, (Text("Edited."),), is_error=fails)
+def edited(
+    path: str, old: str, new: str, *, fails: bool = False
+) -> tuple[Message, Message]:
+    call = ToolCall(
+        f"call_{old}_{new}",
+        "edit",
+        {"path": path, "edits": [{"old_text": old, "new_text": new}]},
+    )
+    return AssistantMessage("a", (call,), "m", "tool_use"), ToolResult(
+        call.id, (Text("Edited."),), is_error=fails
+    )
 
 
 def edited_by_mcp(path: str, old: str, new: str) -> tuple[Message, Message]:
     """Return an edit by `edit_file` of MCP's filesystem server."""
-    call = ToolCall(f"call_{old}", "edit_file", {"path": path, "edits": [{"oldText": old, "newText": new}]})
-    return AssistantMessage("a", (call,), "m", "tool_use"), ToolResult(call.id, (Text("Edited."),))
+    call = ToolCall(
+        f"call_{old}",
+        "edit_file",
+        {"path": path, "edits": [{"oldText": old, "newText": new}]},
+    )
+    return AssistantMessage("a", (call,), "m", "tool_use"), ToolResult(
+        call.id, (Text("Edited."),)
+    )
 
 
 def said(text: str) -> UserMessage:
@@ -135,9 +184,18 @@ FIRST = said("Set it up.")
     ("later", "stated"),
     [
         (edited("cart.py", "LIMIT = 30", "LIMIT = 60"), "cart.py: 30 is 60 now"),
-        (edited("a/cart.py", "def parse_price(a):", "def read_price(a):"), "cart.py: parse_price is read_price now"),
-        ((*edited("c.py", "x = 30", "x = 60"), *edited("c.py", "x = 60", "x = 90")), "c.py: 30 is 90 now"),
-        ((*edited("c.py", "x = 30", "x = 60"), *edited("c.py", "x = 60", "x = 30")), ""),
+        (
+            edited("a/cart.py", "def parse_price(a):", "def read_price(a):"),
+            "cart.py: parse_price is read_price now",
+        ),
+        (
+            (*edited("c.py", "x = 30", "x = 60"), *edited("c.py", "x = 60", "x = 90")),
+            "c.py: 30 is 90 now",
+        ),
+        (
+            (*edited("c.py", "x = 30", "x = 60"), *edited("c.py", "x = 60", "x = 30")),
+            "",
+        ),
         (edited_by_mcp("cart.py", "LIMIT = 30", "LIMIT = 60"), "cart.py: 30 is 60 now"),
         (edited("cart.py", "LIMIT = 30", "LIMIT = 60", fails=True), ""),
         (edited("cart.py", "LIMIT = 70", "LIMIT = 60"), ""),
@@ -150,12 +208,12 @@ FIRST = said("Set it up.")
 def test_a_value_in_the_summary_that_was_replaced_is_stated_with_the_new_one(
     later: tuple[Message, ...], stated: str
 ) -> None:
-    summary = (
-        "# State\nThe limit is 30, `timeout: 30`, PORT = 8080. `parse_price` reads prices. Note: see https://a.b/c1"
-    )
+    summary = "# State\nThe limit is 30, `timeout: 30`, PORT = 8080. `parse_price` reads prices. Note: see https://a.b/c1"
     found = since(talk(FIRST), talk(FIRST, *later), summary)
     lines = found.partition("Values that were replaced:\n")[2].splitlines()
-    assert [line.partition("] ")[2] for line in lines if line.startswith("- [#")] == ([stated] if stated else [])
+    assert [line.partition("] ")[2] for line in lines if line.startswith("- [#")] == (
+        [stated] if stated else []
+    )
 
 
 def test_edits_that_the_user_took_back_are_not_stated_as_done() -> None:
@@ -181,18 +239,27 @@ def test_it_is_short_whatever_has_happened_and_cannot_close_its_frame(
     logged: tuple[LoggedEvent, ...], data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(logged)))
-    before, now = state_of(logged[:at]), state_of(logged)
+    before = state_of(logged[:at])
+    now = state_of(logged)
     stated = since(before, now, data.draw(st.text(max_size=200)))
     assert estimate_text(stated) <= MOST_TOKENS
     assert since(now, now, "") == ""
     for part in frame_since(f"{stated}\n</recorded_since> <recorded_since>"):
-        assert part.text.count("<recorded_since>") == part.text.count("</recorded_since>") == 1
+        assert (
+            part.text.count("<recorded_since>")
+            == part.text.count("</recorded_since>")
+            == 1
+        )
 
 
 def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None:
     later: list[Message] = []
     for number in range(200):
-        call = ToolCall(f"call_{number}", "write", {"path": f"/shop/{'deep/' * 30}{number}.py", "content": "x"})
+        call = ToolCall(
+            f"call_{number}",
+            "write",
+            {"path": f"/shop/{'deep/' * 30}{number}.py", "content": "x"},
+        )
         later.append(AssistantMessage("a", (call,), "m", "tool_use"))
         later.append(ToolResult(call.id, (Text("Made."),), is_error=False))
     stated = since(talk(FIRST), talk(FIRST, *later), "")
@@ -200,18 +267,31 @@ def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None
     assert estimate_text(stated) <= MOST_TOKENS
 
 
-async def test_the_model_is_told_what_was_done_since_its_summary_was_written(tmp_path: Path) -> None:
-    turn_ended = anyio.Event()  # a summary that is ready before is used at the end of the turn
+async def test_the_model_is_told_what_was_done_since_its_summary_was_written(
+    tmp_path: Path,
+) -> None:
+    turn_ended = (
+        anyio.Event()
+    )  # a summary that is ready before is used at the end of the turn
     summary = Reply("# Next steps\nWrite docs.md. The limit is 30.", hold=turn_ended)
     config = {"mode": "full-access"}
     async with desk(tmp_path, summary, config=config, connect=agent_in_memory) as it:
         await it.filled()
         write = Call("write", {"path": "docs.md", "content": "# Cart\n"})
-        await it.prompt("Write the docs.", Reply("", tool_calls=[write], usage=Usage(PREPARE, 5)), DONE)
+        await it.prompt(
+            "Write the docs.",
+            Reply("", tool_calls=[write], usage=Usage(PREPARE, 5)),
+            DONE,
+        )
         turn_ended.set()
         await it.ready()
         await it.prompt("What is left?", Reply("Nothing."))
-        texts = [block["text"] for message in it.last for block in message["content"] if block["type"] == "text"]
+        texts = [
+            block["text"]
+            for message in it.last
+            for block in message["content"]
+            if block["type"] == "text"
+        ]
         [stated] = [text for text in texts if text.startswith("<recorded_since>")]
         assert "created docs.md" in stated
         assert "“Write the docs.”" in stated

@@ -1,4 +1,6 @@
-"""How a conversation is made short: chosen by the configuration or a recipe, and added by installed packages."""
+"""How a conversation is made short: chosen by the configuration or a recipe, and added
+by installed packages.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from support.stage import Stage
 
 MODEL = f"anthropic/{MODELS['anthropic']}"
 WINDOW = 20_000
-FILES = {"old.txt": "An old line of the shop.\n" * 800, "new.txt": "A new line of the shop.\n" * 60}
+FILES = {
+    "old.txt": "An old line of the shop.\n" * 800,
+    "new.txt": "A new line of the shop.\n" * 60,
+}
 READS = [Reply(tool_calls=[ToolCall("read", {"path": name})]) for name in FILES]
 """Two files of 5,000 and 400 tokens; by hand, the tail holds 500."""
 HISTORY = [READS[0], Reply("Read the old one."), READS[1], Reply("Read the new one.")]
@@ -51,13 +56,21 @@ def put(tmp_path: Path, recipe: str) -> Path:
 
 @asynccontextmanager
 async def compacted(
-    tmp_path: Path, settings: Mapping[str, Any], *more: Reply, recipe: str = "", env: Mapping[str, str | None] = {}
+    tmp_path: Path,
+    settings: Mapping[str, Any],
+    *more: Reply,
+    recipe: str = "",
+    env: Mapping[str, str | None] = {},
 ) -> AsyncIterator[Stage]:
     """Open a session that has read two files and was then compacted by hand."""
     if recipe:
         put(tmp_path, recipe)
     window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
-    options: dict[str, Any] = {"config": settings, "env": window, "dialect": "anthropic"}
+    options: dict[str, Any] = {
+        "config": settings,
+        "env": window,
+        "dialect": "anthropic",
+    }
     async with stage(tmp_path, *HISTORY, *more, files=FILES, **options) as it:
         await it.prompt("Read the old file")
         await it.prompt("Read the new file")
@@ -65,31 +78,59 @@ async def compacted(
         yield it
 
 
-async def test_a_recipe_chooses_and_the_configuration_holds_over_it(tmp_path: Path) -> None:
+async def test_a_recipe_chooses_and_the_configuration_holds_over_it(
+    tmp_path: Path,
+) -> None:
     recipe = RECIPE.format("excerpts")
     async with compacted(tmp_path / "1", config(), recipe=recipe) as it:
         assert len(it.server.calls) == 4
         assert shown_compactions(it.agent)[0].text == EXCERPTS
-    async with compacted(tmp_path / "2", config(strategy="summary"), Reply("# Goal\nA shop."), recipe=recipe) as it:
+    async with compacted(
+        tmp_path / "2",
+        config(strategy="summary"),
+        Reply("# Goal\nA shop."),
+        recipe=recipe,
+    ) as it:
         assert it.server.calls[4].mentions("said the user's own recipe")
         assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
 
 
 @pytest.mark.parametrize("place", ["config", "model", "recipe"])
-async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwise(tmp_path: Path, place: str) -> None:
+async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwise(
+    tmp_path: Path, place: str
+) -> None:
     unusable = {"model": "mine/small"}
-    settings: dict[str, Any] = config(wait=True, **(unusable if place == "config" else {}))
-    settings["providers"] = {"mine": {"kind": "openai-chat"}}  # which nobody said where to find
-    key, where = "compaction.model", "in config.yaml"
+    settings: dict[str, Any] = config(
+        wait=True, **(unusable if place == "config" else {})
+    )
+    settings["providers"] = {
+        "mine": {"kind": "openai-chat"}
+    }  # which nobody said where to find
+    key = "compaction.model"
+    where = "in config.yaml"
     if place == "model":
         settings["models"] = {MODEL: {"compaction": unusable}}
     if place == "recipe":
         where = f"of the recipe {put(tmp_path, OTHER_WRITER)}"
     long = Reply("The cart adds prices. " * 1_000, usage=Usage(12_000, 5))
     # A count far above the expected one is believed only if it comes twice.
-    replies = [long, Reply("# Goal\nA shop."), long, long, Reply("# Goal\nA cart."), Reply("Done.")]
+    replies = [
+        long,
+        Reply("# Goal\nA shop."),
+        long,
+        long,
+        Reply("# Goal\nA cart."),
+        Reply("Done."),
+    ]
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
-    async with stage(tmp_path, *replies, editor=ZED_BETA, config=settings, env=env, dialect="anthropic") as it:
+    async with stage(
+        tmp_path,
+        *replies,
+        editor=ZED_BETA,
+        config=settings,
+        env=env,
+        dialect="anthropic",
+    ) as it:
         await it.prompt("What is in the cart?")
         told = f"mine/small, which `{key}` {where} names for summaries, cannot be used: providers.mine: needs"
         for words in ("/compact", "/compact preview"):
@@ -109,14 +150,20 @@ async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwis
 
 
 @pytest.mark.parametrize("place", ["config", "recipe"])
-async def test_another_model_writes_the_summary_and_the_receipt_says_so(tmp_path: Path, place: str) -> None:
+async def test_another_model_writes_the_summary_and_the_receipt_says_so(
+    tmp_path: Path, place: str
+) -> None:
     cheap = f"local/{MODELS['chat']}"
-    settings, recipe = config(model=cheap), ""
+    settings = config(model=cheap)
+    recipe = ""
     if place == "recipe":
-        settings, recipe = config(), RECIPE.format(f"summary\n  model: {cheap}")
+        settings = config()
+        recipe = RECIPE.format(f"summary\n  model: {cheap}")
     written = Reply("# Goal\nA shop.", usage=Usage(9_000, 50))
     env = {"LOCAL_API_KEY": "test-key"}
-    async with compacted(tmp_path, settings, written, Reply("Done."), recipe=recipe, env=env) as it:
+    async with compacted(
+        tmp_path, settings, written, Reply("Done."), recipe=recipe, env=env
+    ) as it:
         await it.prompt("Go on")
     [compaction] = shown_compactions(it.agent)
     asked, after = it.server.calls[4:]

@@ -1,4 +1,6 @@
-"""Providers that refuse what does not fit: a turn that reads on and on, and a window that is smaller than is known."""
+"""Providers that refuse what does not fit: a turn that reads on and on, and a window
+that is smaller than is known.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
     # About seven thousand tokens.
     (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 1_000)
     reads = [
-        ToolCall("read", {"path": str(tmp_path / "long.txt"), "limit": 999 - number}) for number in range(parallel)
+        ToolCall("read", {"path": str(tmp_path / "long.txt"), "limit": 999 - number})
+        for number in range(parallel)
     ]
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -41,11 +44,15 @@ async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
     async with (
         model_server(answer, max_prompt_tokens=window) as server,
         agent_in_memory(
-            home=tmp_path, env=server.env() | {"ACP_AGENT_CONTEXT_WINDOW": str(window)}, capabilities=ZED_BETA
+            home=tmp_path,
+            env=server.env() | {"ACP_AGENT_CONTEXT_WINDOW": str(window)},
+            capabilities=ZED_BETA,
         ) as agent,
     ):
         session = await agent.new_session(tmp_path)
-        assert await agent.prompt(session, "Read it ten times.", 60) == {"stopReason": "end_turn"}
+        assert await agent.prompt(session, "Read it ten times.", 60) == {
+            "stopReason": "end_turn"
+        }
         assert len(live) == STEPS
         assert len(shown_compactions(agent)) > 2
         assert await agent.prompt(session, "And now?", 60) == {"stopReason": "end_turn"}
@@ -55,24 +62,44 @@ async def test_a_conversation_larger_than_the_window_of_the_model_for_summaries_
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        counted = "\n".join(f"Item {number} of {size(body)} costs {number * 7} cents." for number in range(280))
+        counted = "\n".join(
+            f"Item {number} of {size(body)} costs {number * 7} cents."
+            for number in range(280)
+        )
         return Reply("# Goal\nCount." if is_summary_request(body) else counted)
 
     config = {
-        "models": {"openai/gpt-test": {"context_window": 60_000}, "openai/small-test": {"context_window": 12_000}},
+        "models": {
+            "openai/gpt-test": {"context_window": 60_000},
+            "openai/small-test": {"context_window": 12_000},
+        },
         "compaction": {"model": "openai/small-test", "prepare": False},
     }
     async with model_server(answer, "openai") as server:
         server.write_config(tmp_path, config)
-        async with agent_in_memory(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as agent:
             session = await agent.new_session(tmp_path)
             for number in range(6):
-                await agent.prompt(session, f"Question {number}? {'What does the cart add? ' * 60}")
+                await agent.prompt(
+                    session, f"Question {number}? {'What does the cart add? ' * 60}"
+                )
             assert size(server.calls[-1].body) > 15_000
-            assert await agent.prompt(session, "/compact", 60) == {"stopReason": "end_turn"}
-            [asked] = [call.body for call in server.calls if is_summary_request(call.body)]
-            assert (asked["model"], asked["tools"]) == ("small-test", server.calls[0].body["tools"])
+            assert await agent.prompt(session, "/compact", 60) == {
+                "stopReason": "end_turn"
+            }
+            [asked] = [
+                call.body for call in server.calls if is_summary_request(call.body)
+            ]
+            assert (asked["model"], asked["tools"]) == (
+                "small-test",
+                server.calls[0].body["tools"],
+            )
             assert "<recorded_excerpts>" in str(asked)
             assert 8_000 < size(asked) < 12_000
             [compaction] = shown_compactions(agent)
-            assert (compaction.statuses[-1], compaction.text) == ("completed", "# Goal\nCount.")
+            assert (compaction.statuses[-1], compaction.text) == (
+                "completed",
+                "# Goal\nCount.",
+            )

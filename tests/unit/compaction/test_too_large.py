@@ -1,4 +1,6 @@
-"""A request that certainly does not fit and cannot be made short is not sent; one that may fit is."""
+"""A request that certainly does not fit and cannot be made short is not sent; one that
+may fit is.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +21,44 @@ LONG = "The cart adds prices. " * 900
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
-async def test_what_is_certainly_too_large_is_not_sent(tmp_path: Path, dialect: Any) -> None:
+async def test_what_is_certainly_too_large_is_not_sent(
+    tmp_path: Path, dialect: Any
+) -> None:
     async with (
         model_server((), dialect) as server,
-        agent_in_memory(home=tmp_path, env=server.env() | TINY, capabilities=ZED_BETA) as agent,
+        agent_in_memory(
+            home=tmp_path, env=server.env() | TINY, capabilities=ZED_BETA
+        ) as agent,
     ):
         session = await agent.new_session(tmp_path)
-        with pytest.raises(AgentError, match=r"does not fit the model's context window \(700\).*not sent") as error:
+        with pytest.raises(
+            AgentError,
+            match=r"does not fit the model's context window \(700\).*not sent",
+        ) as error:
             await agent.prompt(session, "Hello?")
         assert "larger window" in error.value.message
         assert server.calls == []
-        # A larger model answers, and the prompt that nobody could answer is not in its way.
+        # A larger model answers, and the prompt that nobody could answer is not in its
+        # way.
         assert "left out" in error.value.message
 
 
-async def test_a_session_that_became_too_large_for_any_step_of_the_ladder_asks_for_no_answer(tmp_path: Path) -> None:
+async def test_a_session_that_became_too_large_for_any_step_of_the_ladder_asks_for_no_answer(
+    tmp_path: Path,
+) -> None:
     config = {
-        "models": {"openai/gpt-test": {"context_window": 40_000}, "openai/tiny-test": {"context_window": 1_200}},
+        "models": {
+            "openai/gpt-test": {"context_window": 40_000},
+            "openai/tiny-test": {"context_window": 1_200},
+        },
         "compaction": {"prepare": False},
     }
     script = [Reply(LONG, usage=Usage(9_000, 400)), Reply("Here.")]
     async with model_server(script, "openai") as server:
         server.write_config(tmp_path, config)
-        async with agent_in_memory(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as agent:
             session = await agent.new_session(tmp_path)
             await agent.prompt(session, "One?")
             await agent.set_config_option(session, "model", "openai/tiny-test")

@@ -31,14 +31,18 @@ def user(name: str, text: str) -> UserMessage:
 
 
 def answer(name: str, text: str, *calls: str) -> AssistantMessage:
-    return AssistantMessage(name, (Text(text), *(ToolCall(call, "read", {"path": "a"}) for call in calls)))
+    return AssistantMessage(
+        name, (Text(text), *(ToolCall(call, "read", {"path": "a"}) for call in calls))
+    )
 
 
 def result(call: str, text: str) -> ToolResult:
     return ToolResult(call, (Text(text),))
 
 
-LONG = "\n".join(f"total_{number} in shop/cart_{number}.py adds prices." for number in range(800))
+LONG = "\n".join(
+    f"total_{number} in shop/cart_{number}.py adds prices." for number in range(800)
+)
 QUESTION = user("q", "And why is the tax of shop/tax.py rounded twice?")
 LARGE_QUESTION = user("q", f"Why does this fail?\n{LONG}")
 BEFORE = [user("1", "Why does the cart forget the quantity?"), answer("2", LONG)]
@@ -55,7 +59,9 @@ async def test_a_prompt_that_is_all_there_is_is_never_compacted(
     strategy: str, by_hand: bool, question: UserMessage
 ) -> None:
     state = ConversationState.of([question], window=200_000)
-    policy = CompactionPolicy("Summarise.", strategy=strategy, by_hand=by_hand, size=2_000)
+    policy = CompactionPolicy(
+        "Summarise.", strategy=strategy, by_hand=by_hand, size=2_000
+    )
     assert await CompactionService()(state, policy, model) is None
 
 
@@ -66,7 +72,9 @@ async def test_an_unanswered_prompt_stays_word_for_word_behind_what_is_compacted
     strategy: str, by_hand: bool, question: UserMessage
 ) -> None:
     state = ConversationState.of([*BEFORE, question], window=32_000)
-    policy = CompactionPolicy("Summarise.", strategy=strategy, by_hand=by_hand, size=2_000)
+    policy = CompactionPolicy(
+        "Summarise.", strategy=strategy, by_hand=by_hand, size=2_000
+    )
     compacted = await CompactionService()(state, policy, model)
     assert compacted is not None
     assert compacted.messages[-1] == question
@@ -74,11 +82,14 @@ async def test_an_unanswered_prompt_stays_word_for_word_behind_what_is_compacted
 
 
 async def test_a_prompt_that_comes_after_a_compaction_stays_in_the_next_one() -> None:
-    service, policy = CompactionService(), CompactionPolicy("", strategy="excerpts", size=2_000)
+    service = CompactionService()
+    policy = CompactionPolicy("", strategy="excerpts", size=2_000)
     state = ConversationState.of(BEFORE, window=200_000)
     compacted = await service(state, policy, model)
     assert compacted is not None
-    state = compacted.next_state(state, [user("3", "Go on."), answer("4", LONG), LARGE_QUESTION])
+    state = compacted.next_state(
+        state, [user("3", "Go on."), answer("4", LONG), LARGE_QUESTION]
+    )
     again = await service(state, policy, model)
     assert again is not None
     assert again.messages[-1] == LARGE_QUESTION
@@ -87,7 +98,9 @@ async def test_a_prompt_that_comes_after_a_compaction_stays_in_the_next_one() ->
 async def test_a_prompt_that_fits_no_window_is_refused_and_not_replaced() -> None:
     state = ConversationState.of([user("q", LONG * 3)], window=20_000)
     with pytest.raises(CompactionError, match="What has to stay in the conversation"):
-        await CompactionService()(state, CompactionPolicy("", strategy="excerpts", size=1_000), model)
+        await CompactionService()(
+            state, CompactionPolicy("", strategy="excerpts", size=1_000), model
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,13 +112,35 @@ async def test_a_prompt_that_fits_no_window_is_refused_and_not_replaced() -> Non
         ([*BEFORE, QUESTION], 3, 2),
         ([*BEFORE, QUESTION, user("more", "Please.")], 3, 2),
         ([*BEFORE, QUESTION, answer("3", "", "c"), result("c", "x")], 3, 3),
-        ([*BEFORE, QUESTION, answer("3", "", "c"), result("c", "x"), user("steers", "No.")], 3, 3),
-        ([*BEFORE, QUESTION, answer("3", "", "c"), result("c", "x"), answer("4", "Done.")], None, 6),
+        (
+            [
+                *BEFORE,
+                QUESTION,
+                answer("3", "", "c"),
+                result("c", "x"),
+                user("steers", "No."),
+            ],
+            3,
+            3,
+        ),
+        (
+            [
+                *BEFORE,
+                QUESTION,
+                answer("3", "", "c"),
+                result("c", "x"),
+                answer("4", "Done."),
+            ],
+            None,
+            6,
+        ),
     ],
 )
 def test_the_prompt_is_the_first_since_the_last_answer_without_calls(
     messages: list[Message], prompt: int | None, stays_from: int
 ) -> None:
-    entries = tuple(Entry(number, message) for number, message in enumerate(messages, 1))
+    entries = tuple(
+        Entry(number, message) for number, message in enumerate(messages, 1)
+    )
     assert unanswered_prompt(entries) == prompt
     assert unanswered_from(entries, prompt) == stays_from

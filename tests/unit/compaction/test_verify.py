@@ -1,4 +1,6 @@
-"""The check of a summary: what it says that the conversation does not contain, and the sections that it lacks."""
+"""The check of a summary: what it says that the conversation does not contain, and the
+sections that it lacks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from acp_agent.compaction.evidence import Evidence
 from acp_agent.compaction.frame import frame_summary, missing_sections
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Task
-from acp_agent.compaction.verify import _mend_request, index_of, mark, unverified, verify
+from acp_agent.compaction.verify import (
+    _mend_request,
+    index_of,
+    mark,
+    unverified,
+    verify,
+)
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import (
@@ -51,21 +59,38 @@ rows.py:9:1: E1103 not-callable; error TS2345; "log": "first line\\nsecond_line\
 14 passed, 37/40 done; max_y 0.33749
 """
 MESSAGES: tuple[Message, ...] = (
-    UserMessage("u1", (Text("Make **it** fast, please: *no* cache!"), ResourceLink("file:///w/a%20b.md", "notes"))),
+    UserMessage(
+        "u1",
+        (
+            Text("Make **it** fast, please: *no* cache!"),
+            ResourceLink("file:///w/a%20b.md", "notes"),
+        ),
+    ),
     AssistantMessage(
         "a1",
         (
             Thinking("Maybe `prefetch_rows()` helps."),
             ToolCall(
-                "c1", "shell", {"command": 'grep -rn "def  load" --include="*.py" src', "limits": [{"wait": 600}]}
+                "c1",
+                "shell",
+                {
+                    "command": 'grep -rn "def  load" --include="*.py" src',
+                    "limits": [{"wait": 600}],
+                },
             ),
             ToolCall("c2", "edit", invalid="{'path': 'lib/broken.ts'"),
-            ToolCall("c3", "edit", {"path": "lib/new.ts", "new": "const a_b = 1\nconst c_d = 2\n"}),
+            ToolCall(
+                "c3",
+                "edit",
+                {"path": "lib/new.ts", "new": "const a_b = 1\nconst c_d = 2\n"},
+            ),
         ),
     ),
     ToolResult("c1", (Text(OUTPUT),)),
 )
-STATE = ConversationState.of(MESSAGES, window=100_000, system="You are in `prompt_dir`.", cwd="/srv/shop")
+STATE = ConversationState.of(
+    MESSAGES, window=100_000, system="You are in `prompt_dir`.", cwd="/srv/shop"
+)
 KNOWN = index_of(STATE)
 EMPTY = Evidence.of([])
 
@@ -114,32 +139,58 @@ def test_what_the_conversation_contains_is_not_flagged(honest: str) -> None:
 @pytest.mark.parametrize(
     ("summary", "pieces"),
     [
-        ("Edited `src/billing/cache.py`, then invoice.js.", ["src/billing/cache.py", "invoice.js"]),
-        ("See /srv/other/invoice.py and billing/shop/rows.py", ["/srv/other/invoice.py", "billing/shop/rows.py"]),
-        ("`voice.py`, Makefile.py, InvoiceView.fit", ["voice.py", "Makefile.py", "InvoiceView.fit"]),
+        (
+            "Edited `src/billing/cache.py`, then invoice.js.",
+            ["src/billing/cache.py", "invoice.js"],
+        ),
+        (
+            "See /srv/other/invoice.py and billing/shop/rows.py",
+            ["/srv/other/invoice.py", "billing/shop/rows.py"],
+        ),
+        (
+            "`voice.py`, Makefile.py, InvoiceView.fit",
+            ["voice.py", "Makefile.py", "InvoiceView.fit"],
+        ),
         ("`invoice.py:119`", ["119"]),
         ("### Changes in `made/up.py`", ["made/up.py"]),
         (
             "`InvoiceForm`, InvoiceForm.save, get_rows(), made()",
             ["InvoiceForm", "InvoiceForm.save", "get_rows", "made"],
         ),
-        ("snake_case, camelCase, MAX_SIZE, `redis`", ["snake_case", "camelCase", "MAX_SIZE", "redis"]),
+        (
+            "snake_case, camelCase, MAX_SIZE, `redis`",
+            ["snake_case", "camelCase", "MAX_SIZE", "redis"],
+        ),
         ("pass --exclude or --includes", ["--exclude", "--includes"]),
-        ("commit 9f3c2ac, E1101, `TS2346`, ConvertError", ["9f3c2ac", "E1101", "TS2346", "ConvertError"]),
-        ("1285 rows, 12.6 ms, 28.0, 13,400 and 250,000", ["1285", "12.6", "28.0", "13,400", "250,000"]),
+        (
+            "commit 9f3c2ac, E1101, `TS2346`, ConvertError",
+            ["9f3c2ac", "E1101", "TS2346", "ConvertError"],
+        ),
+        (
+            "1285 rows, 12.6 ms, 28.0, 13,400 and 250,000",
+            ["1285", "12.6", "28.0", "13,400", "250,000"],
+        ),
         ("99 %, 46 tests, 43/47, a 33-second wait.", ["99", "46", "43", "47", "33"]),
-        ("3.12, v3.11.5, 3.2.1.4, pytest-8.1.2, psycopg==3.3", ["3.12", "v3.11.5", "3.2.1.4", "pytest-8.1.2", "3.3"]),
+        (
+            "3.12, v3.11.5, 3.2.1.4, pytest-8.1.2, psycopg==3.3",
+            ["3.12", "v3.11.5", "3.2.1.4", "pytest-8.1.2", "3.3"],
+        ),
         ("https://docs.example.org/orm/cache.", ["https://docs.example.org/orm/cache"]),
         ("[docs](https://evil.example/a) now", ["https://evil.example/a"]),
         ('It said "three queries were run".', ["three queries were run"]),
-        ("„nur eine einzige Abfrage“, «deux requêtes de trop»", ["nur eine einzige Abfrage", "deux requêtes de trop"]),
+        (
+            "„nur eine einzige Abfrage“, «deux requêtes de trop»",
+            ["nur eine einzige Abfrage", "deux requêtes de trop"],
+        ),
         ('"make it slow, see made_up.py"', ["make it slow, see made_up.py"]),
         ("Ran `grep -rn save src/ghost.py`.", ["save", "src/ghost.py"]),
         ("```py\nreturn made_up(self)\nplain words here\n```", ["made_up"]),
         ("| a | nope_1 |\n|---|---|\n| b | 4711 |", ["nope_1", "4711"]),
     ],
 )
-def test_what_the_conversation_does_not_contain_is_flagged(summary: str, pieces: list[str]) -> None:
+def test_what_the_conversation_does_not_contain_is_flagged(
+    summary: str, pieces: list[str]
+) -> None:
     assert flagged(summary) == pieces
 
 
@@ -177,8 +228,12 @@ def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
         "shape.shadow",
     ],
 )
-@pytest.mark.parametrize("form", ["`{}`", "`{}()`", "`opts['{}']`", "it is {} now", "`x = {}(1)`"])
-def test_a_dotted_name_cannot_be_put_together_with_a_word_of_a_sentence(invented: str, form: str) -> None:
+@pytest.mark.parametrize(
+    "form", ["`{}`", "`{}()`", "`opts['{}']`", "it is {} now", "`x = {}(1)`"]
+)
+def test_a_dotted_name_cannot_be_put_together_with_a_word_of_a_sentence(
+    invented: str, form: str
+) -> None:
     assert flagged(form.format(invented), Evidence.of([CODE, "opts x"])) == [invented]
 
 
@@ -211,44 +266,83 @@ def test_what_was_said_together_may_be_said_again(honest: str) -> None:
 @pytest.mark.parametrize(
     ("summary", "pieces"),
     [
-        ("Ran `git bisect list`, then `make lint everything`.", ["bisect", "everything"]),
+        (
+            "Ran `git bisect list`, then `make lint everything`.",
+            ["bisect", "everything"],
+        ),
         ("``git `log` frobnicate``", ["frobnicate"]),
-        ("`git push --force` and `git log main..topic`", ["push", "--force", "main..topic"]),
+        (
+            "`git push --force` and `git log main..topic`",
+            ["push", "--force", "main..topic"],
+        ),
         (
             "It is at api.example.org or cache.internal.example.org/orm.",
             ["api.example.org", "cache.internal.example.org"],
         ),
-        ("Ask support@example.org or jane@shop.example.org.", ["support@example.org", "jane@shop.example.org"]),
+        (
+            "Ask support@example.org or jane@shop.example.org.",
+            ["support@example.org", "jane@shop.example.org"],
+        ),
         ("[mail](mailto:support@example.org)", ["support@example.org"]),
-        ("docs.internal.cloud and redis-queue.internal", ["docs.internal.cloud", "redis-queue.internal"]),
+        (
+            "docs.internal.cloud and redis-queue.internal",
+            ["docs.internal.cloud", "redis-queue.internal"],
+        ),
         ("Since 2026-03-30, at 14:30:15.", ["2026-03-30", "14:30:15"]),
         ("14 failed, 12 skipped; 3 passed", ["14 failed", "12 skipped", "3 passed"]),
         ("`redis-cache-key`, `worker-queue`", ["redis-cache-key", "worker-queue"]),
     ],
 )
-def test_what_was_only_said_apart_is_flagged_where_it_is_one_thing(summary: str, pieces: list[str]) -> None:
+def test_what_was_only_said_apart_is_flagged_where_it_is_one_thing(
+    summary: str, pieces: list[str]
+) -> None:
     assert flagged(summary, Evidence.of([APART])) == pieces
 
 
-HOSTS = st.from_regex(r"[a-z]{2,8}(-[a-z]{2,8})?\.[a-z]{3,8}\.(com|org|dev|io|internal)", fullmatch=True)
+HOSTS = st.from_regex(
+    r"[a-z]{2,8}(-[a-z]{2,8})?\.[a-z]{3,8}\.(com|org|dev|io|internal)", fullmatch=True
+)
 
 
-@given(HOSTS, st.dates(), st.times(), st.integers(2, 99_999), st.sampled_from(["{} {} {} {}", "`{}` ({}) {}; **{}**."]))
+@given(
+    HOSTS,
+    st.dates(),
+    st.times(),
+    st.integers(2, 99_999),
+    st.sampled_from(["{} {} {} {}", "`{}` ({}) {}; **{}**."]),
+)
 def test_hosts_dates_times_and_counts_are_found_as_they_stand_and_flagged_in_pieces(
     host: str, day: date, clock: time, count: int, form: str
 ) -> None:
     said = (host, f"{day}", f"{clock:%H:%M:%S}", f"{count} passed")
     summary = form.format(*said)
-    assert flagged(summary, Evidence.of([f"{host}:80 on {day}T{clock:%H:%M:%S}Z: {count} passed"])) == []
+    assert (
+        flagged(
+            summary,
+            Evidence.of([f"{host}:80 on {day}T{clock:%H:%M:%S}Z: {count} passed"]),
+        )
+        == []
+    )
     parts = re.findall(r"\w+", " ".join(said))
     apart = f"7 passed, {' and '.join([*parts, *(f'0{part}' for part in parts)])}"
-    assert set(said) - set(flagged(summary, Evidence.of([apart]))) <= ({said[3]} if count == 7 else set())
+    assert set(said) - set(flagged(summary, Evidence.of([apart]))) <= (
+        {said[3]} if count == 7 else set()
+    )
 
 
 def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> None:
     entries = (
-        Entry(1, UserMessage("u1", (CompactedBlock("m", {}, "see `block_name`"),)), summary=True),
-        Entry(2, UserMessage("u2", (Resource("file:///w/notes.md", "with `attached_name`"),))),
+        Entry(
+            1,
+            UserMessage("u1", (CompactedBlock("m", {}, "see `block_name`"),)),
+            summary=True,
+        ),
+        Entry(
+            2,
+            UserMessage(
+                "u2", (Resource("file:///w/notes.md", "with `attached_name`"),)
+            ),
+        ),
     )
     state = ConversationState(
         entries,
@@ -263,12 +357,22 @@ def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> 
 
 
 def earlier(summary: str) -> Evidence:
-    """Return what a later summary may rest on where this one, as its check marked it, is all that is left."""
+    """Return what a later summary may rest on where this one, as its check marked it,
+    is all that is left.
+    """
     parts: tuple[UserPart, ...] = frame_summary(summary, recall=True)
-    return index_of(ConversationState((Entry(1, UserMessage("s1", parts), summary=True),), STATE.request, STATE.budget))
+    return index_of(
+        ConversationState(
+            (Entry(1, UserMessage("s1", parts), summary=True),),
+            STATE.request,
+            STATE.budget,
+        )
+    )
 
 
-def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is() -> None:
+def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is() -> (
+    None
+):
     summary = 'lib/odd.py, `old_name`, "three odd words".\n\n```\nghost_1\n```\n\n`kept_name` and lib/even.py'
     known = Evidence.of(["kept_name and lib/even.py"])
     odd = ["lib/odd.py", "old_name", "three odd words", "ghost_1"]
@@ -285,23 +389,33 @@ def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is
         ('It said "three odd words".', 'It said "three odd words" [unverified].'),
         ('It said "see a_b now".', 'It said "see a_b now" [unverified].'),
         ("Hier „drei alte Worte“, so.", "Hier „drei alte Worte“ [unverified], so."),
-        ("[the docs](https://a.example/b) say", "[the docs](https://a.example/b) [unverified] say"),
+        (
+            "[the docs](https://a.example/b) say",
+            "[the docs](https://a.example/b) [unverified] say",
+        ),
         ("[`foo_bar`][ref] says", "[`foo_bar`][ref] [unverified] says"),
         ("<https://a.example/b> says", "<https://a.example/b> [unverified] says"),
         ("`foo_bar`(new) is", "`foo_bar`(new) [unverified] is"),
         ("foo_bar() is", "foo_bar() [unverified] is"),
-        ("- x\n  ```\n  foo_bar\n  ```\n- y", "- x\n  ```\n  foo_bar [unverified]\n  ```\n- y"),
+        (
+            "- x\n  ```\n  foo_bar\n  ```\n- y",
+            "- x\n  ```\n  foo_bar [unverified]\n  ```\n- y",
+        ),
         ("`grep -r abc_d efg_h`", "`grep -r abc_d efg_h` [unverified]"),
         ("Nothing at all.", "Nothing at all."),
     ],
 )
-def test_a_mark_stands_right_behind_its_piece_and_breaks_no_markdown(summary: str, expected: str) -> None:
+def test_a_mark_stands_right_behind_its_piece_and_breaks_no_markdown(
+    summary: str, expected: str
+) -> None:
     assert marked(summary) == expected
     assert marked(expected) == expected
 
 
 WORDS = st.sampled_from(OUTPUT.split())
-LINES = st.sampled_from([*OUTPUT.splitlines(), "Make **it** fast, please: *no* cache!", "const a_b = 1"])
+LINES = st.sampled_from(
+    [*OUTPUT.splitlines(), "Make **it** fast, please: *no* cache!", "const a_b = 1"]
+)
 INSERTED = re.compile(r"(?: |\n[ \t>]*)\[unverified\]")
 PIECES = [
     *(
@@ -327,21 +441,51 @@ PIECES = [
         "|",
         "*",
     ),
-    *("https://a.b/c", "x.py", "a/b/", "foo_bar", "12", "1,234", ". ", "- ", "## ", "> ", "\u2028", "\x00", "\r\n"),
-    *("[#1]", "|", "*", "  ", "[unverified]", " [unverified]", "three odd words", "…", "'", "ẞ_x", "é"),
+    *(
+        "https://a.b/c",
+        "x.py",
+        "a/b/",
+        "foo_bar",
+        "12",
+        "1,234",
+        ". ",
+        "- ",
+        "## ",
+        "> ",
+        "\u2028",
+        "\x00",
+        "\r\n",
+    ),
+    *(
+        "[#1]",
+        "|",
+        "*",
+        "  ",
+        "[unverified]",
+        " [unverified]",
+        "three odd words",
+        "…",
+        "'",
+        "ẞ_x",
+        "é",
+    ),
 ]
 HOSTILE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
 @given(st.lists(LINES, max_size=6))
-def test_a_sentence_copied_from_the_conversation_is_never_flagged(lines: list[str]) -> None:
+def test_a_sentence_copied_from_the_conversation_is_never_flagged(
+    lines: list[str],
+) -> None:
     assert flagged("\n\n".join(lines)) == []
     assert flagged("- " + "\n- ".join(lines)) == []
 
 
 @given(st.text(max_size=80) | HOSTILE)
 @example('/A"/A"')
-def test_marking_only_inserts_and_flagged_pieces_stand_in_the_text(summary: str) -> None:
+def test_marking_only_inserts_and_flagged_pieces_stand_in_the_text(
+    summary: str,
+) -> None:
     found = unverified(summary, EMPTY)
     assert all(summary[piece.start : piece.end] == piece.text != "" for piece in found)
     assert all(one.end <= other.start for one, other in pairwise(found))
@@ -353,16 +497,23 @@ def test_marking_only_inserts_and_flagged_pieces_stand_in_the_text(summary: str)
 
 
 @given(st.lists(WORDS, min_size=1, max_size=12), st.integers(0, 12))
-def test_a_planted_name_is_flagged_wherever_it_stands(words: list[str], at: int) -> None:
+def test_a_planted_name_is_flagged_wherever_it_stands(
+    words: list[str], at: int
+) -> None:
     line = [word for word in words if not set(word) & set("“”\"'`$<>()[]&")]
     line.insert(at, "planted_name_zq")
     assert "planted_name_zq" in flagged(" ".join(line))
 
 
 @given(
-    st.integers(100, 10**9), st.sampled_from(["{}", "{:,}", "{:_}", "L{}", "x.py:{}", "({})", "{}/{}", "~{}", "**{}**"])
+    st.integers(100, 10**9),
+    st.sampled_from(
+        ["{}", "{:,}", "{:_}", "L{}", "x.py:{}", "({})", "{}/{}", "~{}", "**{}**"]
+    ),
 )
-def test_a_number_is_found_in_each_notation_and_another_is_flagged(number: int, form: str) -> None:
+def test_a_number_is_found_in_each_notation_and_another_is_flagged(
+    number: int, form: str
+) -> None:
     said = form.format(number, number)
     assert flagged(f"It is {said}.", Evidence.of([f"x.py, {number}"])) == []
     if "_" not in form:
@@ -411,15 +562,21 @@ async def test_a_correction_is_used_where_it_lacks_no_more_sections() -> None:
         assert verified.unverified == ("src/ghost.py",)
 
 
-async def test_a_correction_that_fails_leaves_the_first_summary_with_its_marks() -> None:
+async def test_a_correction_that_fails_leaves_the_first_summary_with_its_marks() -> (
+    None
+):
     verified = await verify(_task(MEND), CUT, answering(GHOST), no_mending)
     assert verified.summary == GHOST.replace("`.", "` [unverified].")
 
 
 def test_the_request_to_mend_names_each_piece_once_and_each_missing_section() -> None:
-    text = _mend_request(unverified("`a_1`, `a_1`, src/b.py", EMPTY), ["Open work", "Files"])
+    text = _mend_request(
+        unverified("`a_1`, `a_1`, src/b.py", EMPTY), ["Open work", "Files"]
+    )
     assert text.count("a_1") == 1
-    assert {"- name: a_1", "- path: src/b.py", "- Open work", "- Files"} <= {*text.splitlines()}
+    assert {"- name: a_1", "- path: src/b.py", "- Open work", "- Files"} <= {
+        *text.splitlines()
+    }
     assert "whole corrected" in text
 
 
@@ -450,12 +607,23 @@ do this
 
 
 def test_sections_that_are_there_with_something_under_them_are_not_missing() -> None:
-    assert missing_sections(SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]) == ()
+    assert (
+        missing_sections(
+            SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]
+        )
+        == ()
+    )
 
 
-def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_its_order() -> None:
+def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_its_order() -> (
+    None
+):
     required = ["Tests", "Current state", "Decisions", "Errors & fixes"]
-    assert missing_sections(SUMMARY, required) == ("Tests", "Current state", "Errors & fixes")
+    assert missing_sections(SUMMARY, required) == (
+        "Tests",
+        "Current state",
+        "Errors & fixes",
+    )
 
 
 @pytest.mark.parametrize(
@@ -470,16 +638,27 @@ def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_it
     ],
 )
 @pytest.mark.parametrize("required", ["Open work", "## Open work", "open work:"])
-def test_level_case_white_space_emphasis_and_a_colon_do_not_count(heading: str, required: str) -> None:
+def test_level_case_white_space_emphasis_and_a_colon_do_not_count(
+    heading: str, required: str
+) -> None:
     assert missing_sections(f"text\n\n{heading}\n\n1. Release.\n", [required]) == ()
 
 
-def test_what_stands_under_a_deeper_heading_belongs_to_the_section_and_what_stands_under_the_next_does_not() -> None:
+def test_what_stands_under_a_deeper_heading_belongs_to_the_section_and_what_stands_under_the_next_does_not() -> (
+    None
+):
     assert missing_sections("## Files\n### New\n`a.py`\n", ["Files", "New"]) == ()
-    assert missing_sections("## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]) == ("Files", "New")
+    assert missing_sections(
+        "## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]
+    ) == ("Files", "New")
 
 
-@given(st.lists(st.text("abc xyz", min_size=1).filter(str.strip), unique_by=lambda title: " ".join(title.split())))
+@given(
+    st.lists(
+        st.text("abc xyz", min_size=1).filter(str.strip),
+        unique_by=lambda title: " ".join(title.split()),
+    )
+)
 def test_all_sections_that_were_written_are_found(titles: list[str]) -> None:
     summary = "".join(f"## {title}\nNone.\n\n" for title in titles)
     assert missing_sections(summary, titles) == ()

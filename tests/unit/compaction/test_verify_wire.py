@@ -1,4 +1,6 @@
-"""What becomes of a summary that says what nobody said: `verify: mark`, in requests and in the editor."""
+"""What becomes of a summary that says what nobody said: `verify: mark`, in requests and
+in the editor.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,26 @@ SUMMARY = """\
 The user asked for the bug in `a.txt`. It has three lines [#3]. It is in `src/ghost.py`{0}, at 4711{0} lines, see \
 https://ghost.example/plan{0}. It says "drop the whole database"{0}.
 """
-OTHERS = ("Decisions", "Files", "Commands and tests", "Errors and fixes", "Current state", "Open work")
-INVENTED = ("src/ghost.py", "4711", "https://ghost.example/plan", "drop the whole database")
+OTHERS = (
+    "Decisions",
+    "Files",
+    "Commands and tests",
+    "Errors and fixes",
+    "Current state",
+    "Open work",
+)
+INVENTED = (
+    "src/ghost.py",
+    "4711",
+    "https://ghost.example/plan",
+    "drop the whole database",
+)
 
 
 def summary(mark: str = "") -> str:
-    return "\n\n".join([SUMMARY.format(mark).strip(), *(f"## {title}\nNone." for title in OTHERS)])
+    return "\n\n".join(
+        [SUMMARY.format(mark).strip(), *(f"## {title}\nNone." for title in OTHERS)]
+    )
 
 
 @both_editors
@@ -29,14 +45,21 @@ async def test_what_is_invented_is_marked_in_the_context_and_named_in_the_receip
 ) -> None:
     read = Reply("I look.", tool_calls=[ToolCall("read", {"path": "a.txt"})])
     said = Reply(f"Three lines. {'The cart adds up what the lines cost. ' * 60}")
-    async with stage(tmp_path, read, said, Reply(summary()), Reply("Going on."), editor=editor) as it:
+    async with stage(
+        tmp_path, read, said, Reply(summary()), Reply("Going on."), editor=editor
+    ) as it:
         await it.prompt("Find the bug in a.txt.")
         await it.prompt("/compact")
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses[-1] == "completed"
         told = compaction.receipt.splitlines()[1]
-        assert told == f"Not found in the conversation: {', '.join(f'`{piece}`' for piece in INVENTED)}"
+        assert (
+            told
+            == f"Not found in the conversation: {', '.join(f'`{piece}`' for piece in INVENTED)}"
+        )
         await it.prompt("Go on.")
         # The last word carries the whole text, since what streamed had no marks.
-        sent = layers(it.server.calls[-1].body)["conversation_summary"].partition("\n\n")[2]
+        sent = layers(it.server.calls[-1].body)["conversation_summary"].partition(
+            "\n\n"
+        )[2]
         assert compaction.text == sent == summary(" [unverified]")

@@ -1,4 +1,6 @@
-"""A summary that is being prepared, or waits, while something else happens to its session."""
+"""A summary that is being prepared, or waits, while something else happens to its
+session.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from support.editors import ZED_BETA
 from support.memory import agent_in_memory, desk
 from support.models import Reply, ToolCall, Usage
 
-SMALL = {"models": {"openai/gpt-test": {"context_window": 20_000}, "openai/small-test": {"context_window": 13_000}}}
+SMALL = {
+    "models": {
+        "openai/gpt-test": {"context_window": 20_000},
+        "openai/small-test": {"context_window": 13_000},
+    }
+}
 
 
 def whole(it: Desk) -> list[str]:
@@ -60,8 +67,12 @@ async def test_what_does_not_fit_any_more_is_made_short_without_a_model_unless_a
         if vetoed:
             (hooks / "veto").touch()
         if reason == "resume":
-            it.server.write_config(tmp_path, {"models": {"openai/gpt-test": {"context_window": 10_000}}})
-        async with agent_in_memory(home=tmp_path, env=it.env, capabilities=ZED_BETA) as other:
+            it.server.write_config(
+                tmp_path, {"models": {"openai/gpt-test": {"context_window": 10_000}}}
+            )
+        async with agent_in_memory(
+            home=tmp_path, env=it.env, capabilities=ZED_BETA
+        ) as other:
             agent = it.agent if reason == "model_switch" else other
             if reason == "resume":
                 await agent.resume(it.session, tmp_path)
@@ -69,17 +80,33 @@ async def test_what_does_not_fit_any_more_is_made_short_without_a_model_unless_a
                 await agent.set_config_option(it.session, "model", "openai/small-test")
             it.answers = [Reply("And now this.", usage=Usage(5_000, 5))]
             if vetoed:
-                with pytest.raises(AgentError, match=r"A hook did not allow the compaction\. Not on a Friday\."):
+                with pytest.raises(
+                    AgentError,
+                    match=r"A hook did not allow the compaction\. Not on a Friday\.",
+                ):
                     await agent.prompt(it.session, "And now?")
             else:
-                assert await agent.prompt(it.session, "And now?") == {"stopReason": "end_turn"}
+                assert await agent.prompt(it.session, "And now?") == {
+                    "stopReason": "end_turn"
+                }
                 assert whole(it) == ["And now?"]
-            assert [shown.text for shown in shown_compactions(agent)] == ([] if vetoed else [EXCERPTS])
+            assert [shown.text for shown in shown_compactions(agent)] == (
+                [] if vetoed else [EXCERPTS]
+            )
         told = (hooks / "heard").read_text().splitlines()[1:]
-        assert told == ["before overflow", *([] if vetoed else ["after overflow", "turn_end And now this."])]
+        assert told == [
+            "before overflow",
+            *([] if vetoed else ["after overflow", "turn_end And now this."]),
+        ]
 
 
-TOO_LONG = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
+TOO_LONG = {
+    "error": {
+        "type": "invalid_request_error",
+        "code": "context_length_exceeded",
+        "message": "too long",
+    }
+}
 REFUSED = Reply(http_status=400, body=TOO_LONG)
 
 
@@ -91,17 +118,30 @@ async def test_where_there_is_no_room_excerpts_are_taken_at_once_and_what_was_be
 
     def answer(body: Mapping[str, Any]) -> Reply:
         if is_summary_request(body):
-            return Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})], usage=Usage(500, 50))
+            return Reply(
+                tool_calls=[ToolCall("read", {"path": "a.txt"})], usage=Usage(500, 50)
+            )
         return summary if "No tools may run now." in str(body) else it.answers.pop(0)
 
     async with desk(tmp_path, script=answer) as it:
         await it.filled()
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE if how == "refused" else OUT_OF_ROOM, 5)))
+        await it.prompt(
+            "Two?",
+            Reply(
+                "Second answer.",
+                usage=Usage(PREPARE if how == "refused" else OUT_OF_ROOM, 5),
+            ),
+        )
         await it.server.wait_held()
-        await it.prompt("Three?", *([REFUSED] if how == "refused" else []), Reply("Third answer."))
+        await it.prompt(
+            "Three?", *([REFUSED] if how == "refused" else []), Reply("Third answer.")
+        )
         await it.server.wait_aborted()
         [compaction] = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], EXCERPTS)
+        assert (compaction.statuses, compaction.text) == (
+            ["in_progress", "completed"],
+            EXCERPTS,
+        )
         assert it.logged().count("summary_dropped") == 1
         assert it.asked == 1
         assert "<recorded_excerpts>" in said(it.last[0])

@@ -1,4 +1,6 @@
-"""What the hooks of a project run elsewhere in it: any change of that is a change of the hooks."""
+"""What the hooks of a project run elsewhere in it: any change of that is a change of
+the hooks.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.config import HookCommand
-from acp_agent.config.called_files import MAX_CALLED, Text, called_files
+from acp_agent.config.called_files import MAX_CALLED, ProgramText, called_files
 from acp_agent.config.trust import read_project_code
 
 
@@ -36,13 +38,29 @@ PACKAGE = '{"scripts": {"lint": "node tools/lint.js && eslint ."}}'
 RUNS: list[tuple[str, dict[str, str], str]] = [
     ("python3 scripts/check.py", {"scripts/check.py": ""}, "scripts/check.py"),
     ("./guard", {"guard": "#!/bin/sh\n"}, "guard"),
-    ('"$CLAUDE_PROJECT_DIR"/scripts/check.sh', {"scripts/check.sh": ""}, "scripts/check.sh"),
+    (
+        '"$CLAUDE_PROJECT_DIR"/scripts/check.sh',
+        {"scripts/check.sh": ""},
+        "scripts/check.sh",
+    ),
     ("sh 'my tools/check it.sh'", {"my tools/check it.sh": ""}, "my tools/check it.sh"),
     ("D=tools; bash $D/check.sh", {"tools/check.sh": ""}, "tools/check.sh"),
     ("for each in checks/*; do $each; done", {"checks/one.sh": ""}, "checks/one.sh"),
-    ("sh a.sh", {"a.sh": ". ./lib/b.sh", "lib/b.sh": "source c.sh", "lib/c.sh": ""}, "lib/c.sh"),
-    ("python3 a.py", {"a.py": "import b", "b.py": "from pkg import (\n    c,\n)", "pkg/c.py": ""}, "pkg/c.py"),
-    ("python3 a.py", {"a.py": "from lib.deep import x", "lib/deep/__init__.py": "from .x import y"}, "lib/deep/x.py"),
+    (
+        "sh a.sh",
+        {"a.sh": ". ./lib/b.sh", "lib/b.sh": "source c.sh", "lib/c.sh": ""},
+        "lib/c.sh",
+    ),
+    (
+        "python3 a.py",
+        {"a.py": "import b", "b.py": "from pkg import (\n    c,\n)", "pkg/c.py": ""},
+        "pkg/c.py",
+    ),
+    (
+        "python3 a.py",
+        {"a.py": "from lib.deep import x", "lib/deep/__init__.py": "from .x import y"},
+        "lib/deep/x.py",
+    ),
     ("python3 scripts/a.py", {"scripts/a.py": "import json"}, "scripts/json.py"),
     ("python3 -c 'import os'", {}, "os.py"),
     ("python3 -m checks.guard", {"checks/__init__.py": ""}, "checks/guard.py"),
@@ -53,16 +71,40 @@ RUNS: list[tuple[str, dict[str, str], str]] = [
     ("make lint", {"Makefile": MAKEFILE, "tools/lint.sh": ""}, "tools/lint.sh"),
     ("make lint", {"Makefile": MAKEFILE}, "GNUmakefile"),
     ("npm run lint", {"package.json": PACKAGE}, "package.json"),
-    ("npm run -s lint", {"package.json": PACKAGE, "tools/lint.js": ""}, "tools/lint.js"),
-    ("pnpm lint", {"package.json": PACKAGE, "tools/lint.js": "require('../lib/rules')"}, "lib/rules.js"),
-    ("npm run lint", {"package.json": PACKAGE, "node_modules/.bin/eslint": ""}, "node_modules/.bin/eslint"),
+    (
+        "npm run -s lint",
+        {"package.json": PACKAGE, "tools/lint.js": ""},
+        "tools/lint.js",
+    ),
+    (
+        "pnpm lint",
+        {"package.json": PACKAGE, "tools/lint.js": "require('../lib/rules')"},
+        "lib/rules.js",
+    ),
+    (
+        "npm run lint",
+        {"package.json": PACKAGE, "node_modules/.bin/eslint": ""},
+        "node_modules/.bin/eslint",
+    ),
     ("npm run lint", {"package.json": PACKAGE}, "eslint.config.mjs"),
-    ("node tools/a.mjs", {"tools/a.mjs": 'import x from "./b.mjs"', "tools/b.mjs": ""}, "tools/b.mjs"),
+    (
+        "node tools/a.mjs",
+        {"tools/a.mjs": 'import x from "./b.mjs"', "tools/b.mjs": ""},
+        "tools/b.mjs",
+    ),
     (".venv/bin/python -c 1", {".venv/bin/python": "ELF"}, ".venv/bin/python"),
-    (".venv/bin/ruff .", {".venv/bin/ruff": "#!", ".venv/pyvenv.cfg": ""}, ".venv/pyvenv.cfg"),
+    (
+        ".venv/bin/ruff .",
+        {".venv/bin/ruff": "#!", ".venv/pyvenv.cfg": ""},
+        ".venv/pyvenv.cfg",
+    ),
     (
         ".venv/bin/python -c 1",
-        {".venv/bin/python": "ELF", ".venv/pyvenv.cfg": "", ".venv/lib/python3.12/site-packages/a.pth": ""},
+        {
+            ".venv/bin/python": "ELF",
+            ".venv/pyvenv.cfg": "",
+            ".venv/lib/python3.12/site-packages/a.pth": "",
+        },
         ".venv/lib/python3.12/site-packages/b.pth",
     ),
     ("just check", {"justfile": "check:\n  ./c.sh"}, "justfile"),
@@ -70,18 +112,25 @@ RUNS: list[tuple[str, dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "files", "changed"), RUNS, ids=[f"{line}: {changed}" for line, _, changed in RUNS])
+@pytest.mark.parametrize(
+    ("line", "files", "changed"),
+    RUNS,
+    ids=[f"{line}: {changed}" for line, _, changed in RUNS],
+)
 @pytest.mark.parametrize("form", ["command", "program", "module"])
 def test_a_change_of_what_a_hook_runs_in_whatever_steps_is_a_change_of_the_hook(
     tmp_path: Path, line: str, files: dict[str, str], changed: str, form: str
 ) -> None:
-    hook, commands = {}, (command("true"),)
+    hook = {}
+    commands = (command("true"),)
     if form == "command":
         commands = (command(line),)
     elif form == "program":
         hook = {".acp-agent/hooks/guard": f"#!/bin/sh\ncd ../..\n{line}\n"}
     else:
-        hook = {".acp-agent/hooks/guard.py": f"import subprocess\nsubprocess.run({line!r}, shell=True)\n"}
+        hook = {
+            ".acp-agent/hooks/guard.py": f"import subprocess\nsubprocess.run({line!r}, shell=True)\n"
+        }
     folder = project(tmp_path, {**files, **hook, "unrelated.py": ""})
     before = read_project_code(folder / ".acp-agent", commands)
     assert before.hooks_are_same()
@@ -93,18 +142,26 @@ def test_a_change_of_what_a_hook_runs_in_whatever_steps_is_a_change_of_the_hook(
     assert read_project_code(folder / ".acp-agent", commands).digest != before.digest
 
 
-def test_the_modules_that_a_python_hook_imports_from_the_project_are_part_of_it(tmp_path: Path) -> None:
+def test_the_modules_that_a_python_hook_imports_from_the_project_are_part_of_it(
+    tmp_path: Path,
+) -> None:
     tools = "Path(__file__).parents[2] / 'tools'"
     hook = f"import sys\nfrom pathlib import Path\nsys.path.insert(0, str({tools}))\nimport rules"
-    folder = project(tmp_path, {".acp-agent/hooks/guard.py": hook, "tools/rules.py": "X = 1"})
+    folder = project(
+        tmp_path, {".acp-agent/hooks/guard.py": hook, "tools/rules.py": "X = 1"}
+    )
     before = read_project_code(folder / ".acp-agent")
     (folder / "tools" / "rules.py").write_text("X = 2")
     assert not before.hooks_are_same()
 
 
-def test_where_the_session_s_directory_is_further_down_what_is_run_there_is_compared(tmp_path: Path) -> None:
+def test_where_the_session_s_directory_is_further_down_what_is_run_there_is_compared(
+    tmp_path: Path,
+) -> None:
     folder = project(tmp_path, {"packages/one/check.sh": ""})
-    before = read_project_code(folder / ".acp-agent", (command("sh ./check.sh"),), folder / "packages" / "one")
+    before = read_project_code(
+        folder / ".acp-agent", (command("sh ./check.sh"),), folder / "packages" / "one"
+    )
     (folder / "packages" / "one" / "check.sh").write_text("evil")
     assert not before.hooks_are_same()
 
@@ -119,13 +176,28 @@ def test_a_program_that_a_path_names_in_the_project_is_compared(
     assert not before.hooks_are_same()
 
 
-def test_data_that_a_hook_names_or_writes_and_new_dependencies_are_no_change_of_it(tmp_path: Path) -> None:
+def test_data_that_a_hook_names_or_writes_and_new_dependencies_are_no_change_of_it(
+    tmp_path: Path,
+) -> None:
     line = "npm run lint && cat README.md data/list.csv > out/report.txt"
-    files = {"package.json": PACKAGE, "README.md": "one", "data/list.csv": "1", "out/report.txt": ""}
+    files = {
+        "package.json": PACKAGE,
+        "README.md": "one",
+        "data/list.csv": "1",
+        "out/report.txt": "",
+    }
     folder = project(tmp_path, files)
     before = read_project_code(folder / ".acp-agent", (command(line),))
     package = PACKAGE[:-1] + ', "dependencies": {"left-pad": "1"}}'
-    project(tmp_path, {"package.json": package, "README.md": "two", "data/list.csv": "2", "out/report.txt": "x"})
+    project(
+        tmp_path,
+        {
+            "package.json": package,
+            "README.md": "two",
+            "data/list.csv": "2",
+            "out/report.txt": "x",
+        },
+    )
     assert before.hooks_are_same()
 
 
@@ -135,32 +207,55 @@ def test_what_lies_outside_of_the_project_is_left_to_the_system(tmp_path: Path) 
     line = f"bin/python {sys.executable} ../outside.py /etc/passwd"
     (tmp_path / "outside.py").write_text("")
     code = read_project_code(folder / ".acp-agent", (command(line),))
-    assert [(file.name, file.content) for file in code.files] == [("../bin/python", "outside of the project")]
+    assert [(file.name, file.content) for file in code.files] == [
+        ("../bin/python", "outside of the project")
+    ]
 
 
 @given(st.lists(st.text("ab./-_ \"'$*\\\n:=\0é", max_size=30), max_size=8))
 def test_whatever_a_text_says_only_code_of_the_project_is_found(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
-    folder = project(tmp_path_factory.getbasetemp(), {"a/b.sh": "../a", "b": "", "a/a/a.py": "import a.b"})
-    found = called_files(folder, [Text(text, folder / "a") for text in texts]).files
+    folder = project(
+        tmp_path_factory.getbasetemp(),
+        {"a/b.sh": "../a", "b": "", "a/a/a.py": "import a.b"},
+    )
+    found = called_files(
+        folder, [ProgramText(text, folder / "a") for text in texts]
+    ).files
     assert {str(path.relative_to(folder)) for path in found} <= {"a/b.sh", "a/a/a.py"}
 
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12))
-def test_a_program_is_found_whatever_its_name(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+def test_a_program_is_found_whatever_its_name(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
     folder = tmp_path_factory.mktemp("project")
     (folder / f"{name}.sh").write_text("")
-    assert called_files(folder, [Text(f"sh ./{name}.sh --all")]).files == (folder / f"{name}.sh",)
+    assert called_files(folder, [ProgramText(f"sh ./{name}.sh --all")]).files == (
+        folder / f"{name}.sh",
+    )
 
 
-def test_files_that_run_each_other_in_a_circle_or_without_end_are_found_up_to_a_limit(tmp_path: Path) -> None:
-    folder = project(tmp_path, {f"s{n}.sh": f"sh s{n + 1}.sh; sh s0.sh" for n in range(MAX_CALLED + 50)})
-    assert len(called_files(folder, [Text("sh s0.sh")]).files) == MAX_CALLED
+def test_files_that_run_each_other_in_a_circle_or_without_end_are_found_up_to_a_limit(
+    tmp_path: Path,
+) -> None:
+    folder = project(
+        tmp_path,
+        {f"s{n}.sh": f"sh s{n + 1}.sh; sh s0.sh" for n in range(MAX_CALLED + 50)},
+    )
+    assert len(called_files(folder, [ProgramText("sh s0.sh")]).files) == MAX_CALLED
 
 
-@pytest.mark.parametrize("piece", ["a", "a/", "a b ", '"', "'a", "-m ", "import a, ", "from ", "a/* ", "../"])
-def test_a_hostile_text_asks_the_disk_for_no_more_the_longer_it_is(tmp_path: Path, piece: str) -> None:
+@pytest.mark.parametrize(
+    "piece", ["a", "a/", "a b ", '"', "'a", "-m ", "import a, ", "from ", "a/* ", "../"]
+)
+def test_a_hostile_text_asks_the_disk_for_no_more_the_longer_it_is(
+    tmp_path: Path, piece: str
+) -> None:
     folder = project(tmp_path, {"a/x": ""})
-    counts = [len(called_files(folder, [Text(piece * size)]).folders) for size in (1_000, 50_000)]
+    counts = [
+        len(called_files(folder, [ProgramText(piece * size)]).folders)
+        for size in (1_000, 50_000)
+    ]
     assert counts[1] <= counts[0] + 2

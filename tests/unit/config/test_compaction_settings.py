@@ -1,4 +1,6 @@
-"""What can be said of compaction, in which layer, and for which model; and what earlier versions said of it."""
+"""What can be said of compaction, in which layer, and for which model; and what earlier
+versions said of it.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +27,24 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "model": st.sampled_from(["a/b", "c/d"]),
     "idle": st.sampled_from(["auto", "off"]),
 }
-CHOICES = st.builds(CompactionChoices, **{key: st.none() | value for key, value in KEYS.items()})
+CHOICES = st.builds(
+    CompactionChoices, **{key: st.none() | value for key, value in KEYS.items()}
+)
 
 
 @given(CHOICES, CHOICES, CHOICES)
 def test_every_key_comes_from_the_topmost_layer_that_says_it_however_layers_are_put_together(
     top: CompactionChoices, middle: CompactionChoices, bottom: CompactionChoices
 ) -> None:
-    merged, nothing = top.over(middle).over(bottom), CompactionChoices()
+    merged = top.over(middle).over(bottom)
+    nothing = CompactionChoices()
     assert merged == top.over(middle.over(bottom))
     assert top.over(nothing) == nothing.over(top) == top.over(top) == top
     for field in fields(CompactionChoices):
         said = [getattr(layer, field.name) for layer in (top, middle, bottom)]
-        assert getattr(merged, field.name) == next((value for value in said if value is not None), None)
+        assert getattr(merged, field.name) == next(
+            (value for value in said if value is not None), None
+        )
 
 
 @given(CHOICES)
@@ -46,7 +53,11 @@ def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) 
     assert settled.auto is (said.auto is not False)
     assert settled.threshold == (0.80 if said.threshold is None else said.threshold)
     assert settled.wait is (said.wait is True)
-    assert (settled.size, settled.strategy, settled.model) == (said.size, said.strategy, said.model)
+    assert (settled.size, settled.strategy, settled.model) == (
+        said.size,
+        said.strategy,
+        said.model,
+    )
     assert settled.idle == ("off" if said.auto is False else said.idle or "auto")
     if said.auto is False or said.prepare is False:
         assert settled.prepare is None
@@ -66,15 +77,39 @@ OWN = "models: {a/b: {compaction: {threshold: 0.9, prepare: 0.85, strategy: summ
     ("text", "expected"),
     [
         ("", CompactionSettings(True, 0.80, 0.70, False, None, None, None)),
-        ("compaction: {threshold: 0.5}\n", CompactionSettings(threshold=0.5, prepare=0.4375)),
-        ("compaction: {threshold: 0.95}\n", CompactionSettings(threshold=0.95, prepare=0.70)),
-        ("compaction: {threshold: 60%, prepare: 12.5 %}\n", CompactionSettings(threshold=0.6, prepare=0.125)),
-        *((f"compaction: {{prepare: {off}}}\n", CompactionSettings(prepare=None)) for off in ("off", "false")),
-        ("models: {a/b: {compaction: {auto: false}}}\n", CompactionSettings(auto=False, prepare=None, idle="off")),
-        ("compaction: {idle: off}\nmodels: {a/b: {compaction: {idle: auto}}}\n", CompactionSettings()),
+        (
+            "compaction: {threshold: 0.5}\n",
+            CompactionSettings(threshold=0.5, prepare=0.4375),
+        ),
+        (
+            "compaction: {threshold: 0.95}\n",
+            CompactionSettings(threshold=0.95, prepare=0.70),
+        ),
+        (
+            "compaction: {threshold: 60%, prepare: 12.5 %}\n",
+            CompactionSettings(threshold=0.6, prepare=0.125),
+        ),
+        *(
+            (f"compaction: {{prepare: {off}}}\n", CompactionSettings(prepare=None))
+            for off in ("off", "false")
+        ),
+        (
+            "models: {a/b: {compaction: {auto: false}}}\n",
+            CompactionSettings(auto=False, prepare=None, idle="off"),
+        ),
+        (
+            "compaction: {idle: off}\nmodels: {a/b: {compaction: {idle: auto}}}\n",
+            CompactionSettings(),
+        ),
         ("compaction: {idle: off}\n", CompactionSettings(idle="off")),
-        (GENERAL, CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small")),
-        (GENERAL + OWN, CompactionSettings(True, 0.9, 0.85, False, 3_000, "summary", "a/small")),
+        (
+            GENERAL,
+            CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small"),
+        ),
+        (
+            GENERAL + OWN,
+            CompactionSettings(True, 0.9, 0.85, False, 3_000, "summary", "a/small"),
+        ),
     ],
 )
 def test_a_models_own_section_is_laid_over_the_general_one_and_that_over_the_defaults(
@@ -96,7 +131,9 @@ def test_a_models_own_section_is_laid_over_the_general_one_and_that_over_the_def
         ("null", None),
     ],
 )
-def test_a_size_is_a_share_of_the_window_or_tokens(machine: Machine, said: str, size: int | Share | None) -> None:
+def test_a_size_is_a_share_of_the_window_or_tokens(
+    machine: Machine, said: str, size: int | Share | None
+) -> None:
     assert machine.load(f"compaction: {{size: {said}}}\n").compaction.size == size
 
 
@@ -111,14 +148,25 @@ WRONG_SIZES = (
 @pytest.mark.parametrize(
     ("section", "key", "words"),
     [
-        *((f"threshold: {value}", "threshold", THRESHOLD) for value in ("0.05", "9%", "95.1%", "80", "high", ".nan")),
+        *(
+            (f"threshold: {value}", "threshold", THRESHOLD)
+            for value in ("0.05", "9%", "95.1%", "80", "high", ".nan")
+        ),
         ("auto: 1", "auto", "should be a valid boolean"),
-        ("prepare: 70", "prepare", "from 5% to 95%, such as 70% or 0.7, or off, not 70"),
+        (
+            "prepare: 70",
+            "prepare",
+            "from 5% to 95%, such as 70% or 0.7, or off, not 70",
+        ),
         ("idle: on", "idle", "'auto' or 'off'"),
         ("prepare: on", "prepare", "should be a share of the usable window"),
         *((f"size: {size}", "size", SIZE) for size in WRONG_SIZES),
         ("strategy: two words", "strategy", "should be the name of a strategy"),
-        ("strategy: sumary", "strategy", "there is no strategy 'sumary'; did you mean `summary`?"),
+        (
+            "strategy: sumary",
+            "strategy",
+            "there is no strategy 'sumary'; did you mean `summary`?",
+        ),
         ("strategy: zebra", "strategy", "known are: excerpts, mask, summary"),
         ("model: small", "model", "should be provider/model"),
         ("model: antropic/small", "model", "did you mean `anthropic`?"),
@@ -132,7 +180,8 @@ WRONG_SIZES = (
 def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
     machine: Machine, section: str, key: str, words: str
 ) -> None:
-    general, own = f"compaction:\n  {section}\n", f"models:\n  a/b:\n    compaction:\n      {section}\n"
+    general = f"compaction:\n  {section}\n"
+    own = f"models:\n  a/b:\n    compaction:\n      {section}\n"
     for user, project, file, line, place in (
         (general, "", machine.user_file, 2, "compaction"),
         (own, "", machine.user_file, 4, "models.a/b.compaction"),
@@ -141,11 +190,17 @@ def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
         if project and key == "verify":
             continue  # it is left out of a project's file
         error = machine.error(user, project)
-        assert (error.source, error.line, error.key) == (str(file), line, f"{place}.{key}")
+        assert (error.source, error.line, error.key) == (
+            str(file),
+            line,
+            f"{place}.{key}",
+        )
         assert words in str(error)
 
 
-def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_names_gets_any(machine: Machine) -> None:
+def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_names_gets_any(
+    machine: Machine,
+) -> None:
     section = "compaction: {model: mine/small}"
     user = f"providers: {{mine: {{base_url: 'http://localhost:1/v1'}}}}\n{section}\nmodels: {{a/b: {{{section}}}}}\n"
     found = machine.load(user, f"{section}\n")
@@ -156,7 +211,9 @@ def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_n
 
 
 @pytest.mark.parametrize("value", ["0.5", "null", "{a: 1}"])
-def test_old_keys_and_strategies_of_a_file_are_one_notice_whatever_they_say(machine: Machine, value: str) -> None:
+def test_old_keys_and_strategies_of_a_file_are_one_notice_whatever_they_say(
+    machine: Machine, value: str
+) -> None:
     text = f"""\
 compaction:
   target: {value}
@@ -170,22 +227,51 @@ models:
     assert found.compaction == CompactionChoices(threshold=0.7, strategy="excerpts")
     assert found.compaction_for("a/b").strategy == "excerpts"
     user, project = found.notices
-    assert user.startswith(f"{machine.user_file}: `compaction.target` (line 2) is no longer used, see `size`; ")
-    assert "`models.a/b.compaction.tail` (line 7) is no longer used, see `size`; " in user
-    assert project == f"{machine.project_file}: `compaction.strategy: truncate` (line 1) means `excerpts` now."
+    assert user.startswith(
+        f"{machine.user_file}: `compaction.target` (line 2) is no longer used, see `size`; "
+    )
+    assert (
+        "`models.a/b.compaction.tail` (line 7) is no longer used, see `size`; " in user
+    )
+    assert (
+        project
+        == f"{machine.project_file}: `compaction.strategy: truncate` (line 1) means `excerpts` now."
+    )
     assert machine.load("compaction: {size: 20%, strategy: mask}\n").notices == ()
 
 
 @pytest.mark.parametrize(
     ("text", "line", "key", "words"),
     [
-        ("compaction:\n  target: 0.5\n  targets: 0.5\n", 3, "compaction.targets", "unknown key"),
-        ("compaction:\n  target: 0.5\n  size: 5\n", 3, "compaction.size", "should be a share of the window"),
-        ("models:\n  - compaction: {target: 0.5}\n", 1, "models", "should be `key: value` lines"),
-        ("compaction:\n  strategy: chunked\n", 2, "compaction.strategy", "there is no strategy 'chunked'"),
+        (
+            "compaction:\n  target: 0.5\n  targets: 0.5\n",
+            3,
+            "compaction.targets",
+            "unknown key",
+        ),
+        (
+            "compaction:\n  target: 0.5\n  size: 5\n",
+            3,
+            "compaction.size",
+            "should be a share of the window",
+        ),
+        (
+            "models:\n  - compaction: {target: 0.5}\n",
+            1,
+            "models",
+            "should be `key: value` lines",
+        ),
+        (
+            "compaction:\n  strategy: chunked\n",
+            2,
+            "compaction.strategy",
+            "there is no strategy 'chunked'",
+        ),
     ],
 )
-def test_old_keys_hide_no_mistake(machine: Machine, text: str, line: int, key: str, words: str) -> None:
+def test_old_keys_hide_no_mistake(
+    machine: Machine, text: str, line: int, key: str, words: str
+) -> None:
     error = machine.error(text)
     assert (error.line, error.key) == (line, key)
     assert words in str(error)

@@ -1,4 +1,6 @@
-"""Small YAML files: every mistake has its line, and a hostile file is only another mistake."""
+"""Small YAML files: every mistake has its line, and a hostile file is only another
+mistake.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from yaml.scanner import Scanner
 
-from acp_agent.config.document import MAX_FILE_BYTES, MAX_TOKENS, DocumentError, parse_mapping, read_text
+from acp_agent.config.document import (
+    MAX_FILE_BYTES,
+    MAX_TOKENS,
+    DocumentError,
+    parse_mapping,
+    read_text,
+)
 
 KEYS = st.text("abcxyz_", min_size=1, max_size=5)
-WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\t€😀"), max_size=10)
+WORDS = st.text(
+    st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\t€😀"),
+    max_size=10,
+)
 
 
 def trees(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     lists = st.recursive(
-        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+        leaves,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+        ),
+        max_leaves=8,
     )
     return st.dictionaries(KEYS, lists, max_size=5)
 
 
 LEAVES = st.integers() | st.booleans() | st.none()
-TREES = trees(LEAVES | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10))
+TREES = trees(
+    LEAVES | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10)
+)
 
 
 @settings(deadline=None)
 @given(TREES, st.integers(1, 50))
-def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(tree: dict[str, Any], first_line: int) -> None:
+def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(
+    tree: dict[str, Any], first_line: int
+) -> None:
     text = yaml.safe_dump(tree, default_flow_style=False, sort_keys=False)
     document = parse_mapping(text, first_line)
     assert document.data == tree
@@ -40,7 +59,9 @@ def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(tree: dict
     for place, line in document.lines.items() - {((), document.lines[()])}:
         here = lines[line - first_line].strip()
         assert isinstance(place[-1], int) or f"{place[-1]}" in here, (place, here)
-    assert {place for place in document.lines if len(place) == 1} == {(key,) for key in tree}
+    assert {place for place in document.lines if len(place) == 1} == {
+        (key,) for key in tree
+    }
 
 
 @settings(deadline=None)
@@ -62,19 +83,29 @@ def test_any_text_is_a_mapping_or_an_error_with_words(text: str) -> None:
         ("a: 1\nb: 2\na: 3\n", 3, "is set twice, first in line 1"),
         ("a:\n  b: 1\n  b: 1\n", 3, "is set twice, first in line 2"),
         ("a: 1\n[x]: 2\n", 2, "a key should be a word"),
-        ("a: &x 1\nb: *x\n", 1, "anchors (&name) and aliases (*name) are not understood"),
+        (
+            "a: &x 1\nb: *x\n",
+            1,
+            "anchors (&name) and aliases (*name) are not understood",
+        ),
         ("a: &x [*x]\n", 1, "anchors (&name) and aliases (*name) are not understood"),
         ("- 1\n", 1, "should be `key: value` lines"),
         ("just words\n", 1, "should be `key: value` lines"),
         ("a: 1\n---\nb: 2\n", 2, "expected a single document"),
-        ("a: !!python/object:os.system x\n", 1, "tags (python/object:os.system) are not understood"),
+        (
+            "a: !!python/object:os.system x\n",
+            1,
+            "tags (python/object:os.system) are not understood",
+        ),
         ("a: !!binary x\n", 1, "tags (binary) are not understood"),
         ("a: " + "9" * 5000 + "\n", None, "not valid YAML"),
         ("a: " + "[" * 30 + "]" * 30, 1, "nested too deeply"),
         ("a: " + "[" * 20_000, 1, "nested too deeply"),
     ],
 )
-def test_a_mistake_is_named_with_its_line(text: str, line: int | None, words: str) -> None:
+def test_a_mistake_is_named_with_its_line(
+    text: str, line: int | None, words: str
+) -> None:
     with pytest.raises(DocumentError) as caught:
         parse_mapping(text)
     assert words in caught.value.message
@@ -83,31 +114,47 @@ def test_a_mistake_is_named_with_its_line(text: str, line: int | None, words: st
 
 @settings(deadline=None)
 @given(trees(LEAVES | WORDS), st.sampled_from(["\t", 4, None]))
-def test_json_is_understood_however_it_is_indented(tree: dict[str, Any], indent: str | int | None) -> None:
+def test_json_is_understood_however_it_is_indented(
+    tree: dict[str, Any], indent: str | int | None
+) -> None:
     text = json.dumps(tree, indent=indent, ensure_ascii=False)
     assert parse_mapping(text).data == tree
     document = parse_mapping(f"mode: ask\nx: {text}\n")
     assert document.data == {"mode": "ask", "x": tree}
     lines = f"mode: ask\nx: {text}".split("\n")
     assert all(
-        place[-1] in lines[line - 1] for place, line in document.lines.items() if place and isinstance(place[-1], str)
+        place[-1] in lines[line - 1]
+        for place, line in document.lines.items()
+        if place and isinstance(place[-1], str)
     )
 
 
 def test_a_word_without_quotes_is_text_unless_it_is_one_of_json() -> None:
     text = "on: off\nno: 12:30\n7: 007\nday: 2026-01-02\nnumbers: [1, -0.5, 1.0e+3, true, null, ~, '1', yes, .inf]\n"
     numbers = [1, -0.5, 1000.0, True, None, None, "1", "yes", ".inf"]
-    expected = {"on": "off", "no": "12:30", "7": "007", "day": "2026-01-02", "numbers": numbers}
+    expected = {
+        "on": "off",
+        "no": "12:30",
+        "7": "007",
+        "day": "2026-01-02",
+        "numbers": numbers,
+    }
     assert parse_mapping(text).data == expected
-    assert parse_mapping("a: 1.10\nb: 1.10\n", is_text=lambda place: place == ("a",)).data == {"a": "1.10", "b": 1.1}
+    assert parse_mapping(
+        "a: 1.10\nb: 1.10\n", is_text=lambda place: place == ("a",)
+    ).data == {"a": "1.10", "b": 1.1}
 
 
-def test_what_every_session_reads_again_is_parsed_once_and_a_changed_text_anew() -> None:
+def test_what_every_session_reads_again_is_parsed_once_and_a_changed_text_anew() -> (
+    None
+):
     assert parse_mapping("description: a", 2) is parse_mapping("description: a", 2)
     assert parse_mapping("description: b", 2).data == {"description": "b"}
 
 
-def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(tmp_path: Path) -> None:
+def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(
+    tmp_path: Path,
+) -> None:
     assert parse_mapping("# a: 1\n\n").data == {}
     assert read_text(tmp_path / "none") is None
     (tmp_path / "file").write_bytes(b"\xef\xbb\xbfa: 1\n")
@@ -115,8 +162,12 @@ def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(tmp
     assert read_text(tmp_path / "file") == "a: 1\n"  # without its byte order mark
 
 
-def test_files_that_are_no_small_text_are_refused_without_waiting(tmp_path: Path) -> None:
-    pipe, zero, large, latin, loop = (tmp_path / name for name in ("pipe", "zero", "large", "latin", "loop"))
+def test_files_that_are_no_small_text_are_refused_without_waiting(
+    tmp_path: Path,
+) -> None:
+    pipe, zero, large, latin, loop = (
+        tmp_path / name for name in ("pipe", "zero", "large", "latin", "loop")
+    )
     os.mkfifo(pipe)
     zero.symlink_to("/dev/zero")
     large.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
@@ -175,7 +226,9 @@ def test_a_file_with_too_many_words_is_refused_before_the_rest_is_read(
     monkeypatch.setattr(Scanner, "fetch_more_tokens", counted)
     with pytest.raises(DocumentError) as caught:
         parse_mapping(text)
-    assert "is too long: it may have about 2,500 keys with values" in caught.value.message
+    assert (
+        "is too long: it may have about 2,500 keys with values" in caught.value.message
+    )
     assert caught.value.line is not None
     assert abs(caught.value.line - line) <= 2
     assert len(fetched) <= MAX_TOKENS

@@ -43,21 +43,29 @@ def test_the_variable_wins_over_the_default_and_has_to_be_absolute() -> None:
     assert home_dir({**ada, "ACP_AGENT_HOME": "/state"}) == Path("/state")
     assert home_dir({**ada, "ACP_AGENT_HOME": "~/agent"}) == Path("/home/ada/agent")
     assert home_dir({**ada, "ACP_AGENT_HOME": ""}) == home_dir(ada)
-    with pytest.raises(ConfigError, match=r"ACP_AGENT_HOME: 'state' is not an absolute path"):
+    with pytest.raises(
+        ConfigError, match=r"ACP_AGENT_HOME: 'state' is not an absolute path"
+    ):
         home_dir({**ada, "ACP_AGENT_HOME": "state"})
 
 
-def test_a_user_without_a_home_directory_is_asked_for_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_directory_is_asked_for_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def nobody(user: int) -> None:
         raise KeyError(user)
 
     monkeypatch.setattr("pwd.getpwuid", nobody)
     assert home_dir({"ACP_AGENT_HOME": "/state"}) == Path("/state")
-    with pytest.raises(ConfigError, match="ACP_AGENT_HOME: is needed, since you have no home directory"):
+    with pytest.raises(
+        ConfigError, match="ACP_AGENT_HOME: is needed, since you have no home directory"
+    ):
         home_dir({})
 
 
-def test_a_home_is_made_with_its_parents_and_closed_to_others_with_what_may_hold_secrets(tmp_path: Path) -> None:
+def test_a_home_is_made_with_its_parents_and_closed_to_others_with_what_may_hold_secrets(
+    tmp_path: Path,
+) -> None:
     made = ensure_private_dir(tmp_path / "a" / "b")
     assert mode(made) == 0o700
     made.chmod(0o755)
@@ -65,11 +73,18 @@ def test_a_home_is_made_with_its_parents_and_closed_to_others_with_what_may_hold
     config.write_text("mode: plan\n")
     config.chmod(0o644)
     ensure_private_dir(made)
-    assert (mode(made), mode(config), config.read_text()) == (0o700, 0o600, "mode: plan\n")
+    assert (mode(made), mode(config), config.read_text()) == (
+        0o700,
+        0o600,
+        "mode: plan\n",
+    )
 
 
-def test_what_a_configuration_links_to_is_left_alone_and_a_pipe_for_one_is_not_waited_for(tmp_path: Path) -> None:
-    home, kept = tmp_path / "home", tmp_path / "dotfiles.yaml"
+def test_what_a_configuration_links_to_is_left_alone_and_a_pipe_for_one_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    kept = tmp_path / "dotfiles.yaml"
     kept.write_text("")
     kept.chmod(0o644)
     home.mkdir()
@@ -81,17 +96,29 @@ def test_what_a_configuration_links_to_is_left_alone_and_a_pipe_for_one_is_not_w
     ensure_private_dir(home)
 
 
-def test_a_folder_that_cannot_be_a_home_is_a_sentence_and_left_alone(tmp_path: Path) -> None:
-    shared, file = tmp_path / "tmp", tmp_path / "home"
+def test_a_folder_that_cannot_be_a_home_is_a_sentence_and_left_alone(
+    tmp_path: Path,
+) -> None:
+    shared = tmp_path / "tmp"
+    file = tmp_path / "home"
     shared.mkdir()
     shared.chmod(0o1777)
     file.write_text("")
-    with pytest.raises(ConfigError, match=f"{shared}: this folder belongs to the whole system; set ACP_AGENT_HOME"):
+    with pytest.raises(
+        ConfigError,
+        match=f"{shared}: this folder belongs to the whole system; set ACP_AGENT_HOME",
+    ):
         ensure_private_dir(shared)
     assert mode(shared) == 0o1777
-    with pytest.raises(ConfigError, match=r"home: cannot use this folder \(File exists\); .*ACP_AGENT_HOME"):
+    with pytest.raises(
+        ConfigError,
+        match=r"home: cannot use this folder \(File exists\); .*ACP_AGENT_HOME",
+    ):
         ensure_private_dir(file)
-    with pytest.raises(ConfigError, match=r"below: cannot use this folder \(Not a directory\); set ACP_AGENT_HOME"):
+    with pytest.raises(
+        ConfigError,
+        match=r"below: cannot use this folder \(Not a directory\); set ACP_AGENT_HOME",
+    ):
         ensure_private_dir(file / "below")
 
 
@@ -102,7 +129,10 @@ def test_the_projects_folder_is_the_nearest_one_up_to_the_root_of_the_repository
     below = repository / "src" / "deep"
     below.mkdir(parents=True)
     (tmp_path / ".acp-agent" / "hooks").mkdir(parents=True)
-    assert (project_dir(repository), project_dir(tmp_path)) == (None, tmp_path / ".acp-agent")
+    assert (project_dir(repository), project_dir(tmp_path)) == (
+        None,
+        tmp_path / ".acp-agent",
+    )
     make_git_directory(repository)
     assert project_dir(below) is None
     for folder in (repository, repository / "src"):

@@ -1,4 +1,6 @@
-"""`hooks` in the configuration files: commands, for which event, in which form, and what is wrong with one."""
+"""`hooks` in the configuration files: commands, for which event, in which form, and
+what is wrong with one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from acp_agent.config import HookCommand
 from support.configuration import Machine
 
 
-def test_the_users_commands_come_before_the_projects_each_with_its_place(machine: Machine) -> None:
+def test_the_users_commands_come_before_the_projects_each_with_its_place(
+    machine: Machine,
+) -> None:
     text = """\
 hooks:
   PreToolUse:
@@ -21,7 +25,8 @@ hooks:
   before_tool_call:
     - command: /usr/bin/log
 """
-    user, project = machine.user_file, machine.project_file
+    user = machine.user_file
+    project = machine.project_file
     assert machine.load(text, "hooks: {Stop: [{command: make test}]}\n").hooks == (
         HookCommand(
             "before_tool_call",
@@ -33,35 +38,73 @@ hooks:
             timeout=2,
             on_error="block",
         ),
-        HookCommand("before_tool_call", ("python3", "check.py"), "check", "config", f"{user}: hooks.PreToolUse.1"),
-        HookCommand("before_tool_call", "/usr/bin/log", "log", "config", f"{user}: hooks.before_tool_call.0"),
-        HookCommand("agent_stop", "make test", "make", "project", f"{project}: hooks.Stop.0"),
+        HookCommand(
+            "before_tool_call",
+            ("python3", "check.py"),
+            "check",
+            "config",
+            f"{user}: hooks.PreToolUse.1",
+        ),
+        HookCommand(
+            "before_tool_call",
+            "/usr/bin/log",
+            "log",
+            "config",
+            f"{user}: hooks.before_tool_call.0",
+        ),
+        HookCommand(
+            "agent_stop", "make test", "make", "project", f"{project}: hooks.Stop.0"
+        ),
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("PreToolUses: []", "2: hooks.PreToolUses: there is no event 'PreToolUses'; did you mean `PreToolUse`?"),
-        ("Stop:\n    - command: x\n      macher: y", "4: hooks.Stop.0.macher: unknown key; did you mean `matcher`?"),
+        (
+            "PreToolUses: []",
+            "2: hooks.PreToolUses: there is no event 'PreToolUses'; did you mean `PreToolUse`?",
+        ),
+        (
+            "Stop:\n    - command: x\n      macher: y",
+            "4: hooks.Stop.0.macher: unknown key; did you mean `matcher`?",
+        ),
         ("Stop:\n    - {name: x}", "3: hooks.Stop.0.command: is required"),
-        ("Stop:\n    - command: ['', x]", "3: hooks.Stop.0.command: should be a command line, or a list of a program"),
-        ("Stop:\n    - command: [x, 3]", "3: hooks.Stop.0.command: should be a command line, or a list of a program"),
+        (
+            "Stop:\n    - command: ['', x]",
+            "3: hooks.Stop.0.command: should be a command line, or a list of a program",
+        ),
+        (
+            "Stop:\n    - command: [x, 3]",
+            "3: hooks.Stop.0.command: should be a command line, or a list of a program",
+        ),
         (
             "Stop:\n    - command: x\n      matcher: '('",
             "4: hooks.Stop.0.matcher: `(` is no regular expression of RE2: ",
         ),
-        ("Stop:\n    - command: x\n      timeout: 0", "4: hooks.Stop.0.timeout: should be greater than 0"),
-        ("Stop:\n    - command: x\n      on_error: stop", "4: hooks.Stop.0.on_error: should be 'ask', 'allow'"),
+        (
+            "Stop:\n    - command: x\n      timeout: 0",
+            "4: hooks.Stop.0.timeout: should be greater than 0",
+        ),
+        (
+            "Stop:\n    - command: x\n      on_error: stop",
+            "4: hooks.Stop.0.on_error: should be 'ask', 'allow'",
+        ),
         ("Stop: {command: x}", "2: hooks.Stop: should be a list"),
         ("Stop: [make]", "2: hooks.Stop.0: should be `key: value` lines of its own"),
         ("Stop:\n    - hooks: make", "3: hooks.Stop.0.hooks: should be a list"),
-        ("Stop:\n    - hooks: []\n      command: x", "4: hooks.Stop.0.command: unknown key; known are: hooks, matcher"),
+        (
+            "Stop:\n    - hooks: []\n      command: x",
+            "4: hooks.Stop.0.command: unknown key; known are: hooks, matcher",
+        ),
         (
             "Stop:\n    - hooks:\n        - type: prompt\n          command: x",
             "4: hooks.Stop.0.hooks.0: its `type` is none",
         ),
-        ("Stop:\n    - hooks:\n        - type: command", "4: hooks.Stop.0.hooks.0.command: is required"),
+        (
+            "Stop:\n    - hooks:\n        - type: command",
+            "4: hooks.Stop.0.hooks.0.command: is required",
+        ),
         (
             "Stop:\n    - hooks: [{command: x, asinc: true}]",
             "3: hooks.Stop.0.hooks.0.asinc: unknown key; known are: co",
@@ -73,21 +116,30 @@ def test_a_wrong_hook_is_left_out_and_told_with_file_line_and_key(
     machine: Machine, text: str, message: str, whose: str
 ) -> None:
     file = machine.user_file if whose == "user" else machine.project_file
-    settings = machine.load(**{whose: f"hooks:\n  {text}\n  SessionEnd: [{{command: well}}]\n"})
+    settings = machine.load(
+        **{whose: f"hooks:\n  {text}\n  SessionEnd: [{{command: well}}]\n"}
+    )
     [fault] = settings.hook_faults
     assert fault.startswith(f"{file}:{message}")
     assert [command.command for command in settings.hooks] == ["well"]
 
 
-def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(machine: Machine) -> None:
+def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(
+    machine: Machine,
+) -> None:
     settings = machine.load("mode: plan\nhooks: [make]\n")
     assert (settings.mode, settings.hooks) == ("plan", ())
     [fault] = settings.hook_faults
-    assert fault == f"{machine.user_file}:2: hooks: should be `key: value` lines of its own, indented below"
+    assert (
+        fault
+        == f"{machine.user_file}:2: hooks: should be `key: value` lines of its own, indented below"
+    )
     assert "2: mode: should be" in str(machine.error("hooks: [make]\nmode: fast\n"))
 
 
-def test_commands_in_the_form_of_claude_codes_settings_are_those_of_ours(machine: Machine) -> None:
+def test_commands_in_the_form_of_claude_codes_settings_are_those_of_ours(
+    machine: Machine,
+) -> None:
     settings = machine.load("""\
 hooks:
   PreToolUse:
@@ -118,8 +170,22 @@ hooks:
             matcher="Bash|Edit",
             on_error="block",
         ),
-        HookCommand("before_tool_call", "log", "log", "config", f"{machine.user_file}: hooks.PreToolUse.1"),
-        HookCommand("agent_stop", "make test", "make", "config", f"{machine.user_file}: hooks.Stop.0.hooks.0"),
+        HookCommand(
+            "before_tool_call",
+            "log",
+            "log",
+            "config",
+            f"{machine.user_file}: hooks.PreToolUse.1",
+        ),
+        HookCommand(
+            "agent_stop",
+            "make test",
+            "make",
+            "config",
+            f"{machine.user_file}: hooks.Stop.0.hooks.0",
+        ),
     )
     [fault] = settings.hook_faults
-    assert fault.startswith(f"{machine.user_file}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; ")
+    assert fault.startswith(
+        f"{machine.user_file}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; "
+    )

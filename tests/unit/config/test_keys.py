@@ -66,7 +66,9 @@ def keyring(monkeypatch: pytest.MonkeyPatch) -> Keyring:
     return package
 
 
-def test_without_a_keyring_a_key_is_in_a_file_for_the_user_alone(tmp_path: Path) -> None:
+def test_without_a_keyring_a_key_is_in_a_file_for_the_user_alone(
+    tmp_path: Path,
+) -> None:
     store = KeyStore(tmp_path / "home")
     assert store.store("openai", SECRET) == str(store.path)
     assert SECRET not in repr(store.read())
@@ -79,9 +81,16 @@ def test_without_a_keyring_a_key_is_in_a_file_for_the_user_alone(tmp_path: Path)
 def test_a_keyring_keeps_the_key_of_each_home_and_the_file_names_the_provider_alone(
     tmp_path: Path, keyring: Keyring
 ) -> None:
-    store, other = KeyStore(tmp_path / "home"), KeyStore(tmp_path / "other")
-    assert store.store("openai", SECRET) == other.store("openai", "another") == "the system's keyring"
-    assert json.loads(store.path.read_text())["providers"] == {"openai": {"in": "keyring"}}
+    store = KeyStore(tmp_path / "home")
+    other = KeyStore(tmp_path / "other")
+    assert (
+        store.store("openai", SECRET)
+        == other.store("openai", "another")
+        == "the system's keyring"
+    )
+    assert json.loads(store.path.read_text())["providers"] == {
+        "openai": {"in": "keyring"}
+    }
     assert (store.read()["openai"].key, store.from_keyring("openai")) == (None, SECRET)
     assert store.remove() == ("openai",)
     assert [*keyring.held.values()] == ["another"]
@@ -92,7 +101,8 @@ def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file_which_
     tmp_path: Path, keyring: Keyring, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     keyring.priority = 0.5 if why == "unsafe" else 5.0
-    keyring.locked, keyring.broken = why == "locked", why == "broken"
+    keyring.locked = why == "locked"
+    keyring.broken = why == "broken"
     store = KeyStore(tmp_path)
     assert store.store("openai", SECRET) == str(store.path)
     assert store.read()["openai"].key == SECRET
@@ -100,7 +110,9 @@ def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file_which_
     assert SECRET not in caplog.text
 
 
-def test_a_key_that_is_in_two_places_is_removed_from_both(tmp_path: Path, keyring: Keyring) -> None:
+def test_a_key_that_is_in_two_places_is_removed_from_both(
+    tmp_path: Path, keyring: Keyring
+) -> None:
     store = KeyStore(tmp_path)
     store.store("openai", "older")
     keyring.locked = True
@@ -119,18 +131,25 @@ def test_a_key_that_is_in_two_places_is_removed_from_both(tmp_path: Path, keyrin
     assert SECRET not in store.path.read_text()
 
 
-async def test_a_keyring_that_does_not_answer_is_not_waited_for_for_ever(tmp_path: Path, keyring: Keyring) -> None:
+async def test_a_keyring_that_does_not_answer_is_not_waited_for_for_ever(
+    tmp_path: Path, keyring: Keyring
+) -> None:
     store = KeyStore(tmp_path)
     store.store("openai", SECRET)
     keyring.unlocked.clear()
     try:
-        with anyio.fail_after(5), pytest.raises(ConfigError, match="keyring has not answered"):
+        with (
+            anyio.fail_after(5),
+            pytest.raises(ConfigError, match="keyring has not answered"),
+        ):
             await ModelAccess(store, patience=0.05).forget_keys()
     finally:
         keyring.unlocked.set()
 
 
-async def test_a_model_s_endpoint_has_the_key_and_the_route_of_now(tmp_path: Path, keyring: Keyring) -> None:
+async def test_a_model_s_endpoint_has_the_key_and_the_route_of_now(
+    tmp_path: Path, keyring: Keyring
+) -> None:
     access = ModelAccess(KeyStore(tmp_path))
     registry = Registry(Settings(home=tmp_path), {}, access)
 

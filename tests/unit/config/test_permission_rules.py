@@ -1,4 +1,6 @@
-"""The file of rules: several processes may change it, and none loses what another has said."""
+"""The file of rules: several processes may change it, and none loses what another has
+said.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,25 @@ from hypothesis import strategies as st
 from acp_agent.config.permission_rules import RULES_FILE, PermissionRules
 
 PROJECTS = st.sampled_from([Path("/shop"), Path("/cart")])
-SUBJECTS = st.sampled_from(["edit", "shell: git", "shell: echo 1;\nls", "read /etc/\udcff"])
+SUBJECTS = st.sampled_from(
+    ["edit", "shell: git", "shell: echo 1;\nls", "read /etc/\udcff"]
+)
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["allow", "revoke"]), st.booleans(), PROJECTS, st.lists(SUBJECTS, max_size=2)), max_size=8
+    st.tuples(
+        st.sampled_from(["allow", "revoke"]),
+        st.booleans(),
+        PROJECTS,
+        st.lists(SUBJECTS, max_size=2),
+    ),
+    max_size=8,
 )
 
 
 @settings(max_examples=40)
 @given(STEPS)
-def test_two_processes_see_each_others_rules_whatever_they_do(steps: list[tuple[str, bool, Path, list[str]]]) -> None:
+def test_two_processes_see_each_others_rules_whatever_they_do(
+    steps: list[tuple[str, bool, Path, list[str]]],
+) -> None:
     meant: dict[Path, set[str]] = {Path("/shop"): set(), Path("/cart"): set()}
     with TemporaryDirectory() as folder:
         both = PermissionRules(Path(folder)), PermissionRules(Path(folder))
@@ -48,12 +60,21 @@ def test_a_project_is_the_same_by_whatever_links_it_is_reached(tmp_path: Path) -
     assert rules.of(tmp_path / "link") == frozenset()
 
 
-def test_rules_for_the_shell_of_an_earlier_version_are_dropped_with_one_notice(tmp_path: Path) -> None:
-    rules = {"edit": "2001-02-03T04:05:06+00:00", "shell: git log": "2001-02-03T04:05:06+00:00"}
-    (tmp_path / RULES_FILE).write_text(json.dumps({"version": 1, "projects": {"/shop": rules}}))
+def test_rules_for_the_shell_of_an_earlier_version_are_dropped_with_one_notice(
+    tmp_path: Path,
+) -> None:
+    rules = {
+        "edit": "2001-02-03T04:05:06+00:00",
+        "shell: git log": "2001-02-03T04:05:06+00:00",
+    }
+    (tmp_path / RULES_FILE).write_text(
+        json.dumps({"version": 1, "projects": {"/shop": rules}})
+    )
     first = PermissionRules(tmp_path)
     assert first.of(Path("/shop")) == {"edit"}
-    assert first.notice.startswith(f"{tmp_path / RULES_FILE}: these rules of an earlier version")
+    assert first.notice.startswith(
+        f"{tmp_path / RULES_FILE}: these rules of an earlier version"
+    )
     assert first.notice.endswith("you are asked again: shell: git log")
     later = PermissionRules(tmp_path)
     later.allow(Path("/shop"), "shell: git log")

@@ -60,23 +60,44 @@ protocol: {versions: [1]}
 """
 
 
-def test_without_any_file_the_defaults_hold_and_no_home_is_made(machine: Machine, tmp_path: Path) -> None:
+def test_without_any_file_the_defaults_hold_and_no_home_is_made(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.project_file.parent.rmdir()
     assert load_settings(machine.env, machine.cwd) == Settings(home=machine.home)
     (machine.project_file.parent / "hooks").mkdir(parents=True)
-    assert load_settings(machine.env, machine.cwd) == Settings(home=machine.home, project=machine.project_file.parent)
-    assert load_settings({"ACP_AGENT_HOME": str(tmp_path / "none")}).home == tmp_path / "none"
+    assert load_settings(machine.env, machine.cwd) == Settings(
+        home=machine.home, project=machine.project_file.parent
+    )
+    assert (
+        load_settings({"ACP_AGENT_HOME": str(tmp_path / "none")}).home
+        == tmp_path / "none"
+    )
     assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n", "# nothing\n", "{}\n", "model:\ncompaction:\nmodels:\nproviders:\n", "models: {a/b: {prices: }}"]
+    "text",
+    [
+        "",
+        "\n",
+        "# nothing\n",
+        "{}\n",
+        "model:\ncompaction:\nmodels:\nproviders:\n",
+        "models: {a/b: {prices: }}",
+    ],
 )
 def test_a_file_that_says_nothing_changes_nothing(machine: Machine, text: str) -> None:
     found = machine.load(text)
     assert found.models in ({}, {"a/b": ModelSettings()})
     project = machine.project_file.parent
-    expected = Settings(home=machine.home, project=project, root=machine.cwd, models=found.models, places=found.places)
+    expected = Settings(
+        home=machine.home,
+        project=project,
+        root=machine.cwd,
+        models=found.models,
+        places=found.places,
+    )
     assert asdict(found) == asdict(expected)
 
 
@@ -95,40 +116,79 @@ def test_the_users_file_can_set_everything(machine: Machine) -> None:
         max_turn_requests=50,
         max_turn_cost=2.5,
         shell_timeout=30.0,
-        compaction=CompactionChoices(False, 0.7, 0.6, None, True, 30_000, "mask", "a/small"),
+        compaction=CompactionChoices(
+            False, 0.7, 0.6, None, True, 30_000, "mask", "a/small"
+        ),
         models={
             "anthropic/claude-sonnet-4-5": ModelSettings(
                 200_000,
                 64_000,
                 ModelPrices(3.0, 0.3, 3.75, 15.0),
-                CompactionChoices(True, 0.9, False, None, False, Share(0.3), "summary", "a/b"),
+                CompactionChoices(
+                    True, 0.9, False, None, False, Share(0.3), "summary", "a/b"
+                ),
             )
         },
         providers={
-            "local": ProviderSettings("local", None, "http://127.0.0.1:8080/v1", "LOCAL_KEY", {"X-Team": "blue"}),
-            "demo": ProviderSettings("demo", "scripted", script=machine.home / "demo.yaml"),
+            "local": ProviderSettings(
+                "local",
+                None,
+                "http://127.0.0.1:8080/v1",
+                "LOCAL_KEY",
+                {"X-Team": "blue"},
+            ),
+            "demo": ProviderSettings(
+                "demo", "scripted", script=machine.home / "demo.yaml"
+            ),
         },
         mcp_servers={
             "files": McpServer(
-                "files", "stdio", "mcp-files", ("--root", "."), {"TOKEN": "${TOKEN}"}, timeout=5.0, variables=True
+                "files",
+                "stdio",
+                "mcp-files",
+                ("--root", "."),
+                {"TOKEN": "${TOKEN}"},
+                timeout=5.0,
+                variables=True,
             ),
-            "web": McpServer("web", "http", url="https://mcp.example.com", headers={"X-Team": "blue"}, variables=True),
-            "old": McpServer("old", "sse", url="https://old.example.com", variables=True),
+            "web": McpServer(
+                "web",
+                "http",
+                url="https://mcp.example.com",
+                headers={"X-Team": "blue"},
+                variables=True,
+            ),
+            "old": McpServer(
+                "old", "sse", url="https://old.example.com", variables=True
+            ),
         },
         wire_log=True,
         protocol=ProtocolSettings((1,)),
     )
 
 
-def test_the_project_overrides_the_user_key_by_key_and_the_environment_overrides_both(machine: Machine) -> None:
+def test_the_project_overrides_the_user_key_by_key_and_the_environment_overrides_both(
+    machine: Machine,
+) -> None:
     user = "model: a/user\ncontext_window: 1000\nshell_timeout: 5\ncompaction: {auto: false, threshold: 0.5}\n"
     project = "model: a/project\ncontext_window: 2000\ncompaction: {threshold: 0.6}\n"
     found = machine.load(user, project)
-    assert (found.model, found.context_window, found.shell_timeout) == ("a/project", 2000, 5.0)
+    assert (found.model, found.context_window, found.shell_timeout) == (
+        "a/project",
+        2000,
+        5.0,
+    )
     assert (found.compaction.auto, found.compaction.threshold) == (False, 0.6)
-    found = machine.load(user, project, ACP_AGENT_MODEL="a/env/with/slashes", ACP_AGENT_CONTEXT_WINDOW="3000")
+    found = machine.load(
+        user,
+        project,
+        ACP_AGENT_MODEL="a/env/with/slashes",
+        ACP_AGENT_CONTEXT_WINDOW="3000",
+    )
     assert (found.model, found.context_window) == ("a/env/with/slashes", 3000)
-    found = machine.load(user, project, ACP_AGENT_MODEL="", ACP_AGENT_CONTEXT_WINDOW=" ")
+    found = machine.load(
+        user, project, ACP_AGENT_MODEL="", ACP_AGENT_CONTEXT_WINDOW=" "
+    )
     assert (found.model, found.context_window) == ("a/project", 2000)
 
 
@@ -142,21 +202,36 @@ SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "max_turn_cost": st.floats(0.01, 100),
 }
 USER = st.fixed_dictionaries({}, optional={**SIMPLE, "mode": st.sampled_from(MODES)})
-PROJECT = st.fixed_dictionaries({}, optional={**SIMPLE, "mode": st.sampled_from(["plan", "ask"])})
+PROJECT = st.fixed_dictionaries(
+    {}, optional={**SIMPLE, "mode": st.sampled_from(["plan", "ask"])}
+)
 
 
 @settings(deadline=None, max_examples=50)
 @given(USER, PROJECT)
 def test_a_project_chooses_freely_where_it_is_harmless_and_only_downwards_where_it_is_not(
-    tmp_path_factory: pytest.TempPathFactory, user: dict[str, Any], project: dict[str, Any]
+    tmp_path_factory: pytest.TempPathFactory,
+    user: dict[str, Any],
+    project: dict[str, Any],
 ) -> None:
     machine = Machine(tmp_path_factory.mktemp("machine"))
-    ours, mine = machine.load(yaml.safe_dump(user), yaml.safe_dump(project)), load_settings(machine.env)
+    ours = machine.load(yaml.safe_dump(user), yaml.safe_dump(project))
+    mine = load_settings(machine.env)
     assert {key: getattr(mine, key) for key in user} == user
-    for key in ("model", "thought_level", "context_window", "max_output_tokens", "shell_timeout"):
+    for key in (
+        "model",
+        "thought_level",
+        "context_window",
+        "max_output_tokens",
+        "shell_timeout",
+    ):
         assert getattr(ours, key) == project.get(key, getattr(mine, key))
-    assert MODES.index(ours.mode) == min(MODES.index(mine.mode), MODES.index(project.get("mode", mine.mode)))
-    assert ours.max_turn_requests == min(mine.max_turn_requests, project.get("max_turn_requests", 10**9))
+    assert MODES.index(ours.mode) == min(
+        MODES.index(mine.mode), MODES.index(project.get("mode", mine.mode))
+    )
+    assert ours.max_turn_requests == min(
+        mine.max_turn_requests, project.get("max_turn_requests", 10**9)
+    )
     unlimited = float("inf")
     cost = min(mine.max_turn_cost or unlimited, project.get("max_turn_cost", unlimited))
     assert (ours.max_turn_cost or unlimited) == cost
@@ -165,7 +240,11 @@ def test_a_project_chooses_freely_where_it_is_harmless_and_only_downwards_where_
 @pytest.mark.parametrize(
     ("text", "line", "key"),
     [
-        ("model: a/b\nproviders:\n  anthropic:\n    base_url: https://evil.example\n", 2, "providers"),
+        (
+            "model: a/b\nproviders:\n  anthropic:\n    base_url: https://evil.example\n",
+            2,
+            "providers",
+        ),
         ("small_model: a/b\n", 1, "small_model"),
         ("remember_permissions: project\n", 1, "remember_permissions"),
         ("prompts_while_working: steer\n", 1, "prompts_while_working"),
@@ -181,7 +260,9 @@ def test_what_moves_keys_or_widens_permissions_is_left_out_of_a_projects_file_wi
     machine: Machine, text: str, line: int, key: str
 ) -> None:
     found = machine.load("mode: plan\n", f"{text}max_turn_requests: 7\n")
-    kept = replace(found, max_turn_requests=200, model=None, context_window=None, notices=())
+    kept = replace(
+        found, max_turn_requests=200, model=None, context_window=None, notices=()
+    )
     assert kept == machine.load("mode: plan\n")
     assert found.max_turn_requests == 7
     [notice] = found.notices
@@ -189,12 +270,20 @@ def test_what_moves_keys_or_widens_permissions_is_left_out_of_a_projects_file_wi
     assert notice.endswith(f" {machine.user_file}. It was left out.")
 
 
-def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the_rest_holds(machine: Machine) -> None:
+def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the_rest_holds(
+    machine: Machine,
+) -> None:
     project = "modle: a/b\ncompaction:\n  treshold: 0.5\n  prepare: off\ncontext_window: 5\nprovider: {a: b}\n"
     found = machine.load("", project)
-    assert (found.context_window, found.compaction) == (5, CompactionChoices(prepare=False))
+    assert (found.context_window, found.compaction) == (
+        5,
+        CompactionChoices(prepare=False),
+    )
     first, second, third = found.notices
-    assert first == f"{machine.project_file}:1: modle: unknown key; did you mean `model`? It was left out."
+    assert (
+        first
+        == f"{machine.project_file}:1: modle: unknown key; did you mean `model`? It was left out."
+    )
     assert second.startswith(
         f"{machine.project_file}:6: provider: unknown key; known are: compaction, context_window, "
     )
@@ -217,7 +306,9 @@ def test_a_link_may_be_the_users_file_as_dotfile_managers_make_it_but_not_lead_o
 
 def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> None:
     machine.project_file.write_text("mode: full-access\n")
-    found = load_settings({"ACP_AGENT_HOME": str(machine.project_file.parent)}, machine.cwd)
+    found = load_settings(
+        {"ACP_AGENT_HOME": str(machine.project_file.parent)}, machine.cwd
+    )
     assert (found.mode, found.project) == ("full-access", None)
 
 
@@ -226,28 +317,103 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
     [
         ("model: a/b\nmodell: c\n", 2, "modell", "unknown key; did you mean `model`?"),
         ("max-turn-cost: 1\n", 1, "max-turn-cost", "did you mean `max_turn_cost`?"),
-        ("zebra: 1\n", 1, "zebra", "unknown key; known are: additional_directories, compaction,"),
+        (
+            "zebra: 1\n",
+            1,
+            "zebra",
+            "unknown key; known are: additional_directories, compaction,",
+        ),
         ("home: /tmp\n", 1, "home", "unknown key; "),
-        ("compaction:\n  auto: true\n  treshold: 0.5\n", 3, "compaction.treshold", "did you mean `threshold`?"),
-        ("providers:\n  x:\n    api_key: sk-123\n", 3, "providers.x.api_key", "did you mean `api_key_env`?"),
-        ("providers:\n  x:\n    name: y\n", 3, "providers.x.name", "unknown key; known are: api_key_env, base_url,"),
-        ("models:\n  a/b:\n    prices:\n      inputs: 1\n", 4, "models.a/b.prices.inputs", "did you mean `input`?"),
+        (
+            "compaction:\n  auto: true\n  treshold: 0.5\n",
+            3,
+            "compaction.treshold",
+            "did you mean `threshold`?",
+        ),
+        (
+            "providers:\n  x:\n    api_key: sk-123\n",
+            3,
+            "providers.x.api_key",
+            "did you mean `api_key_env`?",
+        ),
+        (
+            "providers:\n  x:\n    name: y\n",
+            3,
+            "providers.x.name",
+            "unknown key; known are: api_key_env, base_url,",
+        ),
+        (
+            "models:\n  a/b:\n    prices:\n      inputs: 1\n",
+            4,
+            "models.a/b.prices.inputs",
+            "did you mean `input`?",
+        ),
         ("models:\n  ab: {}\n", 2, "models.ab", "should be provider/model"),
-        ("mode: god\n", 1, "mode", "should be 'plan', 'ask', 'accept-edits' or 'full-access'"),
+        (
+            "mode: god\n",
+            1,
+            "mode",
+            "should be 'plan', 'ask', 'accept-edits' or 'full-access'",
+        ),
         ("context_window: '100'\n", 1, "context_window", "should be a valid integer"),
         ("max_turn_cost: .inf\n", 1, "max_turn_cost", "should be a valid number"),
         ("compaction: 0.8\n", 1, "compaction", "should be `key: value` lines"),
         ("providers:\n  a b: {}\n", 2, "providers.a b", "neither blanks nor slashes"),
-        ("providers:\n  x:\n    kind: grpc\n", 3, "providers.x.kind", "should be 'openai-chat'"),
-        ("providers:\n  x:\n    base_url: localhost:8080\n", 3, "providers.x.base_url", "http or https URL"),
-        ("providers:\n  x:\n    base_url: https://me:pw@h\n", 3, "providers.x.base_url", "without user and password"),
+        (
+            "providers:\n  x:\n    kind: grpc\n",
+            3,
+            "providers.x.kind",
+            "should be 'openai-chat'",
+        ),
+        (
+            "providers:\n  x:\n    base_url: localhost:8080\n",
+            3,
+            "providers.x.base_url",
+            "http or https URL",
+        ),
+        (
+            "providers:\n  x:\n    base_url: https://me:pw@h\n",
+            3,
+            "providers.x.base_url",
+            "without user and password",
+        ),
         ("providers:\n  x: {kind: scripted}\n", 2, "providers.x", "need each other"),
-        ("providers:\n  x:\n    headers:\n      'a b': c\n", 4, "providers.x.headers.a b", "name of an HTTP header"),
-        ('providers:\n  x:\n    headers:\n      a: "b\\nc"\n', 4, "providers.x.headers.a", "on one line"),
-        ("mcp_servers:\n  x: {}\n", 2, "mcp_servers.x", "either `command: PROGRAM` or `url: ADDRESS`"),
-        ("mcp_servers:\n  x: {command: y, headers: {}}\n", 2, "mcp_servers.x", "`headers` belong to `url`"),
-        ("mcp_servers:\n  x: {url: https://x, args: []}\n", 2, "mcp_servers.x", "belong to `command`"),
-        ("mcp_servers:\n  x: {command: y, args: z}\n", 2, "mcp_servers.x.args", "should be a list"),
+        (
+            "providers:\n  x:\n    headers:\n      'a b': c\n",
+            4,
+            "providers.x.headers.a b",
+            "name of an HTTP header",
+        ),
+        (
+            'providers:\n  x:\n    headers:\n      a: "b\\nc"\n',
+            4,
+            "providers.x.headers.a",
+            "on one line",
+        ),
+        (
+            "mcp_servers:\n  x: {}\n",
+            2,
+            "mcp_servers.x",
+            "either `command: PROGRAM` or `url: ADDRESS`",
+        ),
+        (
+            "mcp_servers:\n  x: {command: y, headers: {}}\n",
+            2,
+            "mcp_servers.x",
+            "`headers` belong to `url`",
+        ),
+        (
+            "mcp_servers:\n  x: {url: https://x, args: []}\n",
+            2,
+            "mcp_servers.x",
+            "belong to `command`",
+        ),
+        (
+            "mcp_servers:\n  x: {command: y, args: z}\n",
+            2,
+            "mcp_servers.x.args",
+            "should be a list",
+        ),
         ("protocol: {versions: [2]}\n", 1, "protocol.versions", "has to hold 1"),
         ("mode: god\nmodel: claude\nzebra: 1\n", 1, "mode", "should be"),
         ("model: [\n", 2, None, "is not valid YAML"),
@@ -262,19 +428,30 @@ def test_a_mistake_is_named_with_file_line_and_key(
     assert str(error).startswith(f"{machine.user_file}:{line}: ")
 
 
-def test_what_may_be_confidential_is_repeated_neither_in_an_error_nor_in_a_printed_setting(machine: Machine) -> None:
-    error = machine.error("providers:\n  x:\n    api_key_env: sk-ant-hidden\n    headers: {X: 'täter-hidden'}\n")
+def test_what_may_be_confidential_is_repeated_neither_in_an_error_nor_in_a_printed_setting(
+    machine: Machine,
+) -> None:
+    error = machine.error(
+        "providers:\n  x:\n    api_key_env: sk-ant-hidden\n    headers: {X: 'täter-hidden'}\n"
+    )
     assert (error.line, error.key) == (3, "providers.x.api_key_env")
     assert "never the key itself" in str(error)
     assert "hidden" not in str(error)
-    assert "secret" not in repr(machine.load("providers: {x: {headers: {Authorization: Bearer secret}}}\n"))
+    assert "secret" not in repr(
+        machine.load("providers: {x: {headers: {Authorization: Bearer secret}}}\n")
+    )
 
 
 @pytest.mark.parametrize("window", ["0", "-1", "many", "1e5", "1" * 5000, "²"])
 def test_a_wrong_variable_is_named(machine: Machine, window: str) -> None:
     error = machine.error(ACP_AGENT_CONTEXT_WINDOW=window)
-    assert str(error) == "ACP_AGENT_CONTEXT_WINDOW: should be a number of tokens above 0, such as 200000"
-    assert str(machine.error(ACP_AGENT_MODEL="claude")).startswith("ACP_AGENT_MODEL: should be provider/model")
+    assert (
+        str(error)
+        == "ACP_AGENT_CONTEXT_WINDOW: should be a number of tokens above 0, such as 200000"
+    )
+    assert str(machine.error(ACP_AGENT_MODEL="claude")).startswith(
+        "ACP_AGENT_MODEL: should be provider/model"
+    )
 
 
 def test_without_a_file_neither_yaml_nor_pydantic_is_loaded(tmp_path: Path) -> None:
@@ -283,5 +460,11 @@ def test_without_a_file_neither_yaml_nor_pydantic_is_loaded(tmp_path: Path) -> N
         f"load_settings({{'ACP_AGENT_HOME': {str(tmp_path)!r}, 'ACP_AGENT_MODEL': 'a/b'}}, Path({str(tmp_path)!r}));"
         "print([name for name in ('yaml', 'pydantic', 'jinja2', 'asyncio') if name in sys.modules])"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
     assert run.stdout.strip() == "[]"

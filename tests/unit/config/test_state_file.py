@@ -1,4 +1,6 @@
-"""The small files of the home that several processes change: `keys.json`, `permissions.json`, `trust.json`."""
+"""The small files of the home that several processes change: `keys.json`,
+`permissions.json`, `trust.json`.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +29,41 @@ def keys(home: Path) -> Attempts:
 
 def rules(home: Path) -> Attempts:
     store = PermissionRules(home)
-    return lambda: store.of(PROJECT), lambda: store.allow(PROJECT, "edit"), lambda: store.revoke(PROJECT)
+    return (
+        lambda: store.of(PROJECT),
+        lambda: store.allow(PROJECT, "edit"),
+        lambda: store.revoke(PROJECT),
+    )
 
 
 def trust(home: Path) -> Attempts:
     store = TrustStore(home)
-    return lambda: store.trusts(CODE), lambda: store.trust([CODE]), lambda: store.revoke(PROJECT)
+    return (
+        lambda: store.trusts(CODE),
+        lambda: store.trust([CODE]),
+        lambda: store.revoke(PROJECT),
+    )
 
 
 FILES = {
     "keys.json": (keys, "the stored keys cannot be used; remove the file", "providers"),
-    "permissions.json": (rules, 'no "Always allow" of an earlier session holds; remove the file', "projects"),
-    "trust.json": (trust, "no project's hooks and recipes are allowed; remove the file", "folders"),
+    "permissions.json": (
+        rules,
+        'no "Always allow" of an earlier session holds; remove the file',
+        "projects",
+    ),
+    "trust.json": (
+        trust,
+        "no project's hooks and recipes are allowed; remove the file",
+        "folders",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_written_is_for_the_user_alone_and_read_by_the_next_process(tmp_path: Path, name: str) -> None:
+def test_what_is_written_is_for_the_user_alone_and_read_by_the_next_process(
+    tmp_path: Path, name: str
+) -> None:
     attempts, _, member = FILES[name]
     read, write, remove = attempts(tmp_path / "home")
     before = read()
@@ -59,12 +79,19 @@ def test_what_is_written_is_for_the_user_alone_and_read_by_the_next_process(tmp_
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 9, "MEMBER": {}}', '{"version": 1}', "\udcff"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"version": 9, "MEMBER": {}}', '{"version": 1}', "\udcff"],
+)
 def test_a_file_that_cannot_be_understood_allows_nothing_and_is_left_as_it_is(
     tmp_path: Path, name: str, text: str
 ) -> None:
     attempts, advice, member = FILES[name]
-    contents = [text, "[" * 100_000] if text == "[]" else [text, f'{{"version": 1, "{member}": {{"/shop": 1}}}}']
+    contents = (
+        [text, "[" * 100_000]
+        if text == "[]"
+        else [text, f'{{"version": 1, "{member}": {{"/shop": 1}}}}']
+    )
     for content in contents:
         written = content.replace("MEMBER", member).encode(errors="surrogateescape")
         (tmp_path / name).write_bytes(written)

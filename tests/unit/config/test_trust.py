@@ -24,7 +24,13 @@ from acp_agent.config.trust import (
 PLACE = Path("/project/.acp-agent")
 NAMES = st.text("ab/.", min_size=1, max_size=4)
 FILES = st.lists(
-    st.builds(_CodeFile, NAMES, st.sampled_from("12"), st.booleans(), st.sampled_from(["", "x"])),
+    st.builds(
+        _CodeFile,
+        NAMES,
+        st.sampled_from("12"),
+        st.booleans(),
+        st.sampled_from(["", "x"]),
+    ),
     unique_by=lambda file: file.name,
     max_size=3,
 )
@@ -55,12 +61,16 @@ def place(tmp_path: Path, **files: str) -> Path:
 
 @given(FILES, FILES, COMMANDS, COMMANDS)
 def test_what_differs_in_anything_but_its_order_and_the_place_of_a_command_has_another_digest(
-    files: list[_CodeFile], others: list[_CodeFile], commands: list[HookCommand], more: list[HookCommand]
+    files: list[_CodeFile],
+    others: list[_CodeFile],
+    commands: list[HookCommand],
+    more: list[HookCommand],
 ) -> None:
-    same = {*files} == {*others} and [replace(each, source="") for each in commands] == [
-        replace(each, source="") for each in more
-    ]
-    one, other = ProjectCode(PLACE, (*files,), (*commands,)), ProjectCode(PLACE, (*others,), (*more,))
+    same = {*files} == {*others} and [
+        replace(each, source="") for each in commands
+    ] == [replace(each, source="") for each in more]
+    one = ProjectCode(PLACE, (*files,), (*commands,))
+    other = ProjectCode(PLACE, (*others,), (*more,))
     assert (one.digest == other.digest) == same
 
 
@@ -73,7 +83,9 @@ def test_every_change_of_a_file_is_another_digest(
     before = read_project_code(folder)
     path = folder / data.draw(st.sampled_from(["hooks/a", "recipes/b", "hooks/lib/c"]))
     status = path.stat()
-    match data.draw(st.sampled_from(["content", "mode", "removed", "added", "renamed", "link"])):
+    match data.draw(
+        st.sampled_from(["content", "mode", "removed", "added", "renamed", "link"])
+    ):
         case "content":
             text = data.draw(st.text("abc\ufeff", max_size=5))
             assume(text.removeprefix("\ufeff") != path.read_text())
@@ -96,28 +108,42 @@ def test_every_change_of_a_file_is_another_digest(
     assert after.hooks_are_same()
 
 
-def test_a_text_is_known_by_its_own_digest_without_a_byte_order_mark(tmp_path: Path) -> None:
+def test_a_text_is_known_by_its_own_digest_without_a_byte_order_mark(
+    tmp_path: Path,
+) -> None:
     folder = place(tmp_path, recipes__a="one", recipes__b="\ufeffone")
     found = read_project_code(folder)
-    assert found.text_of(folder / "recipes" / "a") == found.text_of(folder / "recipes" / "b") is not None
+    assert (
+        found.text_of(folder / "recipes" / "a")
+        == found.text_of(folder / "recipes" / "b")
+        is not None
+    )
     assert found.text_of(folder / "recipes" / "c") is found.text_of(tmp_path) is None
 
 
-def test_what_is_no_file_is_named_and_what_a_link_leads_to_counts(tmp_path: Path) -> None:
+def test_what_is_no_file_is_named_and_what_a_link_leads_to_counts(
+    tmp_path: Path,
+) -> None:
     folder = place(tmp_path, hooks__a="one")
     (folder / "hooks" / "gone").symlink_to(tmp_path / "gone")
     os.mkfifo(folder / "hooks" / "pipe")
     (tmp_path / "script").write_text("one")
     (folder / "hooks" / "script").symlink_to(tmp_path / "script")
     before = read_project_code(folder)
-    assert [file.name for file in before.files] == ["hooks/a", "hooks/gone", "hooks/pipe", "hooks/script"]
+    assert [file.name for file in before.files] == [
+        "hooks/a",
+        "hooks/gone",
+        "hooks/pipe",
+        "hooks/script",
+    ]
     (tmp_path / "script").write_text("two")
     assert not before.hooks_are_same()
 
 
 @pytest.mark.parametrize("what", ["files", "bytes", "folders", "loop"])
 def test_what_is_too_much_to_read_is_never_allowed(tmp_path: Path, what: str) -> None:
-    folder, store = place(tmp_path, hooks__a=""), TrustStore(tmp_path / "home")
+    folder = place(tmp_path, hooks__a="")
+    store = TrustStore(tmp_path / "home")
     match what:
         case "files":
             for number in range(MAX_FILES):
@@ -135,8 +161,11 @@ def test_what_is_too_much_to_read_is_never_allowed(tmp_path: Path, what: str) ->
     assert not store.trusts(found)
 
 
-def test_what_was_allowed_is_known_to_the_next_process_as_it_was_and_nothing_else_is(tmp_path: Path) -> None:
-    home, folder = tmp_path / "home", place(tmp_path, hooks__a="one")
+def test_what_was_allowed_is_known_to_the_next_process_as_it_was_and_nothing_else_is(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    folder = place(tmp_path, hooks__a="one")
     found = read_project_code(folder)
     assert not TrustStore(home).trusts(found)
     TrustStore(home).trust([found])

@@ -20,7 +20,9 @@ def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_see
 ) -> None:
     broken = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
     context = broken
-    for event in closing_events(broken, "interrupted", lambda call: CallView(call.name)):
+    for event in closing_events(
+        broken, "interrupted", lambda call: CallView(call.name)
+    ):
         context = context.apply(LoggedEvent(context.head + 1, 0, event))
     assert is_legal(context.messages)
     assert context.partial is None
@@ -28,20 +30,38 @@ def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_see
     if broken.partial is not None and broken.partial.text:
         last = context.messages[-1]
         assert isinstance(last, AssistantMessage)
-        assert (last.id, last.text, last.stop_reason) == (broken.partial.message_id, broken.partial.text, "interrupted")
-    assert closing_events(context, "interrupted", lambda call: CallView(call.name)) == ()
+        assert (last.id, last.text, last.stop_reason) == (
+            broken.partial.message_id,
+            broken.partial.text,
+            "interrupted",
+        )
+    assert (
+        closing_events(context, "interrupted", lambda call: CallView(call.name)) == ()
+    )
 
 
-@given(legal_logs(), st.data(), st.sampled_from(["cancelled", "interrupted"]), st.booleans())
+@given(
+    legal_logs(),
+    st.data(),
+    st.sampled_from(["cancelled", "interrupted"]),
+    st.booleans(),
+)
 def test_no_more_than_the_first_open_call_may_have_had_an_effect_and_that_only_where_it_may_have_begun(
-    log: tuple[LoggedEvent, ...], data: st.DataObject, reason: Literal["cancelled", "interrupted"], is_known: bool
+    log: tuple[LoggedEvent, ...],
+    data: st.DataObject,
+    reason: Literal["cancelled", "interrupted"],
+    is_known: bool,
 ) -> None:
     broken = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
     ids = [call.id for call in broken.open_calls]
-    begun = data.draw(st.sampled_from(["", "call_before", *ids[:1]])) if is_known else None
+    begun = (
+        data.draw(st.sampled_from(["", "call_before", *ids[:1]])) if is_known else None
+    )
     results = [
         event.result
-        for event in closing_events(broken, reason, lambda call: CallView(call.name), begun)
+        for event in closing_events(
+            broken, reason, lambda call: CallView(call.name), begun
+        )
         if isinstance(event, ToolReturned)
     ]
     assert [result.call_id for result in results] == ids

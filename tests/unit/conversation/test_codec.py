@@ -41,10 +41,16 @@ def golden(name: str) -> Forms:
 
 
 FIRST_GOLDEN = golden("golden_events_1.json")
-"""Every form of the first logs, before a compaction could rewrite messages and be undone."""
+"""Every form of the first logs, before a compaction could rewrite messages and be
+undone.
+"""
 LEDGER_GOLDEN = golden("golden_events_2.json")
-"""Compactions of the logs that carried a ledger of facts, the user's requests and a language."""
-WILD_TEXT = st.text(st.characters(codec=None, categories=("L", "Cs", "Cc", "So")), max_size=6)
+"""Compactions of the logs that carried a ledger of facts, the user's requests and a
+language.
+"""
+WILD_TEXT = st.text(
+    st.characters(codec=None, categories=("L", "Cs", "Cc", "So")), max_size=6
+)
 
 
 def test_every_kind_of_event_has_an_example_and_a_golden_form() -> None:
@@ -59,12 +65,18 @@ def test_an_event_is_persisted_in_the_form_that_older_logs_have(kind: str) -> No
 
 def test_an_example_has_no_field_at_its_default() -> None:
     for event in EXAMPLES.values():
-        plain = [each.name for each in fields(event) if each.default == getattr(event, each.name)]
+        plain = [
+            each.name
+            for each in fields(event)
+            if each.default == getattr(event, each.name)
+        ]
         assert plain == ["kind"]
 
 
 @pytest.mark.parametrize("kind", FIRST_GOLDEN)
-def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(kind: str) -> None:
+def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(
+    kind: str,
+) -> None:
     meant = EXAMPLES[kind]
     if isinstance(meant, SessionStarted):
         meant = replace(meant, root="")
@@ -80,7 +92,9 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
         meant = replace(
             meant,
             sent=(Text("What happened so far: the total is fixed."),),
-            carried=replace(meant.carried, memory=Memory(), auto_compaction=None, title_by="words"),
+            carried=replace(
+                meant.carried, memory=Memory(), auto_compaction=None, title_by="words"
+            ),
             pinned=tuple(Pinned(pin.seq, pin.message) for pin in meant.pinned),
             strategy="summary",
             rewritten=(),
@@ -100,15 +114,22 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
 
 
 @pytest.mark.parametrize("kind", LEDGER_GOLDEN)
-def test_of_what_older_compactions_carried_the_pins_and_rules_stay_and_the_rest_is_dropped(kind: str) -> None:
+def test_of_what_older_compactions_carried_the_pins_and_rules_stay_and_the_rest_is_dropped(
+    kind: str,
+) -> None:
     old = LEDGER_GOLDEN[kind]
-    assert {"ledger", "rules_elsewhere", "requests", "language"} <= set(old["carried"]["memory"])
-    read, meant = decode(kind, json.dumps(old)), EXAMPLES[kind]
+    assert {"ledger", "rules_elsewhere", "requests", "language"} <= set(
+        old["carried"]["memory"]
+    )
+    read = decode(kind, json.dumps(old))
+    meant = EXAMPLES[kind]
     if isinstance(meant, ContextSwapped):
         meant = replace(meant, behind=None)
     assert read == meant
     assert isinstance(read, ContextSwapped | ContextRestored)
-    assert read.carried.memory == Memory((Pin(2, "prices are cents"),), 4, (Quote(3, "Never edit main."),))
+    assert read.carried.memory == Memory(
+        (Pin(2, "prices are cents"),), 4, (Quote(3, "Never edit main."),)
+    )
     assert json.loads(encode(read)) == json.loads(encode(meant))
 
 
@@ -118,7 +139,9 @@ def test_every_event_comes_back_as_it_went(event: Event) -> None:
 
 
 @given(any_event(WILD_TEXT))
-def test_whatever_text_an_event_holds_its_form_is_valid_utf_8_and_stable(event: Event) -> None:
+def test_whatever_text_an_event_holds_its_form_is_valid_utf_8_and_stable(
+    event: Event,
+) -> None:
     text = encode(event)
     text.encode("utf-8")
     assert "\0" not in text
@@ -126,15 +149,23 @@ def test_whatever_text_an_event_holds_its_form_is_valid_utf_8_and_stable(event: 
     assert decode(event.kind, encode(read)) == read
 
 
-def test_a_lone_surrogate_becomes_the_replacement_character_in_values_and_keys() -> None:
+def test_a_lone_surrogate_becomes_the_replacement_character_in_values_and_keys() -> (
+    None
+):
     call = ToolCall("call_1", "read\udc80", {"pa\ud800th": ["a\udfffb", {"n": 2**80}]})
     event = AssistantAnswered(AssistantMessage("msg_1", (Text("ok"), call)))
-    stored = ToolCall("call_1", "read\ufffd", {"pa\ufffdth": ["a\ufffdb", {"n": 2**80}]})
-    assert decode(event.kind, encode(event)) == AssistantAnswered(AssistantMessage("msg_1", (Text("ok"), stored)))
+    stored = ToolCall(
+        "call_1", "read\ufffd", {"pa\ufffdth": ["a\ufffdb", {"n": 2**80}]}
+    )
+    assert decode(event.kind, encode(event)) == AssistantAnswered(
+        AssistantMessage("msg_1", (Text("ok"), stored))
+    )
 
 
 @pytest.mark.parametrize("name", ["read", "read\udc80"])
-def test_a_number_that_json_does_not_have_becomes_null_however_the_rest_is_written(name: str) -> None:
+def test_a_number_that_json_does_not_have_becomes_null_however_the_rest_is_written(
+    name: str,
+) -> None:
     call = ToolCall("call_1", name, {"a": [float("nan"), {"b": float("-inf")}, 1.5]})
     event = AssistantAnswered(AssistantMessage("msg_1", (call,)))
 
@@ -145,7 +176,9 @@ def test_a_number_that_json_does_not_have_becomes_null_however_the_rest_is_writt
     assert part["arguments"] == {"a": [None, {"b": None}, 1.5]}
 
 
-@pytest.mark.parametrize("depth", [90, 120, 180, 190, 195, 200, 210, 250, 260, 400, 900])
+@pytest.mark.parametrize(
+    "depth", [90, 120, 180, 190, 195, 200, 210, 250, 260, 400, 900]
+)
 def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
     nested: Any = 1
     for _ in range(depth):
@@ -153,7 +186,9 @@ def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
     call = ToolCall("call_1", "read", {"path": "/shop", "nested": nested})
     for event in (
         AssistantAnswered(AssistantMessage("msg_1", (call,))),
-        ToolReturned(ToolResult("call_1", (Text("t"),)), CallView("Read", raw_output=nested)),
+        ToolReturned(
+            ToolResult("call_1", (Text("t"),)), CallView("Read", raw_output=nested)
+        ),
     ):
         read = decode(event.kind, encode(event))
         assert decode(read.kind, encode(read)) == read
@@ -175,7 +210,9 @@ def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
         ("context_swapped", '{"compaction_id": "c"}'),
     ],
 )
-def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(kind: str, data: str) -> None:
+def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(
+    kind: str, data: str
+) -> None:
     with pytest.raises(StorageError, match=rf"'{kind}'.*update acp-agent"):
         decode(kind, data)
     with pytest.raises(StorageError, match=rf"number 7, '{kind}'"):
@@ -183,4 +220,6 @@ def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(kin
 
 
 def test_a_field_that_a_newer_version_added_is_passed_over() -> None:
-    assert decode("title_changed", '{"title": "a", "colour": "red"}') == TitleChanged("a")
+    assert decode("title_changed", '{"title": "a", "colour": "red"}') == TitleChanged(
+        "a"
+    )

@@ -28,7 +28,14 @@ from acp_agent.conversation.events import (
     TitleChanged,
     ToolReturned,
 )
-from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 from support.logs import LogBuilder
 
 
@@ -41,7 +48,9 @@ def texts(context: Context) -> list[str]:
     ]
 
 
-def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estimate() -> None:
+def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estimate() -> (
+    None
+):
     log = LogBuilder()
     log.prompt("fix it")
     log.step(calls=2, usage=Usage(100, 20, 3, 4))
@@ -62,15 +71,36 @@ def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> No
     log.step("cut off")
     log.ask_on()
     log.add(NoteAdded("msg_9", "for the user"), SummaryDropped(Usage(1, cost=0.25)))
-    assert texts(log.context) == ["fix it", "Pinned: prices are cents", "No longer pinned: 1", "cut off", "Go on."]
-    assert [entry.note for entry in log.context.entries] == [False, True, True, False, True]
+    assert texts(log.context) == [
+        "fix it",
+        "Pinned: prices are cents",
+        "No longer pinned: 1",
+        "cut off",
+        "Go on.",
+    ]
+    assert [entry.note for entry in log.context.entries] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
     log.swap(keep_from=4)
     log.mask()
     log.restore()
-    assert [entry.note for entry in log.context.entries] == [False, False, True, True, False, True]
+    assert [entry.note for entry in log.context.entries] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
-def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> None:
+def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> (
+    None
+):
     log = LogBuilder()
     log.prompt("bad")
     log.step("looking", calls=1, usage=Usage(100))
@@ -99,7 +129,9 @@ def test_checkpoints_of_an_answer_add_up_until_the_whole_one_supersedes_them() -
     assert texts(log.context) == ["hello", "Good day"]
 
 
-def test_a_checkpoint_is_forgotten_with_the_next_prompt_and_with_the_turns_end() -> None:
+def test_a_checkpoint_is_forgotten_with_the_next_prompt_and_with_the_turns_end() -> (
+    None
+):
     for forget in (lambda log: log.prompt("next"), lambda log: log.end("cancelled")):
         log = LogBuilder()
         log.prompt("hello")
@@ -111,7 +143,13 @@ def test_a_checkpoint_is_forgotten_with_the_next_prompt_and_with_the_turns_end()
 def test_an_answer_that_says_nothing_is_no_message_but_is_paid_for() -> None:
     log = LogBuilder()
     log.prompt("hello")
-    log.add(AssistantAnswered(AssistantMessage("msg_9", (), stop_reason="cancelled", usage=Usage(5, cost=0.5))))
+    log.add(
+        AssistantAnswered(
+            AssistantMessage(
+                "msg_9", (), stop_reason="cancelled", usage=Usage(5, cost=0.5)
+            )
+        )
+    )
     assert texts(log.context) == ["hello"]
     assert log.context.cost == 0.5
 
@@ -122,30 +160,50 @@ def test_open_calls_are_those_of_the_newest_answer_without_a_result() -> None:
     log.prompt("fix it")
     log.step(calls=2)
     calls = tuple(ToolCall(f"call_{name}", "read") for name in "xyz")
-    log.add(AssistantAnswered(AssistantMessage("msg_9", (Text("three"), *calls), stop_reason="tool_use")))
+    log.add(
+        AssistantAnswered(
+            AssistantMessage("msg_9", (Text("three"), *calls), stop_reason="tool_use")
+        )
+    )
     assert log.context.open_calls == calls
     log.add(ToolReturned(ToolResult("call_y", (Text("t"),)), CallView("Read")))
     assert log.context.open_calls == (calls[0], calls[2])
     for name in "zx":
-        log.add(ToolReturned(ToolResult(f"call_{name}", (Text("t"),)), CallView("Read")))
+        log.add(
+            ToolReturned(ToolResult(f"call_{name}", (Text("t"),)), CallView("Read"))
+        )
     assert log.context.open_calls == ()
     log.prompt("next")
     assert log.context.open_calls == ()
 
 
-def test_the_newest_version_of_a_file_counts_and_one_that_is_gone_is_known_to_be() -> None:
+def test_the_newest_version_of_a_file_counts_and_one_that_is_gone_is_known_to_be() -> (
+    None
+):
     log = LogBuilder()
     for path, digest in (("/a", "1"), ("/b", "1"), ("/a", "2"), ("/b", None)):
-        log.add(ToolReturned(ToolResult("c", ()), CallView("Edit", "edit"), (FileVersion(path, digest),)))
+        log.add(
+            ToolReturned(
+                ToolResult("c", ()),
+                CallView("Edit", "edit"),
+                (FileVersion(path, digest),),
+            )
+        )
     assert log.context.files == {"/a": "2", "/b": None}
 
 
-def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add_up() -> None:
+def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add_up() -> (
+    None
+):
     log = LogBuilder()
     log.prompt("fix it")
     log.step("a", usage=Usage(1, cost=0.25))
     log.step("b", usage=Usage(1))
-    log.add(CompactionFailed("compaction_1", "manual", "failed", "empty", Usage(1, cost=0.125)))
+    log.add(
+        CompactionFailed(
+            "compaction_1", "manual", "failed", "empty", Usage(1, cost=0.125)
+        )
+    )
     log.add(CompactionFailed("compaction_2", "manual", "cancelled"))
     log.add(SummaryDropped(Usage(1, cost=1.0)), SummaryDropped(Usage(1)))
     log.swap()  # 0.5
@@ -178,7 +236,10 @@ def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_n
 @pytest.mark.parametrize(
     ("event", "changes"),
     [
-        (SessionStarted("/w", ("/l",), "plan", "a/b", "low"), {"cwd": "/w", "additional_directories": ("/l",)}),
+        (
+            SessionStarted("/w", ("/l",), "plan", "a/b", "low"),
+            {"cwd": "/w", "additional_directories": ("/l",)},
+        ),
         (InstructionsLoaded("Be brief."), {"instructions": "Be brief."}),
         (PlanChanged((PlanEntry("x"),)), {"plan": (PlanEntry("x"),)}),
         (ModeChanged("plan"), {"mode": "plan"}),
@@ -187,9 +248,18 @@ def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_n
         (ModelChanged("a/b"), {"model": "a/b"}),
         (ThoughtLevelChanged("high"), {"thought_level": "high"}),
         (AutoCompactionChanged(False), {"auto_compaction": False}),
-        (DirectoriesChanged(("/l",)), {"additional_directories": ("/l",), "cwd": "/shop"}),
-        (DirectoriesChanged(("/l",), "/moved"), {"additional_directories": ("/l",), "cwd": "/moved"}),
-        (DirectoriesChanged((), root="/repo"), {"additional_directories": (), "cwd": "/shop", "root": "/repo"}),
+        (
+            DirectoriesChanged(("/l",)),
+            {"additional_directories": ("/l",), "cwd": "/shop"},
+        ),
+        (
+            DirectoriesChanged(("/l",), "/moved"),
+            {"additional_directories": ("/l",), "cwd": "/moved"},
+        ),
+        (
+            DirectoriesChanged((), root="/repo"),
+            {"additional_directories": (), "cwd": "/shop", "root": "/repo"},
+        ),
         (TitleChanged("The cart"), {"title": "The cart"}),
         (PermissionGranted("edit"), {"grants": frozenset({"edit"})}),
         (PermissionGranted("edit", "project"), {"grants": frozenset()}),
@@ -198,7 +268,9 @@ def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_n
     ],
     ids=lambda value: value.kind if hasattr(value, "kind") else "",
 )
-def test_a_setting_is_what_was_said_last_and_outlives_a_compaction(event: Event, changes: dict[str, object]) -> None:
+def test_a_setting_is_what_was_said_last_and_outlives_a_compaction(
+    event: Event, changes: dict[str, object]
+) -> None:
     log = LogBuilder()
     log.add(event)
     assert {name: getattr(log.context, name) for name in changes} == changes

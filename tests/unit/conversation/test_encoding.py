@@ -1,4 +1,6 @@
-"""Base64 as it comes from outside: the same characters for the same bytes, however they were written."""
+"""Base64 as it comes from outside: the same characters for the same bytes, however they
+were written.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,40 @@ from hypothesis import strategies as st
 from acp_agent.conversation.encoding import decoded, plain, text_in
 
 
-@given(st.binary(max_size=200), st.booleans(), st.booleans(), st.sampled_from(["", "\n", "\r\n", " ", "\t"]))
+@given(
+    st.binary(max_size=200),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["", "\n", "\r\n", " ", "\t"]),
+)
 def test_the_same_bytes_are_the_same_characters_however_they_were_written(
     content: bytes, for_addresses: bool, padded: bool, between: str
 ) -> None:
     standard = base64.b64encode(content).decode()
     written = base64.urlsafe_b64encode(content).decode() if for_addresses else standard
     written = written if padded else written.rstrip("=")
-    lines = between.join(written[at : at + 76] for at in range(0, len(written), 76)) + between
+    lines = (
+        between.join(written[at : at + 76] for at in range(0, len(written), 76))
+        + between
+    )
     assert plain(lines) == plain(standard) == standard
     assert decoded(plain(lines)) == content
 
 
-@pytest.mark.parametrize("data", ["!!", "A", "AAAAA", "AA==AA==", "AAA=A", "é", "\ud800"])
+@pytest.mark.parametrize(
+    "data", ["!!", "A", "AAAAA", "AA==AA==", "AAA=A", "é", "\ud800"]
+)
 def test_what_is_no_base64_stays_as_it_is(data: str) -> None:
     assert plain(data) == data
     assert decoded(data) is None
 
 
 def test_bits_behind_the_last_byte_are_cleared() -> None:
-    assert [plain(data) for data in ("QR==", "AAAAQUJ=", "AAAA")] == ["QQ==", "AAAAQUI=", "AAAA"]
+    assert [plain(data) for data in ("QR==", "AAAAQUJ=", "AAAA")] == [
+        "QQ==",
+        "AAAAQUI=",
+        "AAAA",
+    ]
 
 
 @given(st.text(max_size=200))

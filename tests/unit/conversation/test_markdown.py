@@ -1,4 +1,6 @@
-"""A conversation as a Markdown document: nothing said is missing, and no text swallows what stands below it."""
+"""A conversation as a Markdown document: nothing said is missing, and no text swallows
+what stands below it.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +38,52 @@ from acp_agent.conversation.messages import (
 )
 
 COMMON_MARK = MarkdownIt("commonmark")
-FENCES = ("```", "~~~", "````", "```py", " ```", "   ~~~", "    ```", "- ```", "> ```", "  ```", "> > ```", "\t```")
-OTHERS = ("1. a", "> a", "text", "", "``` `x`", "<!--", "-->", "<pre>", "</pre>", "# a", "- a", "```\ncode\n```")
+FENCES = (
+    "```",
+    "~~~",
+    "````",
+    "```py",
+    " ```",
+    "   ~~~",
+    "    ```",
+    "- ```",
+    "> ```",
+    "  ```",
+    "> > ```",
+    "\t```",
+)
+OTHERS = (
+    "1. a",
+    "> a",
+    "text",
+    "",
+    "``` `x`",
+    "<!--",
+    "-->",
+    "<pre>",
+    "</pre>",
+    "# a",
+    "- a",
+    "```\ncode\n```",
+)
 SNIPPETS = st.sampled_from((*FENCES, *OTHERS))
-TEXTS = st.lists(SNIPPETS | st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=8).map("\n".join)
+TEXTS = st.lists(
+    SNIPPETS | st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=8
+).map("\n".join)
 
 
 def headings(document: str) -> list[str]:
-    """The texts of all second-level headings, as a Markdown reader sees them at the top of the document."""
+    """The texts of all second-level headings, as a Markdown reader sees them at the top
+    of the document.
+    """
     tokens = COMMON_MARK.parse(document)
     return [
         following.content
         for token, following in pairwise(tokens)
-        if token.type == "heading_open" and token.tag == "h2" and token.level == 0 and token.markup == "##"
+        if token.type == "heading_open"
+        and token.tag == "h2"
+        and token.level == 0
+        and token.markup == "##"
     ]
 
 
@@ -63,7 +98,9 @@ def document_of(messages: Iterable[Message], title: str = "Conversation") -> str
                 events.append(AssistantAnswered(message))
             case ToolResult():
                 events.append(ToolReturned(message, CallView("Read", "read")))
-    return log_markdown([LoggedEvent(seq, 0, event) for seq, event in enumerate(events, 1)], title=title)
+    return log_markdown(
+        [LoggedEvent(seq, 0, event) for seq, event in enumerate(events, 1)], title=title
+    )
 
 
 def of(text: str, role: str) -> Message:
@@ -77,8 +114,14 @@ def of(text: str, role: str) -> Message:
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.tuples(TEXTS, st.sampled_from(["user", "assistant", "tool"])), max_size=4))
-def test_every_text_stands_in_the_document_and_none_swallows_the_heading_below_it(said: list[tuple[str, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(TEXTS, st.sampled_from(["user", "assistant", "tool"])), max_size=4
+    )
+)
+def test_every_text_stands_in_the_document_and_none_swallows_the_heading_below_it(
+    said: list[tuple[str, str]],
+) -> None:
     messages = [of(text, role) for text, role in said]
     document = document_of([*messages, UserMessage("last", (Text("The end."),))])
     at = 0
@@ -92,14 +135,19 @@ def test_every_text_stands_in_the_document_and_none_swallows_the_heading_below_i
 @given(TEXTS)
 def test_a_fence_is_longer_than_all_that_it_holds(text: str) -> None:
     tokens = COMMON_MARK.parse(f"{fenced(text, 'json')}\n\n## After\n")
-    assert [(token.type, token.info) for token in tokens[:2]] == [("fence", "json"), ("heading_open", "")]
+    assert [(token.type, token.info) for token in tokens[:2]] == [
+        ("fence", "json"),
+        ("heading_open", ""),
+    ]
 
 
 def test_ordinary_markdown_stays_as_it_was_written() -> None:
     answer = "Do:\n\n1. This:\n   ```sh\n   make\n   ```\n2. That.\n\n```py\nx = 1\n```\n\n> ```\n> quoted\n> ```\n"
     assert f"\n{answer}\n" in document_of([AssistantMessage("m", (Text(answer),))])
     cut = "Do:\n\n```py\nx ="
-    assert f"```markdown\n{cut}\n" in document_of([AssistantMessage("m", (Text(cut),))]).replace("`" * 4, "```")
+    assert f"```markdown\n{cut}\n" in document_of(
+        [AssistantMessage("m", (Text(cut),))]
+    ).replace("`" * 4, "```")
 
 
 def test_calls_results_and_attachments_have_their_place() -> None:
@@ -150,15 +198,26 @@ def test_a_log_is_told_as_the_user_saw_it_with_its_compactions() -> None:
         strategy="summary",
     )
     events: list[Event] = [
-        UserPrompted("u1", (Text("/explain it"),), sent=(Text("Explain how it works."),)),
+        UserPrompted(
+            "u1", (Text("/explain it"),), sent=(Text("Explain how it works."),)
+        ),
         AssistantAnswered(AssistantMessage("a1", (Text("It adds."),))),
         ContextAdded("x", "A hook added this:\n\nMind the tests."),
         NoteAdded("n", "Nothing to compact."),
         swap,
         UserPrompted("u2", (Text("And now?"),)),
     ]
-    document = log_markdown([LoggedEvent(seq, 0, event) for seq, event in enumerate(events, 1)])
-    assert headings(document) == ["User", "Agent", "Note to the agent", "Agent", "Compacted", "User"]
+    document = log_markdown(
+        [LoggedEvent(seq, 0, event) for seq, event in enumerate(events, 1)]
+    )
+    assert headings(document) == [
+        "User",
+        "Agent",
+        "Note to the agent",
+        "Agent",
+        "Compacted",
+        "User",
+    ]
     assert "/explain it" in document
     assert "Explain how it works." not in document
     assert "From about 9,000 to 400 tokens." in document

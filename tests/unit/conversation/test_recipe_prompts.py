@@ -1,4 +1,6 @@
-"""A prompt that runs a recipe: what the model reads, and what the user typed, through whatever happens to it."""
+"""A prompt that runs a recipe: what the model reads, and what the user typed, through
+whatever happens to it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context, Entry
-from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, UserPrompted
+from acp_agent.conversation.events import (
+    ContextRestored,
+    ContextSwapped,
+    LoggedEvent,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -29,10 +36,15 @@ from support.logs import legal_logs
 
 Log = tuple[LoggedEvent, ...]
 PARTS = st.lists(
-    st.one_of(st.text(max_size=9).map(Text), st.builds(ResourceLink, st.text(max_size=9), st.just("a"))), max_size=3
+    st.one_of(
+        st.text(max_size=9).map(Text),
+        st.builds(ResourceLink, st.text(max_size=9), st.just("a")),
+    ),
+    max_size=3,
 ).map(tuple)
 MESSAGES = st.one_of(
-    st.builds(RecipePrompt, st.text(max_size=5), PARTS, typed=PARTS), st.builds(UserMessage, st.text(max_size=5), PARTS)
+    st.builds(RecipePrompt, st.text(max_size=5), PARTS, typed=PARTS),
+    st.builds(UserMessage, st.text(max_size=5), PARTS),
 )
 
 
@@ -50,7 +62,10 @@ def test_what_is_attached_to_a_recipe_is_not_kept_twice() -> None:
         Image("eA==", "image/png"),
     )
     [entry] = prompted(*shown, sent=(Text("Review."), *shown[1:]))
-    assert entry.typed == (*shown[:2], ResourceLink("file:///b", "file:///b", "text/plain"))
+    assert entry.typed == (
+        *shown[:2],
+        ResourceLink("file:///b", "file:///b", "text/plain"),
+    )
     assert entry.message.parts[1:] == shown[1:]
 
 
@@ -61,10 +76,23 @@ def test_what_the_user_did_not_write_has_nothing_that_the_user_typed() -> None:
 
 
 @given(legal_logs())
-def test_every_prompt_in_a_context_says_what_was_typed_whatever_became_of_it_and_after_a_restart(log: Log) -> None:
-    shown = {entry.seq: entry.event.shown for entry in log if isinstance(entry.event, UserPrompted)}
-    recipes = {entry.seq for entry in log if isinstance(entry.event, UserPrompted) and entry.event.sent}
-    stored = tuple(replace(entry, event=decode(entry.event.kind, encode(entry.event))) for entry in log)
+def test_every_prompt_in_a_context_says_what_was_typed_whatever_became_of_it_and_after_a_restart(
+    log: Log,
+) -> None:
+    shown = {
+        entry.seq: entry.event.shown
+        for entry in log
+        if isinstance(entry.event, UserPrompted)
+    }
+    recipes = {
+        entry.seq
+        for entry in log
+        if isinstance(entry.event, UserPrompted) and entry.event.sent
+    }
+    stored = tuple(
+        replace(entry, event=decode(entry.event.kind, encode(entry.event)))
+        for entry in log
+    )
     assert stored == log
     context = Context()
     for number, logged in enumerate(log, 1):
@@ -74,31 +102,44 @@ def test_every_prompt_in_a_context_says_what_was_typed_whatever_became_of_it_and
         for entry in reopened.entries:
             if entry.seq in shown and not entry.summary:
                 assert isinstance(entry.message, RecipePrompt) == (entry.seq in recipes)
-                assert entry.typed == shown[entry.seq] or (entry.shortened and entry.seq not in recipes)
+                assert entry.typed == shown[entry.seq] or (
+                    entry.shortened and entry.seq not in recipes
+                )
 
 
 @given(st.lists(MESSAGES, max_size=3), st.lists(MESSAGES, max_size=3))
 def test_a_recipes_prompt_in_an_event_of_a_compaction_comes_back_as_it_went(
     pinned: list[UserMessage], rewritten: list[Message]
 ) -> None:
-    swap, restored = EXAMPLES["context_swapped"], EXAMPLES["context_restored"]
+    swap = EXAMPLES["context_swapped"]
+    restored = EXAMPLES["context_restored"]
     assert isinstance(swap, ContextSwapped)
     assert isinstance(restored, ContextRestored)
     swap = replace(
         swap,
         pinned=tuple(Pinned(seq, message) for seq, message in enumerate(pinned, 1)),
-        rewritten=(*swap.rewritten, *(Rewritten(seq, message) for seq, message in enumerate(rewritten, 1))),
+        rewritten=(
+            *swap.rewritten,
+            *(Rewritten(seq, message) for seq, message in enumerate(rewritten, 1)),
+        ),
     )
-    entries = (*restored.entries, *(Entry(seq, message) for seq, message in enumerate(pinned, 20)))
+    entries = (
+        *restored.entries,
+        *(Entry(seq, message) for seq, message in enumerate(pinned, 20)),
+    )
     restored = replace(restored, entries=entries)
     for event in (swap, restored):
         assert decode(event.kind, encode(event)) == event
 
 
-def test_a_log_from_before_the_mark_and_the_same_word_elsewhere_change_nothing() -> None:
+def test_a_log_from_before_the_mark_and_the_same_word_elsewhere_change_nothing() -> (
+    None
+):
     swap = EXAMPLES["context_swapped"]
     assert isinstance(swap, ContextSwapped)
-    message = UserMessage("m", (CompactedBlock("openai", {"typed": [1]}, '{"typed": 1}'),))
+    message = UserMessage(
+        "m", (CompactedBlock("openai", {"typed": [1]}, '{"typed": 1}'),)
+    )
     swap = replace(swap, sent=message.parts, pinned=(Pinned(3, message),))
     assert decode(swap.kind, encode(swap)) == swap
     old = json.loads(encode(swap))

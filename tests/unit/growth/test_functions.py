@@ -1,4 +1,6 @@
-"""Every function that reads what a model, a tool, a server or a repository wrote takes a time that is linear in it."""
+"""Every function that reads what a model, a tool, a server or a repository wrote takes
+a time that is linear in it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,13 @@ from support.growth import PUMPS, grows_too_fast, repeated
 
 _SIZE = 1_500
 _SECRETS = ["hunter2hunter3"]
-_SLOW = frozenset({"the files of a command line", "a replacement of what looks alike", "places that look alike"})
+_SLOW = frozenset(
+    {
+        "the files of a command line",
+        "a replacement of what looks alike",
+        "places that look alike",
+    }
+)
 """Take milliseconds for each text, so that fewer are tried."""
 
 
@@ -74,23 +82,33 @@ def _screen(text: str) -> None:
 
 def _server_events(text: str) -> None:
     decoder = Decoder()
-    _in_pieces(lambda piece: decoder.feed(piece.encode("utf-8", "surrogatepass")), f"data: {text}", 100)
+    _in_pieces(
+        lambda piece: decoder.feed(piece.encode("utf-8", "surrogatepass")),
+        f"data: {text}",
+        100,
+    )
     decoder.end()
 
 
 def _edit(old: str) -> Callable[[str], None]:
-    return lambda text: Editing(text).replace(old, "b", everywhere=True, name="old_text")
+    return lambda text: Editing(text).replace(
+        old, "b", everywhere=True, name="old_text"
+    )
 
 
 def _grep(text: str) -> None:
     pattern = compile_pattern("b", multiline=True, within_lines=True)
-    for _ in Matches(pattern, pattern, 3, is_ascii=False).add("a", io.BytesIO(text.encode("utf-8", "replace"))):
+    for _ in Matches(pattern, pattern, 3, is_ascii=False).add(
+        "a", io.BytesIO(text.encode("utf-8", "replace"))
+    ):
         pass
 
 
 READERS: Mapping[str, Callable[[str], object]] = {
     "a command line": syntax.parse,
-    "the files of a command line": lambda text: named_files(f"rm {text}", Path("/nowhere")),
+    "the files of a command line": lambda text: named_files(
+        f"rm {text}", Path("/nowhere")
+    ),
     "complaints of a command": lambda text: (
         guarded.split_placeholders(f"rm: cannot remove '{text}", [Path("/nowhere")]),
         guarded.unwritten(text),
@@ -101,14 +119,20 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "escape sequences": without_escapes,
     "an edit": _edit("a"),
     "an edit of what looks alike": _edit("“"),
-    "places that look alike": lambda text: near.near_places(f"\u2010{text}", "\u2010" + text[:3], 10**9),
-    "a replacement of what looks alike": lambda text: near.carried(text, text, text[::-1]),
+    "places that look alike": lambda text: near.near_places(
+        f"\u2010{text}", "\u2010" + text[:3], 10**9
+    ),
+    "a replacement of what looks alike": lambda text: near.carried(
+        text, text, text[::-1]
+    ),
     "characters that combine": near.clusters,
     "why a text is not found": lambda text: misses.explained(text, f"{text[1:]}b"),
     "lines that match": _grep,
     "secrets": lambda text: mask(text, _SECRETS),
     "secrets in broken JSON": lambda text: mask_broken_json(text, _SECRETS),
-    "secrets in JSON": lambda text: masked({"args": [text], "env": {text: text}}, _SECRETS),
+    "secrets in JSON": lambda text: masked(
+        {"args": [text], "env": {text: text}}, _SECRETS
+    ),
     "secrets in a stream": _stream_mask,
     "a text for a terminal": safe_for({"A_TOKEN": "hunter2hunter2"}),
     "prose in pieces": _wrap,
@@ -117,39 +141,57 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "a word to complete": completion._WORD.search,
     "a portable pattern": is_portable,
     "a wildcard": wildcard_expression,
-    "a wildcard or its literal": lambda text: wildcard_expression(text, or_literal=True),
+    "a wildcard or its literal": lambda text: wildcard_expression(
+        text, or_literal=True
+    ),
     "JSON": strict_json.parse_object,
     "JSON that is strict": strict_json.parse_json,
-    "values of JSON": lambda text: has_too_many_values(text.encode("utf-8", "surrogatepass"), length=10),
+    "values of JSON": lambda text: has_too_many_values(
+        text.encode("utf-8", "surrogatepass"), length=10
+    ),
     "events of a server": _server_events,
     "an error of a provider": errors.read_error,
     "names in an error": errors.names_in_error,
-    "a schema's texts": lambda text: input_schema({"properties": {"a": {"pattern": text, "description": text}}}),
+    "a schema's texts": lambda text: input_schema(
+        {"properties": {"a": {"pattern": text, "description": text}}}
+    ),
     "a link in a form": _unlinked,
     "a question for a secret": asks_for_secret,
     "YAML": lambda text: document.parse_mappings(f"a: {text}"),
     "YAML of several": document.parse_mappings,
     "front matter": split,
-    "arguments of a recipe": lambda text: arguments.split_arguments("it", ["a"], f'a="{text}'),
+    "arguments of a recipe": lambda text: arguments.split_arguments(
+        "it", ["a"], f'a="{text}'
+    ),
     "placeholders": lambda text: arguments.fill(text, "a b"),
     "keys of a command's file": claude_commands._keys,
-    "tools of a command's file": lambda text: claude_commands._allowed([text], Path("a"), claude_commands.Known({})),
+    "tools of a command's file": lambda text: claude_commands._allowed(
+        [text], Path("a"), claude_commands.Known({})
+    ),
     "an answer with a summary": lambda text: answers.summary_in(text, ["A"]),
-    "thinking before a summary": lambda text: answers.summary_in(f"<think>{text}", ["A"]),
-    "facts": lambda text: [facts.facts_of_run.__wrapped__(run) for run in facts.RUNS.findall(text)],
+    "thinking before a summary": lambda text: answers.summary_in(
+        f"<think>{text}", ["A"]
+    ),
+    "facts": lambda text: [
+        facts.facts_of_run.__wrapped__(run) for run in facts.RUNS.findall(text)
+    ],
     "units": lambda text: [*facts.units(text)],
     "what a summary says": lambda text: verify.mark(text, verify.pieces(text)),
     "rules of the user": stated_rules,
     "a prompt that repeats others": lambda text: without_repeats((Text(text),), ["a"]),
     "a prompt that may be a command": lambda text: command_words((Text(f"/a{text}"),)),
     "a title": lambda text: titles.words_of((Text(f"<a>{text}"),)),
-    "a patch": lambda text: patch(Diff("/a", text, text[len(text) // 3 :] + text[: len(text) // 3])),
+    "a patch": lambda text: patch(
+        Diff("/a", text, text[len(text) // 3 :] + text[: len(text) // 3])
+    ),
     "ignore rules": lambda text: [*_together(text.split("\n"))],
 }
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_text_that_repeats_any_delimiter_takes_a_time_that_is_linear(name: str) -> None:
+def test_a_text_that_repeats_any_delimiter_takes_a_time_that_is_linear(
+    name: str,
+) -> None:
     for pump in PUMPS[::4] if name in _SLOW else PUMPS:
         told = grows_too_fast(READERS[name], repeated(pump), _SIZE)
         assert not told, f"{pump!r}: {told}"
@@ -157,21 +199,31 @@ def test_a_text_that_repeats_any_delimiter_takes_a_time_that_is_linear(name: str
 
 def _refer(count: int) -> JsonObject:
     return {
-        "properties": {f"p{number}": {"$ref": f"#/x/{number}/a"} for number in range(count)},
+        "properties": {
+            f"p{number}": {"$ref": f"#/x/{number}/a"} for number in range(count)
+        },
         "x": {str(number): {"a": {"type": "string"}} for number in range(count)},
     }
 
 
 def _chain(count: int) -> JsonObject:
-    definitions: JsonObject = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(count)}
-    return {"$defs": definitions, "properties": {f"p{number}": {"$ref": "#/$defs/d0"} for number in range(count)}}
+    definitions: JsonObject = {
+        f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(count)
+    }
+    return {
+        "$defs": definitions,
+        "properties": {f"p{number}": {"$ref": "#/$defs/d0"} for number in range(count)},
+    }
 
 
 def _double(count: int) -> JsonObject:
     definitions: JsonObject = {}
     for number in range(count):
         next_one: JsonObject = {"$ref": f"#/$defs/d{number + 1}"}
-        definitions[f"d{number}"] = {"anyOf": [next_one, next_one], "properties": {f"q{number}": {}}}
+        definitions[f"d{number}"] = {
+            "anyOf": [next_one, next_one],
+            "properties": {f"q{number}": {}},
+        }
     return {"$defs": definitions, "$ref": "#/$defs/d0"}
 
 
@@ -197,7 +249,9 @@ def test_a_schema_that_is_huge_is_known_before_it_is_rewritten() -> None:
     assert not is_too_large({"enum": values})
 
 
-def test_a_line_of_a_hundred_kilobytes_or_a_thousand_commands_is_not_understood() -> None:
+def test_a_line_of_a_hundred_kilobytes_or_a_thousand_commands_is_not_understood() -> (
+    None
+):
     for line in (")" * 100_000, "(" * 7_000, "a && " * 5_000 + "a", "a" * 100_000):
         assert syntax.parse(line).commands == ()
     assert len(syntax.parse("a && " * 1_000 + "a").commands) == 1_001

@@ -1,4 +1,6 @@
-"""Every regular expression of the package takes a time that is linear in the text, however hostile the text is."""
+"""Every regular expression of the package takes a time that is linear in the text,
+however hostile the text is.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ INLINE = {
     "acp_agent.tools.shell.syntax": "reads a line of at most 8,000 characters",
     "acp_agent.visible": "runs of a class of characters; measured by its own tests",
 }
-"""Modules that match patterns which they do not keep, and why the time of these is linear as well."""
+"""Modules that match patterns which they do not keep, and why the time of these is
+linear as well.
+"""
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -95,13 +99,17 @@ def _ways(name: str, pattern: re.Pattern[Any]) -> list[Callable[[Any], object]]:
     methods = "match|fullmatch|search|sub|split|findall|finditer"
     used = set(re.findall(rf"\b{variable}\.({methods})\b", inspect.getsource(module)))
     at_start = {"match": pattern.match, "fullmatch": pattern.fullmatch}
-    ways: list[Callable[[Any], object]] = [at_start[way] for way in sorted(used & at_start.keys())]
+    ways: list[Callable[[Any], object]] = [
+        at_start[way] for way in sorted(used & at_start.keys())
+    ]
     if not used <= at_start.keys() or not used:
         ways.append(pattern.findall)
     return ways
 
 
-def test_every_pattern_takes_a_time_that_is_linear_in_hostile_texts_of_its_own_parts() -> None:
+def test_every_pattern_takes_a_time_that_is_linear_in_hostile_texts_of_its_own_parts() -> (
+    None
+):
     slow: list[str] = []
     for name, pattern in _patterns().items():
         if name in BOUNDED:
@@ -121,16 +129,23 @@ def test_a_pattern_that_is_quadratic_is_found() -> None:
         r"<!--.*?-->",
     ):
         compiled = re.compile(pattern)
-        assert any(grows_too_fast(compiled.findall, make, _SIZE) for make in hostile_inputs(compiled, _INPUTS)), pattern
+        assert any(
+            grows_too_fast(compiled.findall, make, _SIZE)
+            for make in hostile_inputs(compiled, _INPUTS)
+        ), pattern
 
 
-def test_who_matches_a_pattern_without_keeping_it_says_why_that_takes_little_time() -> None:
+def test_who_matches_a_pattern_without_keeping_it_says_why_that_takes_little_time() -> (
+    None
+):
     matching = {"search", "match", "fullmatch", "sub", "split", "findall", "finditer"}
     found: set[str] = set()
     for module in _modules():
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             match node:
-                case ast.Call(func=ast.Attribute(value=ast.Name("re"), attr=name)) if name in matching:
+                case ast.Call(func=ast.Attribute(value=ast.Name("re"), attr=name)) if (
+                    name in matching
+                ):
                     found.add(module.__name__)
                 case _:
                     pass

@@ -1,4 +1,6 @@
-"""What executables answer, in either dialect: every word has its meaning, and nonsense is a hook's failure."""
+"""What executables answer, in either dialect: every word has its meaning, and nonsense
+is a hook's failure.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,15 @@ from acp_agent.hooks.events import (
     SessionStart,
     UserMessageSend,
 )
-from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, Replace, Summarize
+from acp_agent.hooks.outcomes import (
+    NOTHING,
+    Compact,
+    Continue,
+    Decision,
+    Outcome,
+    Replace,
+    Summarize,
+)
 from acp_agent.hooks.payload import as_json, conversation, with_claude_keys
 from support.hook_answers import AT, JSON, OBJECTS, STOP, read, read_text, specific
 
@@ -48,10 +58,22 @@ BLOCKED = Outcome(Decision("block", "No."))
     ("answer", "outcome"),
     [
         ({}, NOTHING),
-        ({"decision": None, "hookSpecificOutput": None, "action": None, "continue": None}, NOTHING),
+        (
+            {
+                "decision": None,
+                "hookSpecificOutput": None,
+                "action": None,
+                "continue": None,
+            },
+            NOTHING,
+        ),
         ({"suppressOutput": True, "continue": True, "reason": "Why not."}, NOTHING),
         ({"decision": "block", "reason": "No."}, BLOCKED),
-        ({"decision": "block", "reason": "No."} | specific(decision={"behavior": "allow"}), BLOCKED),
+        (
+            {"decision": "block", "reason": "No."}
+            | specific(decision={"behavior": "allow"}),
+            BLOCKED,
+        ),
         ({"blocked": True, "reason": "No."}, BLOCKED),
         ({"blocked": True, "reason": "No.", "decision": "allow"}, BLOCKED),
         ({"blocked": False, "reason": "Why not."}, NOTHING),
@@ -60,43 +82,87 @@ BLOCKED = Outcome(Decision("block", "No."))
         ({"reason": "No."} | specific(permissionDecision="deny"), BLOCKED),
         ({"decision": "approve"}, Outcome(Decision("allow"))),
         ({"decision": "allow"}, Outcome(Decision("allow"))),
-        ({"decision": "approve"} | specific(permissionDecision="ask"), Outcome(Decision("ask"))),
-        (specific(permissionDecision="defer", permissionDecisionReason="Later."), NOTHING),
+        (
+            {"decision": "approve"} | specific(permissionDecision="ask"),
+            Outcome(Decision("ask")),
+        ),
+        (
+            specific(permissionDecision="defer", permissionDecisionReason="Later."),
+            NOTHING,
+        ),
         ({"continue": False, "stopReason": "Enough."}, Outcome(stop="Enough.")),
         ({"continue": False}, Outcome(stop="")),
         ({"systemMessage": "Mind the gap."}, Outcome(notices=("Mind the gap.",))),
-        (specific(additionalContext="It is Monday."), Outcome(context=("It is Monday.",))),
-        ({"context": ["a", "b"]} | specific(additionalContext="c"), Outcome(context=("a", "b", "c"))),
+        (
+            specific(additionalContext="It is Monday."),
+            Outcome(context=("It is Monday.",)),
+        ),
+        (
+            {"context": ["a", "b"]} | specific(additionalContext="c"),
+            Outcome(context=("a", "b", "c")),
+        ),
         ({"tool_input": {"command": "ls"}}, Outcome(tool_input={"command": "ls"})),
-        (specific(updatedInput={"command": "ls"}), Outcome(tool_input={"command": "ls"})),
+        (
+            specific(updatedInput={"command": "ls"}),
+            Outcome(tool_input={"command": "ls"}),
+        ),
         ({"tool_output": "three"}, Outcome(tool_output="three")),
         ({"tool_output": ""}, Outcome(tool_output="")),
-        (specific(updatedToolOutput={"stdout": "three", "stderr": ""}), Outcome(tool_output="three")),
-        (specific(updatedMCPToolOutput=[{"type": "text", "text": "three"}]), Outcome(tool_output="three")),
+        (
+            specific(updatedToolOutput={"stdout": "three", "stderr": ""}),
+            Outcome(tool_output="three"),
+        ),
+        (
+            specific(updatedMCPToolOutput=[{"type": "text", "text": "three"}]),
+            Outcome(tool_output="three"),
+        ),
         ({"message": "Say it better."}, Outcome(message="Say it better.")),
         ({"summary": "All."}, Outcome(summary="All.")),
         (specific(summary="All."), Outcome(summary="All.")),
         ({"action": "compact"}, Outcome(action=Compact())),
-        ({"action": "compact", "instructions": "Keep the API."}, Outcome(action=Compact("Keep the API."))),
+        (
+            {"action": "compact", "instructions": "Keep the API."},
+            Outcome(action=Compact("Keep the API.")),
+        ),
         ({"action": "summary"}, Outcome(action=Summarize())),
-        ({"action": "continue", "messages": ["Lint."]}, Outcome(action=Continue(("Lint.",)))),
+        (
+            {"action": "continue", "messages": ["Lint."]},
+            Outcome(action=Continue(("Lint.",))),
+        ),
         (
             {"action": "continue", "messages": ["a"], "follow_up_messages": ["b"]},
-            Outcome(action=Continue(("a",)), unknown=("follow_up_messages with action: continue",)),
+            Outcome(
+                action=Continue(("a",)),
+                unknown=("follow_up_messages with action: continue",),
+            ),
         ),
-        ({"action": "continue", "messages": [], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
-        ({"action": "continue", "messages": [" "], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
+        (
+            {"action": "continue", "messages": [], "follow_up_messages": ["b"]},
+            Outcome(action=Continue(("b",))),
+        ),
+        (
+            {"action": "continue", "messages": [" "], "follow_up_messages": ["b"]},
+            Outcome(action=Continue(("b",))),
+        ),
         ({"follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"action": "continue"}, NOTHING),
         ({"action": "continue", "messages": [" "]}, NOTHING),
         ({"messages": ["a"]}, Outcome(action=Continue(("a",)))),
         ({"messages": []}, NOTHING),
         ({"messages": [" "]}, NOTHING),
-        ({"messages": [{"role": "user", "content": "Go"}]}, Outcome(unknown=("messages without action",))),
-        ({"instructions": "Keep it."}, Outcome(unknown=("instructions without action",))),
+        (
+            {"messages": [{"role": "user", "content": "Go"}]},
+            Outcome(unknown=("messages without action",)),
+        ),
+        (
+            {"instructions": "Keep it."},
+            Outcome(unknown=("instructions without action",)),
+        ),
         (
             {"action": "compact", "follow_up_messages": ["b"]},
-            Outcome(action=Compact(), unknown=("follow_up_messages with action: compact",)),
+            Outcome(
+                action=Compact(), unknown=("follow_up_messages with action: compact",)
+            ),
         ),
         (
             {"action": "compact", "messages": ["a"]},
@@ -104,21 +170,34 @@ BLOCKED = Outcome(Decision("block", "No."))
         ),
         (
             {"action": "continue", "messages": ["a"], "replace_messages": [1]},
-            Outcome(action=Continue(("a",)), unknown=("replace_messages with action: continue",)),
+            Outcome(
+                action=Continue(("a",)),
+                unknown=("replace_messages with action: continue",),
+            ),
         ),
         (
             {"action": "summary", "replace_messages": [1]},
-            Outcome(action=Summarize(), unknown=("replace_messages with action: summary",)),
+            Outcome(
+                action=Summarize(), unknown=("replace_messages with action: summary",)
+            ),
         ),
         ({"action": ""}, NOTHING),
         ({"action": "", "decision": "", "reason": "", "messages": None}, NOTHING),
-        ({"action": "", "context": "It is Monday."}, Outcome(context=("It is Monday.",))),
+        (
+            {"action": "", "context": "It is Monday."},
+            Outcome(context=("It is Monday.",)),
+        ),
         ({"action": "", "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"decision": "", "action": "compact"}, Outcome(action=Compact())),
-        (specific(permissionDecision="", additionalContext="It is Monday."), Outcome(context=("It is Monday.",))),
+        (
+            specific(permissionDecision="", additionalContext="It is Monday."),
+            Outcome(context=("It is Monday.",)),
+        ),
     ],
 )
-def test_every_word_of_both_dialects_has_its_meaning(answer: object, outcome: Outcome) -> None:
+def test_every_word_of_both_dialects_has_its_meaning(
+    answer: object, outcome: Outcome
+) -> None:
     assert read(answer) == outcome
 
 
@@ -126,12 +205,18 @@ def test_every_word_of_both_dialects_has_its_meaning(answer: object, outcome: Ou
     ("answer", "complaint"),
     [
         ({"hookSpecificOutput": 3}, "hookSpecificOutput: should be an object"),
-        ({"decision": "perhaps"}, "decision: should be 'block', 'approve', 'allow' or 'ask'"),
+        (
+            {"decision": "perhaps"},
+            "decision: should be 'block', 'approve', 'allow' or 'ask'",
+        ),
         ({"continue": "no"}, "continue: should be a valid boolean"),
         (specific(permissionDecision="maybe"), "permissionDecision: should be 'allow'"),
         (specific(updatedInput="ls"), "updatedInput: should be a valid dictionary"),
         ({"context": 3}, "context: should be a valid list"),
-        ({"action": "restart"}, "action: should be 'compact', 'summary', 'continue' or 'replace'"),
+        (
+            {"action": "restart"},
+            "action: should be 'compact', 'summary', 'continue' or 'replace'",
+        ),
         ({"action": "continue", "messages": [1]}, "messages: should be texts"),
         ({"action": "replace"}, "there should be at least one message"),
     ],
@@ -146,7 +231,9 @@ def test_a_wrong_answer_is_told_with_its_key(answer: object, complaint: str) -> 
 
 
 def test_exit_status_2_refuses_with_what_was_said_on_stderr() -> None:
-    assert read_outcome(CALL, 2, b'{"decision": "allow"}', b"Not today.\n") == Outcome(Decision("block", "Not today."))
+    assert read_outcome(CALL, 2, b'{"decision": "allow"}', b"Not today.\n") == Outcome(
+        Decision("block", "Not today.")
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,15 +249,21 @@ def test_exit_status_2_refuses_with_what_was_said_on_stderr() -> None:
         (127, b"sh: nope: not found", "status 127. It said: sh: nope: not found"),
     ],
 )
-def test_any_other_end_is_a_failure_with_the_last_words(code: int, said: bytes, message: str) -> None:
+def test_any_other_end_is_a_failure_with_the_last_words(
+    code: int, said: bytes, message: str
+) -> None:
     with pytest.raises(HookError) as error:
         read_outcome(CALL, code, b'{"decision": "allow"}', said)
     assert message in str(error.value)
 
 
-def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_no_answer_about_a_call() -> None:
+def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_no_answer_about_a_call() -> (
+    None
+):
     for event in (SessionStart(AT, "new"), PROMPT):
-        assert read_text(event, "It is Monday.\n") == Outcome(context=("It is Monday.",))
+        assert read_text(event, "It is Monday.\n") == Outcome(
+            context=("It is Monday.",)
+        )
         assert read_text(event, "") == NOTHING
     assert read_text(STOP, "It is Monday.\n") == NOTHING
     with pytest.raises(HookError, match="no JSON object"):
@@ -187,24 +280,41 @@ def replaced(*messages: object) -> tuple[Message, ...]:
     return action.messages
 
 
-@pytest.mark.parametrize("action", [{}, {"action": ""}, {"action": "compact"}, {"action": "replace"}])
+@pytest.mark.parametrize(
+    "action", [{}, {"action": ""}, {"action": "compact"}, {"action": "replace"}]
+)
 def test_replace_messages_say_what_a_conversation_is_compacted_to_with_every_action_that_shortens_it(
     action: dict[str, str],
 ) -> None:
-    outcome = read({**action, "replace_messages": [{"role": "user", "content": "Go on."}]})
+    outcome = read(
+        {**action, "replace_messages": [{"role": "user", "content": "Go on."}]}
+    )
     assert isinstance(outcome.action, Replace)
     assert [message.parts for message in outcome.action.messages] == [(Text("Go on."),)]
     assert outcome.unknown == ()
 
 
-USE: JsonObject = {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a"}}
+USE: JsonObject = {
+    "type": "tool_use",
+    "id": "call_1",
+    "name": "read",
+    "input": {"path": "a"},
+}
 RESULT: JsonObject = {"type": "tool_result", "tool_use_id": "call_1", "content": "one"}
 
 
 @pytest.mark.parametrize(
-    "text", ['Checked.\n{"decision": "block"}', '[{"decision": "block"}]', '[1]\n {\n"a": 1}', "{"]
+    "text",
+    [
+        'Checked.\n{"decision": "block"}',
+        '[{"decision": "block"}]',
+        '[1]\n {\n"a": 1}',
+        "{",
+    ],
 )
-def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_text_is_left_out(text: str) -> None:
+def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_text_is_left_out(
+    text: str,
+) -> None:
     for event in (CALL, STOP, COMPACTION):
         with pytest.raises(HookError, match="no JSON"):
             read_text(event, text)
@@ -215,19 +325,37 @@ def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_t
     ("messages", "complaint"),
     [
         ([], "replace_messages: there should be at least one message"),
-        ([{"role": "assistant", "content": "Hi"}], "replace_messages.0: the first message should be the user's"),
-        ([{"role": "system", "content": "Hi"}], "replace_messages.0: should have a role, user or assistant"),
-        ([{"role": "user"}], "replace_messages.0: should have a role, user or assistant, and a content"),
+        (
+            [{"role": "assistant", "content": "Hi"}],
+            "replace_messages.0: the first message should be the user's",
+        ),
+        (
+            [{"role": "system", "content": "Hi"}],
+            "replace_messages.0: should have a role, user or assistant",
+        ),
+        (
+            [{"role": "user"}],
+            "replace_messages.0: should have a role, user or assistant, and a content",
+        ),
         ([{"role": "user", "content": ""}], "replace_messages.0: it says nothing"),
         ([{"role": "user", "content": []}], "replace_messages.0: it says nothing"),
-        ([{"role": "user", "content": [{"type": "video"}]}], "replace_messages.0.content.0: is no whole block of text"),
+        (
+            [{"role": "user", "content": [{"type": "video"}]}],
+            "replace_messages.0.content.0: is no whole block of text",
+        ),
         (
             [{"role": "user", "content": [RESULT]}],
             "replace_messages.0: no call before it waits for the result of 'call_1'",
         ),
-        ([{"role": "user", "content": [USE]}], "replace_messages.0: a message of the user has no ToolCall"),
         (
-            [{"role": "user", "content": "Go"}, {"role": "assistant", "content": [USE]}],
+            [{"role": "user", "content": [USE]}],
+            "replace_messages.0: a message of the user has no ToolCall",
+        ),
+        (
+            [
+                {"role": "user", "content": "Go"},
+                {"role": "assistant", "content": [USE]},
+            ],
             "replace_messages: the call 'call_1' has no result",
         ),
         (
@@ -239,11 +367,17 @@ def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_t
             "replace_messages.2: the call 'call_1' before it has no result",
         ),
         (
-            [{"role": "user", "content": "Go"}, {"role": "assistant", "content": [USE, USE]}],
+            [
+                {"role": "user", "content": "Go"},
+                {"role": "assistant", "content": [USE, USE]},
+            ],
             "replace_messages.1: there is a call of this id already",
         ),
         (
-            [{"role": "user", "content": "Go"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}],
+            [
+                {"role": "user", "content": "Go"},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]},
+            ],
             "replace_messages.1.content.0: is no whole block",
         ),
     ],
@@ -273,13 +407,22 @@ IMAGES = st.just(Image("aGk=", "image/png"))
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
-    messages: list[Message] = [UserMessage("m", tuple(draw(st.lists(TEXTS | IMAGES, min_size=1, max_size=2))))]
+    messages: list[Message] = [
+        UserMessage("m", tuple(draw(st.lists(TEXTS | IMAGES, min_size=1, max_size=2))))
+    ]
     for turn in range(draw(st.integers(0, 3))):
-        calls = [ToolCall(f"call_{turn}_{n}", draw(WORDS), draw(OBJECTS)) for n in range(draw(st.integers(0, 2)))]
+        calls = [
+            ToolCall(f"call_{turn}_{n}", draw(WORDS), draw(OBJECTS))
+            for n in range(draw(st.integers(0, 2)))
+        ]
         said = draw(st.lists(TEXTS, min_size=0 if calls else 1, max_size=2))
         messages.append(AssistantMessage("m", (*said, *calls)))
         messages += [
-            ToolResult(call.id, tuple(draw(st.lists(TEXTS | IMAGES, min_size=1, max_size=2))), draw(st.booleans()))
+            ToolResult(
+                call.id,
+                tuple(draw(st.lists(TEXTS | IMAGES, min_size=1, max_size=2))),
+                draw(st.booleans()),
+            )
             for call in calls
         ]
         if draw(st.booleans()):
@@ -288,7 +431,9 @@ def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
 
 
 @given(conversations())
-def test_a_conversation_that_a_hook_gives_back_is_the_one_that_it_was_given(messages: tuple[Message, ...]) -> None:
+def test_a_conversation_that_a_hook_gives_back_is_the_one_that_it_was_given(
+    messages: tuple[Message, ...],
+) -> None:
     told = json.loads(json.dumps([as_json(message) for message in messages]))
     assert bare(replaced(*told)) == bare(messages)
 
@@ -298,23 +443,44 @@ KEYS = st.sampled_from([
     "follow_up_messages", "tool_input", "tool_output", "message", "context", "summary", "permissionDecision",
     "updatedInput", "edits", "old_string", "role", "content", "type", "tokens", "tool_use", "id",
 ])  # fmt: skip
-VALUES = st.sampled_from(["block", "replace", "continue", "user", "text", "tool_use", "turn_end"]) | JSON
+VALUES = (
+    st.sampled_from(
+        ["block", "replace", "continue", "user", "text", "tool_use", "turn_end"]
+    )
+    | JSON
+)
 NONSENSE = st.recursive(
-    VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+    VALUES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
+    ),
+    max_leaves=12,
 )
 EVENTS: st.SearchStrategy[HookEvent] = st.sampled_from(
-    [STOP, CALL, PROMPT, BeforeToolCall(AT, "c", "edit", {"path": "a", "edits": [{"old_text": "a"}, {}]})]
+    [
+        STOP,
+        CALL,
+        PROMPT,
+        BeforeToolCall(
+            AT, "c", "edit", {"path": "a", "edits": [{"old_text": "a"}, {}]}
+        ),
+    ]
 )
 
 
 @given(EVENTS, NONSENSE.map(json.dumps) | st.text() | st.text().map("{{{}".format))
-def test_nonsense_never_raises_anything_but_a_hooks_failure(event: HookEvent, text: str) -> None:
+def test_nonsense_never_raises_anything_but_a_hooks_failure(
+    event: HookEvent, text: str
+) -> None:
     with suppress(HookError):
         assert isinstance(read_text(event, text), Outcome)
 
 
 def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
-    for text in ('{"a":' + "[" * 100_000, '{"tool_output":' + "[" * 900 + "]" * 900 + "}"):
+    for text in (
+        '{"a":' + "[" * 100_000,
+        '{"tool_output":' + "[" * 900 + "]" * 900 + "}",
+    ):
         with suppress(HookError):
             assert isinstance(read_text(STOP, text), Outcome)
 
@@ -323,24 +489,43 @@ def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
 
 KEPT = Stored("0f" * 32, 5000)
 PICTURES: list[Message] = [
-    UserMessage("msg_1", (Text("Look"), Image("AAAA", "image/png"), Image(KEPT, "image/jpeg"))),
+    UserMessage(
+        "msg_1", (Text("Look"), Image("AAAA", "image/png"), Image(KEPT, "image/jpeg"))
+    ),
     AssistantMessage("msg_2", (ToolCall("call_1", "read", {"path": "a.png"}),)),
     ToolResult("call_1", (Text("a.png:"), Image(KEPT, "image/png"))),
 ]
 
 
-def test_an_image_that_is_stored_elsewhere_is_handed_over_by_name_and_taken_back() -> None:
+def test_an_image_that_is_stored_elsewhere_is_handed_over_by_name_and_taken_back() -> (
+    None
+):
     forms: list[JsonValue] = [as_json(message) for message in PICTURES]
     assert "sha256:0f0f" in str(forms)
-    assert [message.parts for message in conversation(forms, "messages")] == [message.parts for message in PICTURES]
+    assert [message.parts for message in conversation(forms, "messages")] == [
+        message.parts for message in PICTURES
+    ]
     for name in ("0f" * 32, "sha256:../../x", f"sha256:{'0F' * 32}"):
-        source: JsonObject = {"type": "file", "file_id": name, "media_type": "image/png", "size": 3}
-        with pytest.raises(HookError, match=r"messages\.0\.content\.0: is no whole block"):
-            conversation([{"role": "user", "content": [{"type": "image", "source": source}]}], "messages")
+        source: JsonObject = {
+            "type": "file",
+            "file_id": name,
+            "media_type": "image/png",
+            "size": 3,
+        }
+        with pytest.raises(
+            HookError, match=r"messages\.0\.content\.0: is no whole block"
+        ):
+            conversation(
+                [{"role": "user", "content": [{"type": "image", "source": source}]}],
+                "messages",
+            )
 
 
 def edit(*pairs: tuple[str, str]) -> JsonObject:
-    return {"path": "src/a.py", "edits": [{"old_text": old, "new_text": new} for old, new in pairs]}
+    return {
+        "path": "src/a.py",
+        "edits": [{"old_text": old, "new_text": new} for old, new in pairs],
+    }
 
 
 def answered(event: BeforeToolCall, **changes: object) -> JsonObject | None:
@@ -353,7 +538,9 @@ def test_of_two_keys_for_one_thing_the_one_that_the_hook_changed_holds() -> None
     assert answered(event) is None
     assert answered(event, file_path="/tmp/b") == {"path": "/tmp/b", "content": "x"}
     assert answered(event, path="b") == {"path": "b", "content": "x"}
-    assert read({"tool_input": {"file_path": "/b", "content": "y"}}, event).tool_input == {"path": "/b", "content": "y"}
+    assert read(
+        {"tool_input": {"file_path": "/b", "content": "y"}}, event
+    ).tool_input == {"path": "/b", "content": "y"}
 
 
 def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> None:
@@ -361,29 +548,52 @@ def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> No
     assert answered(one) is None
     assert answered(one, new_string="B") == edit(("a", "B"))
     theirs: JsonObject = {"file_path": "/x", "old_string": "o", "new_string": "n"}
-    assert read(specific(updatedInput=theirs), one).tool_input == {**edit(("o", "n")), "path": "/x"}
+    assert read(specific(updatedInput=theirs), one).tool_input == {
+        **edit(("o", "n")),
+        "path": "/x",
+    }
     two = BeforeToolCall(AT, "c", "edit", edit(("a", "b"), ("c", "d")))
     assert answered(two) is None
     with pytest.raises(HookError, match="a call with 2 edits; answer with `edits`"):
         answered(two, new_string="B")
 
 
-@given(st.sampled_from(["read", "write", "edit", "shell", "grep", "plan", "recall"]), OBJECTS)
-def test_arguments_that_a_hook_gives_back_unchanged_are_unchanged(tool: str, arguments: JsonObject) -> None:
+@given(
+    st.sampled_from(["read", "write", "edit", "shell", "grep", "plan", "recall"]),
+    OBJECTS,
+)
+def test_arguments_that_a_hook_gives_back_unchanged_are_unchanged(
+    tool: str, arguments: JsonObject
+) -> None:
     arguments = {key: value for key, value in arguments.items() if key != "file_path"}
     if tool == "edit":
         arguments["edits"] = [{"old_text": "a", "new_text": "b"}]
-    assert with_our_keys(tool, with_claude_keys(tool, arguments, "/shop"), arguments, "/shop") == arguments
+    assert (
+        with_our_keys(
+            tool, with_claude_keys(tool, arguments, "/shop"), arguments, "/shop"
+        )
+        == arguments
+    )
 
 
 def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> None:
     after = AfterToolCall(AT, "c", "shell", {"command": "ls"}, (Text("a"),))
-    assert read(specific(updatedToolOutput={"stdout": "b", "stderr": "c"}), after).tool_output == "b\nc"
-    assert read(specific(updatedToolOutput={"count": 3}), after).tool_output == '{"count": 3}'
+    assert (
+        read(
+            specific(updatedToolOutput={"stdout": "b", "stderr": "c"}), after
+        ).tool_output
+        == "b\nc"
+    )
+    assert (
+        read(specific(updatedToolOutput={"count": 3}), after).tool_output
+        == '{"count": 3}'
+    )
 
 
 @pytest.mark.parametrize("defer", ["turn_end", {"tokens": 5000}, "later"])
-def test_an_old_answer_that_defers_counts_as_a_veto_of_the_compaction_and_as_nothing_elsewhere(defer: object) -> None:
+def test_an_old_answer_that_defers_counts_as_a_veto_of_the_compaction_and_as_nothing_elsewhere(
+    defer: object,
+) -> None:
     answer = json.dumps({"defer": defer, "context": "Mind it."})
     outcome = read_text(COMPACTION, answer)
     assert (outcome.blocks, outcome.context) == (True, ("Mind it.",))

@@ -1,4 +1,6 @@
-"""What a program's answer means to the user: a refusal in the shortest form, unknown words, and broken JSON."""
+"""What a program's answer means to the user: a refusal in the shortest form, unknown
+words, and broken JSON.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,15 @@ from support.models import Reply, ToolCall
 from support.stage import results
 
 
-async def test_a_guard_that_answers_blocked_refuses_the_call_with_its_reason(tmp_path: Path) -> None:
+async def test_a_guard_that_answers_blocked_refuses_the_call_with_its_reason(
+    tmp_path: Path,
+) -> None:
     answer = json.dumps({"blocked": True, "reason": "Not this file."})
     config = {"hooks": {"before_tool_call": [{"command": ["echo", answer]}]}}
     write = Reply(tool_calls=[ToolCall("write", {"path": "b.txt", "content": "1"})])
-    async with stage(tmp_path, write, Reply("Done."), config=config, mode="full-access") as it:
+    async with stage(
+        tmp_path, write, Reply("Done."), config=config, mode="full-access"
+    ) as it:
         await it.prompt("Write it.")
         [result] = results(it.server.calls[1].body)
         assert result.text == "A hook refused this call. Not this file."
@@ -26,15 +32,25 @@ async def test_a_guard_that_answers_blocked_refuses_the_call_with_its_reason(tmp
 @pytest.mark.parametrize(
     ("printed", "words"),
     [
-        ('{"decison": "block"}', "answered `decison` at agent_stop, where only these are possible: `decision: block`"),
+        (
+            '{"decison": "block"}',
+            "answered `decison` at agent_stop, where only these are possible: `decision: block`",
+        ),
         ('{"decision": "block"', "failed at agent_stop. Its answer is no JSON"),
-        ('Checked.\n{"decision": "block"}', "failed at agent_stop. What it printed is no JSON object"),
+        (
+            'Checked.\n{"decision": "block"}',
+            "failed at agent_stop. What it printed is no JSON object",
+        ),
     ],
 )
 async def test_the_user_is_told_once_of_an_answer_with_unknown_keys_or_broken_json(
     tmp_path: Path, printed: str, words: str
 ) -> None:
-    config = {"hooks": {"agent_stop": [{"command": ["printf", "%s", printed], "name": "check"}]}}
+    config = {
+        "hooks": {
+            "agent_stop": [{"command": ["printf", "%s", printed], "name": "check"}]
+        }
+    }
     async with stage(tmp_path, Reply("One."), Reply("Two."), config=config) as it:
         await it.prompt("One?")
         await it.prompt("Two?")

@@ -1,4 +1,6 @@
-"""What hooks may do to a compaction: veto it, write its summary, add to its prompt, and hear of it."""
+"""What hooks may do to a compaction: veto it, write its summary, add to its prompt, and
+hear of it.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +53,22 @@ async def reword(event, services):
 """
 
 
-@pytest.mark.parametrize("rewords", [False, True], ids=["by the recipe alone", "reworded"])
+@pytest.mark.parametrize(
+    "rewords", [False, True], ids=["by the recipe alone", "reworded"]
+)
 async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place_of_a_swap(
     tmp_path: Path, rewords: bool
 ) -> None:
-    wants = ({"action": "compact"}, {"action": "continue", "messages": ["More."]}, {"continue": False})
+    wants = (
+        {"action": "compact"},
+        {"action": "continue", "messages": ["More."]},
+        {"continue": False},
+    )
     heard_it = "grep -o '\"response\": *\"# Goal' >> heard && echo '{}'; true"
-    hooks = [{"command": heard_it.format(json.dumps(each)), "name": f"own{n}"} for n, each in enumerate(wants)]
+    hooks = [
+        {"command": heard_it.format(json.dumps(each)), "name": f"own{n}"}
+        for n, each in enumerate(wants)
+    ]
     if rewords:
         with_hook(tmp_path, "None")
         (tmp_path / "state" / "hooks" / "reword.py").write_text(REWORD)
@@ -65,7 +76,10 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         tmp_path,
         Reply(SUMMARY),
         Reply(SUMMARY),
-        config={"compaction": {"prepare": False, "wait": True}, "hooks": {"turn_end": hooks}},
+        config={
+            "compaction": {"prepare": False, "wait": True},
+            "hooks": {"turn_end": hooks},
+        },
     ) as it:
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
@@ -73,19 +87,32 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         await it.filled(OUT_OF_ROOM)  # such a jump is believed only if it comes twice
         await it.prompt("Two?", Reply("Yes."))
         text = "# Goal\nA basket." if rewords else SUMMARY
-        assert [(each.statuses[-1], each.text) for each in shown_compactions(it.agent)] == [("completed", text)] * 2
+        assert [
+            (each.statuses[-1], each.text) for each in shown_compactions(it.agent)
+        ] == [("completed", text)] * 2
         assert it.asked == 2
         # All of them are asked all the same, and the log says of whom nothing was used.
         assert len((tmp_path / "heard").read_text().splitlines()) == 2 * len(wants)
         log = (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
-        for name, word in (("own0", "action: compact"), ("own1", "action: continue"), ("own2", "continue: false")):
-            assert re.search(rf"The hook {name} \(.*\) answered `{word}` at turn_end.*That was left out", log)
+        for name, word in (
+            ("own0", "action: compact"),
+            ("own1", "action: continue"),
+            ("own2", "continue: false"),
+        ):
+            assert re.search(
+                rf"The hook {name} \(.*\) answered `{word}` at turn_end.*That was left out",
+                log,
+            )
         assert "The hook own" not in str(it.agent.updates(kind="notice"))
 
 
-async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(tmp_path: Path) -> None:
+async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(
+    tmp_path: Path,
+) -> None:
     with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
-    refuses = {"command": "! grep -q 'says the hook' || { echo 'Say it better.' >&2; exit 2; }"}
+    refuses = {
+        "command": "! grep -q 'says the hook' || { echo 'Say it better.' >&2; exit 2; }"
+    }
     config = {**NO_BACKGROUND, "hooks": {"turn_end": [refuses]}}
     async with desk(tmp_path, config=config) as it:
         await it.prompt("One?", Reply(LONG))
@@ -97,14 +124,26 @@ async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(tmp_path: Path)
         assert LONG in str(it.last)
 
 
-@pytest.mark.parametrize("told", ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"])
-async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_error(tmp_path: Path, told: str) -> None:
-    with_hook(tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None')
-    refusal = Reply(http_status=400, body={"error": {"code": "context_length_exceeded", "message": told}})
+@pytest.mark.parametrize(
+    "told",
+    ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"],
+)
+async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_error(
+    tmp_path: Path, told: str
+) -> None:
+    with_hook(
+        tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None'
+    )
+    refusal = Reply(
+        http_status=400,
+        body={"error": {"code": "context_length_exceeded", "message": told}},
+    )
     async with desk(tmp_path, config=NO_BACKGROUND) as it:
         await it.filled(8_000)
         it.answers += [refusal]
-        with pytest.raises(AgentError, match=re.escape("A hook did not allow the compaction. Never.")):
+        with pytest.raises(
+            AgentError, match=re.escape("A hook did not allow the compaction. Never.")
+        ):
             await it.prompt("Two?")
         assert it.answers == []
         assert (it.asked, shown_compactions(it.agent)) == (0, [])
@@ -114,8 +153,13 @@ async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_erro
         assert LONG in str(it.last)
 
 
-async def test_hooks_are_told_the_recipe_that_a_compaction_by_hand_runs(tmp_path: Path) -> None:
-    config = {**NO_BACKGROUND, "hooks": {"before_compaction": [{"command": "cat > told"}]}}
+async def test_hooks_are_told_the_recipe_that_a_compaction_by_hand_runs(
+    tmp_path: Path,
+) -> None:
+    config = {
+        **NO_BACKGROUND,
+        "hooks": {"before_compaction": [{"command": "cat > told"}]},
+    }
     async with desk(tmp_path, Reply(SUMMARY), config=config) as it:
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
@@ -138,19 +182,26 @@ async def test_a_compaction_that_a_hook_wants_at_the_end_of_the_only_turn_is_don
             assert shown == [(["in_progress", "completed"], SUMMARY)]
 
 
-async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(tmp_path: Path) -> None:
+async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(
+    tmp_path: Path,
+) -> None:
     recipe = tmp_path / "state" / "recipes" / "compact.md"
     recipe.parent.mkdir(parents=True, mode=0o700)
     form = "{handler: validate_output, params: {schema: {type: object}}}"
-    recipe.write_text(f"---\nhooks: {{turn_end: {{handlers: [{form}, swap_context]}}}}\n---\nSum it up as JSON.\n")
+    recipe.write_text(
+        f"---\nhooks: {{turn_end: {{handlers: [{form}, swap_context]}}}}\n---\nSum it up as JSON.\n"
+    )
     answers = [Reply(LONG), Reply(SUMMARY)]
-    async with desk(tmp_path, script=lambda _: answers.pop(0), config=NO_BACKGROUND) as it:
+    async with desk(
+        tmp_path, script=lambda _: answers.pop(0), config=NO_BACKGROUND
+    ) as it:
         await it.prompt("One?")
         await it.prompt("/compact")
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses == ["in_progress", "failed"]
         assert (
-            "A hook refused the summary. It does not have the form that is demanded: it is no JSON" in compaction.text
+            "A hook refused the summary. It does not have the form that is demanded: it is no JSON"
+            in compaction.text
         )
         assert "Answer again" not in it.agent.text() + compaction.text
 
@@ -158,14 +209,31 @@ async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(tmp_pa
 async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_after_the_only_prompt(
     tmp_path: Path,
 ) -> None:
-    [example] = [text for _, text in examples("python hook", DOCS / "hooks-python.md") if "auto_compact" in text]
+    [example] = [
+        text
+        for _, text in examples("python hook", DOCS / "hooks-python.md")
+        if "auto_compact" in text
+    ]
     (tmp_path / "state" / "hooks").mkdir(parents=True, mode=0o700)
     (tmp_path / "state" / "hooks" / "auto_compact.py").write_text(example)
-    answers = [Reply(LONG, usage=Usage(OUT_OF_ROOM, 400)), Reply(SUMMARY), Reply("Yes."), Reply(SUMMARY)]
-    async with desk(tmp_path, script=lambda _: answers.pop(0), config={"compaction": {"auto": False}}) as it:
-        await it.prompt("One? " + LONG)  # a first count far above the estimate would not be believed
+    answers = [
+        Reply(LONG, usage=Usage(OUT_OF_ROOM, 400)),
+        Reply(SUMMARY),
+        Reply("Yes."),
+        Reply(SUMMARY),
+    ]
+    async with desk(
+        tmp_path,
+        script=lambda _: answers.pop(0),
+        config={"compaction": {"auto": False}},
+    ) as it:
+        await it.prompt(
+            "One? " + LONG
+        )  # a first count far above the estimate would not be believed
         [shown] = shown_compactions(it.agent)
-        assert "A hook replaced the conversation by 1 of its own messages." in shown.text
+        assert (
+            "A hook replaced the conversation by 1 of its own messages." in shown.text
+        )
         await it.prompt("Two?")
         assert [said(message) for message in it.last] == [f"{SUMMARY}\nTwo?"]
 
@@ -173,14 +241,20 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
 def told(home: Path) -> list[dict[str, Any]]:
     """Return what a hook was told about compactions, in order."""
     path = home / "told.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text().splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 TELLS = {"command": "(cat; echo) >> told.jsonl"}
 TOLD = {"before_compaction": [TELLS], "after_compaction": [TELLS]}
 
 
-async def test_no_hook_is_asked_about_a_compaction_that_has_nothing_to_compact(tmp_path: Path) -> None:
+async def test_no_hook_is_asked_about_a_compaction_that_has_nothing_to_compact(
+    tmp_path: Path,
+) -> None:
     async with desk(tmp_path, config={**NO_BACKGROUND, "hooks": TOLD}) as it:
         await it.prompt("/compact")
         assert "There is nothing to compact yet." in it.agent.text()
@@ -190,7 +264,9 @@ async def test_no_hook_is_asked_about_a_compaction_that_has_nothing_to_compact(t
         assert (it.asked, told(tmp_path)) == (0, [])
 
 
-async def test_no_hook_is_asked_at_a_threshold_where_only_the_running_prompt_fills_the_window(tmp_path: Path) -> None:
+async def test_no_hook_is_asked_at_a_threshold_where_only_the_running_prompt_fills_the_window(
+    tmp_path: Path,
+) -> None:
     config = {"compaction": {"prepare": False}, "hooks": TOLD}
     async with desk(tmp_path, config=config) as it:
         await it.prompt("Count these. " * 4_100, Reply("Yes."))
@@ -200,7 +276,12 @@ async def test_no_hook_is_asked_at_a_threshold_where_only_the_running_prompt_fil
 async def test_hooks_are_told_how_large_a_context_is_before_each_compaction_also_without_an_answer_since_the_last(
     tmp_path: Path,
 ) -> None:
-    async with desk(tmp_path, Reply(SUMMARY), Reply(SUMMARY), config={**NO_BACKGROUND, "hooks": TOLD}) as it:
+    async with desk(
+        tmp_path,
+        Reply(SUMMARY),
+        Reply(SUMMARY),
+        config={**NO_BACKGROUND, "hooks": TOLD},
+    ) as it:
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
         it.answers.append(Reply(hang=True))
@@ -211,4 +292,6 @@ async def test_hooks_are_told_how_large_a_context_is_before_each_compaction_also
         await it.prompt("/compact")
         first, after, second, _ = told(tmp_path)
         assert first["input_tokens"] == after["input_tokens"] > 1_000
-        assert second["input_tokens"] == second["usage"]["current_context_window"] > 1_000
+        assert (
+            second["input_tokens"] == second["usage"]["current_context_window"] > 1_000
+        )

@@ -65,10 +65,24 @@ class Asked:
     def hook(self) -> Hook:
         async def run(event: HookEvent, services: Services) -> Outcome:
             self.heard.append(event)
-            return self.answer if isinstance(self.answer, Outcome) else await self.answer(event)
+            return (
+                self.answer
+                if isinstance(self.answer, Outcome)
+                else await self.answer(event)
+            )
 
         source = self.place or f"hooks/{self.name}"
-        return Hook(self.name, self.origin, source, self.events, run, "", self.time_limit, self.on_error, self.file)
+        return Hook(
+            self.name,
+            self.origin,
+            source,
+            self.events,
+            run,
+            "",
+            self.time_limit,
+            self.on_error,
+            self.file,
+        )
 
 
 def fails(with_error: Exception) -> Answer:
@@ -90,7 +104,9 @@ def dispatcher(*hooks: Asked, told: list[str] | None = None) -> Dispatcher:
     return Dispatcher([each.hook for each in hooks], cast("Services", None), tell, tell)
 
 
-async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> None:
+async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> (
+    None
+):
     heard: list[str] = []
 
     def named(name: str, origin: Origin) -> Asked:
@@ -100,8 +116,15 @@ async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_
 
         return Asked(name, answer, origin)
 
-    hooks = [named("p", "project"), named("c", "config"), named("u2", "user"), named("u1", "user")]
-    await dispatcher(*hooks).dispatch(CALL, [named("r", "recipe").hook], recipe_first=[named("r0", "recipe").hook])
+    hooks = [
+        named("p", "project"),
+        named("c", "config"),
+        named("u2", "user"),
+        named("u1", "user"),
+    ]
+    await dispatcher(*hooks).dispatch(
+        CALL, [named("r", "recipe").hook], recipe_first=[named("r0", "recipe").hook]
+    )
     assert heard == ["r0", "c", "u2", "u1", "p", "r"]
 
 
@@ -111,13 +134,20 @@ async def test_each_hook_is_told_what_the_one_before_made_of_the_event() -> None
     third = Asked("third", Outcome(tool_input={"command": "ls -la"}))
     outcome = await dispatcher(first, second, third).dispatch(CALL)
     inputs = [
-        event.input for hook in (first, second, third) for event in hook.heard if isinstance(event, BeforeToolCall)
+        event.input
+        for hook in (first, second, third)
+        for event in hook.heard
+        if isinstance(event, BeforeToolCall)
     ]
     assert inputs == [{"command": "ls"}, {"command": "ls -l"}, {"command": "ls -l"}]
-    assert outcome == Outcome(tool_input={"command": "ls -la"}, context=("Mind the links.",))
+    assert outcome == Outcome(
+        tool_input={"command": "ls -la"}, context=("Mind the links.",)
+    )
 
 
-async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_it() -> None:
+async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_it() -> (
+    None
+):
     both = anyio.Event()
     waiting: list[str] = []
 
@@ -129,7 +159,12 @@ async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_i
         return Outcome(Decision("block"), action=Compact())
 
     with anyio.fail_after(5):
-        assert await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(SessionEnd(AT, "close")) == NOTHING
+        assert (
+            await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(
+                SessionEnd(AT, "close")
+            )
+            == NOTHING
+        )
 
 
 STOP = AgentStop(AT, "Done.")
@@ -164,9 +199,14 @@ async def test_of_two_summaries_that_hooks_supply_the_second_is_logged_as_not_us
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     events: frozenset[EventName] = frozenset({"before_compaction"})
-    hooks = [Asked(name, Outcome(summary=f"By {name}."), events=events) for name in ("first", "second")]
+    hooks = [
+        Asked(name, Outcome(summary=f"By {name}."), events=events)
+        for name in ("first", "second")
+    ]
     with caplog.at_level("WARNING"):
-        assert (await dispatcher(*hooks).dispatch(BeforeCompaction(AT, "manual", 1, 1, 1))).summary == "By first."
+        assert (
+            await dispatcher(*hooks).dispatch(BeforeCompaction(AT, "manual", 1, 1, 1))
+        ).summary == "By first."
     [logged] = [record.getMessage() for record in caplog.records]
     assert logged == (
         "the summary of the hook second (hooks/second) at before_compaction is not used: "
@@ -175,19 +215,26 @@ async def test_of_two_summaries_that_hooks_supply_the_second_is_logged_as_not_us
 
 
 @pytest.mark.parametrize("kind", [HookError, ValueError])
-async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exception]) -> None:
+async def test_a_failure_that_is_told_at_great_length_is_cut(
+    kind: type[Exception],
+) -> None:
     told: list[str] = []
-    outcome = await dispatcher(Asked("failing", fails(kind("x" * (3 * LIMIT))), on_error="block"), told=told).dispatch(
-        CALL
+    outcome = await dispatcher(
+        Asked("failing", fails(kind("x" * (3 * LIMIT))), on_error="block"), told=told
+    ).dispatch(CALL)
+    assert all(
+        "left out]" in text and len(text) < LIMIT + 500
+        for text in (*told, outcome.reason)
     )
-    assert all("left out]" in text and len(text) < LIMIT + 500 for text in (*told, outcome.reason))
     assert len(told) == 1
 
 
 async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> None:
     told: list[str] = []
     assert (
-        await dispatcher(Asked("broken", fails(KeyError("command")), on_error="allow"), told=told).dispatch(CALL)
+        await dispatcher(
+            Asked("broken", fails(KeyError("command")), on_error="allow"), told=told
+        ).dispatch(CALL)
         == NOTHING
     )
     assert "KeyError" in told[0]
@@ -197,7 +244,9 @@ async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> N
         return NOTHING
 
     with anyio.move_on_after(0.01) as scope:
-        await dispatcher(Asked("slow", sleep, on_error="block"), told=told).dispatch(CALL)
+        await dispatcher(Asked("slow", sleep, on_error="block"), told=told).dispatch(
+            CALL
+        )
     assert scope.cancelled_caught
     assert len(told) == 1
 
@@ -205,14 +254,26 @@ async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> N
 # --- what is left out, and what a failure means ---
 
 
-async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     told: list[str] = []
-    hook = Asked("eager", Outcome(Decision("allow"), context=("Mind it.",), action=Replace(()), summary="All."))
+    hook = Asked(
+        "eager",
+        Outcome(
+            Decision("allow"), context=("Mind it.",), action=Replace(()), summary="All."
+        ),
+    )
     asked = dispatcher(hook, told=told)
     for _ in range(2):
-        assert await asked.dispatch(CALL) == Outcome(Decision("allow"), context=("Mind it.",))
+        assert await asked.dispatch(CALL) == Outcome(
+            Decision("allow"), context=("Mind it.",)
+        )
     [text] = told
-    assert "`action: replace`, `summary` at before_tool_call, where only these are possible: `decision: block`" in text
+    assert (
+        "`action: replace`, `summary` at before_tool_call, where only these are possible: `decision: block`"
+        in text
+    )
     assert caplog.text.count("`action: replace`") == 2
 
 
@@ -228,28 +289,58 @@ FAILED = [
 ]
 
 
-@pytest.mark.parametrize(("event", "meant", "blocks"), FAILED, ids=lambda value: getattr(value, "name", None))
-async def test_a_failure_is_told_with_what_it_means_at_its_event(event: HookEvent, meant: str, blocks: bool) -> None:
+@pytest.mark.parametrize(
+    ("event", "meant", "blocks"), FAILED, ids=lambda value: getattr(value, "name", None)
+)
+async def test_a_failure_is_told_with_what_it_means_at_its_event(
+    event: HookEvent, meant: str, blocks: bool
+) -> None:
     told: list[str] = []
-    hook = Asked("bad", fails(HookError("It is out of order.")), events=frozenset({event.name}), on_error="block")
+    hook = Asked(
+        "bad",
+        fails(HookError("It is out of order.")),
+        events=frozenset({event.name}),
+        on_error="block",
+    )
     outcome = await dispatcher(hook, told=told).dispatch(event)
     assert outcome.blocks == blocks
     assert told[0].endswith(meant)
 
 
-async def test_a_failure_keeps_the_agent_going_once_whichever_of_its_answers_it_first_comes_with() -> None:
+async def test_a_failure_keeps_the_agent_going_once_whichever_of_its_answers_it_first_comes_with() -> (
+    None
+):
     told: list[str] = []
     # Those of an installed module stand in one place.
     ends: frozenset[EventName] = frozenset({"turn_end"})
     hooks = [
-        Asked(name, fails(HookError("It is out of order.")), events=ends, on_error="block", place="shop (shop)")
+        Asked(
+            name,
+            fails(HookError("It is out of order.")),
+            events=ends,
+            on_error="block",
+            place="shop (shop)",
+        )
         for name in ("one", "two")
     ]
-    asked, blamed = dispatcher(*hooks, told=told), set[tuple[str, str]]()
-    answers = [TurnEnd(replace(AT, turn_number=number), "Done.") for number in (1, 2, 3)]
-    reasons = [(await asked.dispatch(answer, blamed=blamed)).reason for answer in answers]
-    assert reasons == ["The hook one failed. It is out of order.", "The hook two failed. It is out of order.", ""]
-    assert ["The hook one " in told[0], "The hook two " in told[1], len(told)] == [True, True, 2]
+    asked = dispatcher(*hooks, told=told)
+    blamed = set[tuple[str, str]]()
+    answers = [
+        TurnEnd(replace(AT, turn_number=number), "Done.") for number in (1, 2, 3)
+    ]
+    reasons = [
+        (await asked.dispatch(answer, blamed=blamed)).reason for answer in answers
+    ]
+    assert reasons == [
+        "The hook one failed. It is out of order.",
+        "The hook two failed. It is out of order.",
+        "",
+    ]
+    assert ["The hook one " in told[0], "The hook two " in told[1], len(told)] == [
+        True,
+        True,
+        2,
+    ]
 
 
 # --- what is possible where ---
@@ -305,10 +396,22 @@ CUT = f"{'x' * LIMIT}\n[5 more characters of this hook were left out]"
 
 def test_what_a_hook_adds_has_no_blank_texts_and_a_bound() -> None:
     said = ("", "a", " ", LONG)
-    fitted = bounded(Outcome(Decision("block", LONG), summary=LONG, stop=LONG, context=said, notices=said))
+    fitted = bounded(
+        Outcome(
+            Decision("block", LONG), summary=LONG, stop=LONG, context=said, notices=said
+        )
+    )
     kept = ("a", CUT)
-    assert fitted == Outcome(Decision("block", CUT), summary=CUT, stop=CUT, context=kept, notices=kept)
-    actions = [Continue(said), Continue((" ",)), Compact(LONG), Summarize(LONG), SwapContext(" \n")]
+    assert fitted == Outcome(
+        Decision("block", CUT), summary=CUT, stop=CUT, context=kept, notices=kept
+    )
+    actions = [
+        Continue(said),
+        Continue((" ",)),
+        Compact(LONG),
+        Summarize(LONG),
+        SwapContext(" \n"),
+    ]
     wanted = [Continue(kept), None, Compact(CUT), Summarize(CUT), None]
     assert [bounded(Outcome(action=action)).action for action in actions] == wanted
     assert bounded(Outcome(summary=" \n")).summary is None

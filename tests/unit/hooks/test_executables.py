@@ -1,4 +1,6 @@
-"""Programs as hooks, run for real: what they are told, where and within which bounds they run, how they are found."""
+"""Programs as hooks, run for real: what they are told, where and within which bounds
+they run, how they are found.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, Services
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import AgentStop, BeforeCompaction, BeforeToolCall, HookEvent, SessionEnd, SessionStart
+from acp_agent.hooks.events import (
+    AgentStop,
+    BeforeCompaction,
+    BeforeToolCall,
+    HookEvent,
+    SessionEnd,
+    SessionStart,
+)
 from acp_agent.hooks.executables import OUTPUT_LIMIT, _program_run
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 from support.hook_answers import AT, moment
@@ -31,7 +40,14 @@ def call(cwd: Path, command: str = "ls") -> BeforeToolCall:
 
 def hook(command: str | tuple[str, ...], project: str = "", **more: Any) -> Hook:
     events = frozenset(EVENT_NAMES.values())
-    return Hook("guard", "user", "/hooks/guard", events, _program_run(command, project, "user"), **more)
+    return Hook(
+        "guard",
+        "user",
+        "/hooks/guard",
+        events,
+        _program_run(command, project, "user"),
+        **more,
+    )
 
 
 def program(path: Path, text: str, mode: int = 0o755) -> Path:
@@ -49,10 +65,16 @@ async def run(command: str | tuple[str, ...], event: HookEvent, **more: Any) -> 
 # --- where and how they run ---
 
 
-async def test_a_program_reads_the_event_in_the_sessions_directory_and_knows_the_project(tmp_path: Path) -> None:
+async def test_a_program_reads_the_event_in_the_sessions_directory_and_knows_the_project(
+    tmp_path: Path,
+) -> None:
     line = 'read -r told; printf "%s\\n%s\\n%s" "$PWD" "$CLAUDE_PROJECT_DIR" "$ACP_AGENT_PROJECT_DIR" > seen'
     assert await run(line, call(tmp_path), project="/project") == NOTHING
-    assert (tmp_path / "seen").read_text().splitlines() == [str(tmp_path), "/project", "/project"]
+    assert (tmp_path / "seen").read_text().splitlines() == [
+        str(tmp_path),
+        "/project",
+        "/project",
+    ]
     await run(line, call(tmp_path))
     assert (tmp_path / "seen").read_text().splitlines()[1] == str(tmp_path)
     assert await run(("tee", "told"), call(tmp_path, "caf\u00e9 \ud800")) == NOTHING
@@ -61,11 +83,16 @@ async def test_a_program_reads_the_event_in_the_sessions_directory_and_knows_the
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-async def test_a_program_that_prints_without_end_is_ended(tmp_path: Path, stream: str) -> None:
+async def test_a_program_that_prints_without_end_is_ended(
+    tmp_path: Path, stream: str
+) -> None:
     target = "" if stream == "stdout" else ">&2"
     with pytest.raises(HookError) as error:
         await run(f"echo $$ > pid; exec yes {target}", call(tmp_path))
-    assert str(error.value) == f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended."
+    assert (
+        str(error.value)
+        == f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended."
+    )
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
@@ -75,7 +102,9 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     status = Path(f"/proc/{pid}/stat")
-    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+    return not (
+        status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+    )
 
 
 @pytest.mark.parametrize("on_error", ["allow", "block"])
@@ -87,22 +116,32 @@ async def test_at_the_end_of_its_time_a_program_is_ended_with_all_that_it_has_st
     async def tell(text: str) -> None:
         told.append(text)
 
-    slow = hook("sleep 600 & echo $! > child; echo $$ > parent; wait", time_limit=2.0, on_error=on_error)
+    slow = hook(
+        "sleep 600 & echo $! > child; echo $$ > parent; wait",
+        time_limit=2.0,
+        on_error=on_error,
+    )
     with anyio.fail_after(20):
-        outcome = await Dispatcher([slow], NO_SERVICES, tell, tell).dispatch(call(tmp_path))
+        outcome = await Dispatcher([slow], NO_SERVICES, tell, tell).dispatch(
+            call(tmp_path)
+        )
     assert outcome.blocks == (on_error == "block")
     assert "did not answer within 2 seconds" in told[0]
     for name in ("child", "parent"):
         assert not alive(int((tmp_path / name).read_text()))
 
 
-async def test_a_cancel_ends_a_program_with_all_that_it_has_started(tmp_path: Path) -> None:
+async def test_a_cancel_ends_a_program_with_all_that_it_has_started(
+    tmp_path: Path,
+) -> None:
     children: list[int] = []
     os.mkfifo(tmp_path / "child")
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run, "sleep 600 & echo $! > child; wait", call(tmp_path))
-            children.append(int(await anyio.to_thread.run_sync((tmp_path / "child").read_text)))
+            children.append(
+                int(await anyio.to_thread.run_sync((tmp_path / "child").read_text))
+            )
             assert alive(children[0])
             tasks.cancel_scope.cancel()
     assert not alive(children[0])
@@ -125,39 +164,55 @@ async def test_a_cancel_ends_a_program_with_all_that_it_has_started(tmp_path: Pa
         ("bash", set[str]()),
     ],
 )
-def test_a_matcher_means_our_names_and_claude_codes(matcher: str, tools: set[str]) -> None:
+def test_a_matcher_means_our_names_and_claude_codes(
+    matcher: str, tools: set[str]
+) -> None:
     bound = hook("true", matcher=matcher)
     names = ("shell", "edit", "read", "recall")
-    assert {name for name in names if bound.wants(BeforeToolCall(AT, "c", name, {}))} == tools
+    assert {
+        name for name in names if bound.wants(BeforeToolCall(AT, "c", name, {}))
+    } == tools
 
 
-def test_a_matcher_means_sources_triggers_and_reasons_as_well_and_nothing_elsewhere() -> None:
+def test_a_matcher_means_sources_triggers_and_reasons_as_well_and_nothing_elsewhere() -> (
+    None
+):
     assert hook("true", matcher="startup").wants(SessionStart(AT, "new"))
     assert hook("true", matcher="load").wants(SessionStart(AT, "load"))
     assert not hook("true", matcher="resume|load").wants(SessionStart(AT, "compact"))
     assert hook("true", matcher="auto").wants(BeforeCompaction(AT, "overflow", 1, 1, 1))
-    assert not hook("true", matcher="manual").wants(BeforeCompaction(AT, "overflow", 1, 1, 1))
+    assert not hook("true", matcher="manual").wants(
+        BeforeCompaction(AT, "overflow", 1, 1, 1)
+    )
     for word in ("exit", "prompt_input_exit", "other"):
         assert hook("true", matcher=word).wants(SessionEnd(AT, "exit"))
     assert hook("true", matcher="other").wants(SessionEnd(AT, "delete"))
-    assert not hook("true", matcher="prompt_input_exit|exit").wants(SessionEnd(AT, "close"))
+    assert not hook("true", matcher="prompt_input_exit|exit").wants(
+        SessionEnd(AT, "close")
+    )
     assert hook("true", matcher="Bash").wants(AgentStop(AT, "Done."))
 
 
 # --- how they are found ---
 
-ANSWERS = '#!/bin/sh\n[ "$1" = hook ] && {{ {}; exit; }}\necho \'{{"context": "run"}}\'\n'
+ANSWERS = (
+    '#!/bin/sh\n[ "$1" = hook ] && {{ {}; exit; }}\necho \'{{"context": "run"}}\'\n'
+)
 
 
 def settings(root: Path) -> Settings:
-    home, project = root / "home", root / "project" / ".acp-agent"
+    home = root / "home"
+    project = root / "project" / ".acp-agent"
     for folder in (home, project):
         folder.mkdir(parents=True, exist_ok=True)
     return load_settings({"ACP_AGENT_HOME": str(home)}, project.parent)
 
 
-async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path) -> None:
-    user, project = tmp_path / "home" / "hooks", tmp_path / "project" / ".acp-agent" / "hooks"
+async def test_programs_are_asked_what_they_want_and_are_then_run(
+    tmp_path: Path,
+) -> None:
+    user = tmp_path / "home" / "hooks"
+    project = tmp_path / "project" / ".acp-agent" / "hooks"
     program(user / "b.sh", ANSWERS.format("echo PreToolUse, agent_stop"))
     program(user / "a", ANSWERS.format('printf "turn_end\\nStop\\n"'))
     program(project / "0", ANSWERS.format("echo session_start"))
@@ -165,12 +220,18 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path
     (user / "off.disable").touch()
     for name in ("old.disable", "README.md", ".hidden"):
         program(user / name, ANSWERS.format("touch ran; echo Stop"))
-    for name in ("x.py", "x.yaml", "x.yml"):  # of these the text is read, whatever their mode says
+    for name in (
+        "x.py",
+        "x.yaml",
+        "x.yml",
+    ):  # of these the text is read, whatever their mode says
         program(user / name, ANSWERS.format("touch ran; echo Stop"))
     program(user / "notes", "not a program", 0o644)
     (user / "folder").mkdir()
     (user / "z.py").symlink_to(user / "gone")  # may have been a guard
-    (tmp_path / "home" / "config.yaml").write_text("hooks: {Stop: [{command: 'true', timeout: 3, on_error: block}]}\n")
+    (tmp_path / "home" / "config.yaml").write_text(
+        "hooks: {Stop: [{command: 'true', timeout: 3, on_error: block}]}\n"
+    )
     found = await discover(settings(tmp_path))
     wrong = [Path(str(error).split(":")[0]).name for error in found.errors]
     assert wrong == ["x.py", "x.yaml", "x.yml", "z.py"]
@@ -178,17 +239,25 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path
         ("true", "config", {"agent_stop"}),
         ("a", "user", {"turn_end", "agent_stop"}),
         ("b.sh", "user", {"before_tool_call", "agent_stop"}),
-        ("x.py", "user", {"before_tool_call"}),  # cannot be loaded, and might guard calls
+        (
+            "x.py",
+            "user",
+            {"before_tool_call"},
+        ),  # cannot be loaded, and might guard calls
         ("z.py", "user", {"before_tool_call"}),
         ("0", "project", {"session_start"}),
     ]
     assert (found.hooks[0].time_limit, found.hooks[0].on_error) == (3, "block")
     assert not list(tmp_path.rglob("ran"))
-    outcome = await found.hooks[1].run(SessionStart(moment(tmp_path), "new"), NO_SERVICES)
+    outcome = await found.hooks[1].run(
+        SessionStart(moment(tmp_path), "new"), NO_SERVICES
+    )
     assert outcome == Outcome(context=("run",))
 
 
-async def test_a_program_says_what_its_failure_means_beside_its_events(tmp_path: Path) -> None:
+async def test_a_program_says_what_its_failure_means_beside_its_events(
+    tmp_path: Path,
+) -> None:
     user = tmp_path / "home" / "hooks"
     program(user / "a", ANSWERS.format('printf "PreToolUse\non_error: block\n"'))
     program(user / "b", ANSWERS.format("echo on_error=allow, Stop"))

@@ -18,7 +18,14 @@ from acp_agent.conversation.messages import JsonObject, JsonValue, Text
 from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, Services
 from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent, Moment, TurnEnd, UserMessageSend
+from acp_agent.hooks.events import (
+    AfterToolCall,
+    BeforeToolCall,
+    HookEvent,
+    Moment,
+    TurnEnd,
+    UserMessageSend,
+)
 from acp_agent.hooks.handlers import MARK, bound_handler, known_handlers
 from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.hooks.parameters import form_fault, schema_fault
@@ -26,7 +33,11 @@ from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
 from acp_agent.session.project.hooks import _recipe_hooks
 
-CART: JsonObject = {"type": "object", "required": ["items"], "properties": {"items": {"items": {"type": "integer"}}}}
+CART: JsonObject = {
+    "type": "object",
+    "required": ["items"],
+    "properties": {"items": {"items": {"type": "integer"}}},
+}
 
 
 @dataclass
@@ -48,7 +59,9 @@ async def transcript() -> str:
     return "/nowhere"
 
 
-async def handle(name: str, event: HookEvent, params: JsonObject, home: Path | None = None) -> Outcome:
+async def handle(
+    name: str, event: HookEvent, params: JsonObject, home: Path | None = None
+) -> Outcome:
     hook = bound_handler(name, event.name, "recipe.md", params=params)
     return await hook.run(event, cast("Services", Home(home or Path("/nowhere"))))
 
@@ -58,7 +71,9 @@ def answered(text: str, cwd: Path | str = "/shop") -> TurnEnd:
 
 
 def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToolCall:
-    return AfterToolCall(Moment("s", "/shop", transcript), "c", tool, {}, (Text(output),), is_error)
+    return AfterToolCall(
+        Moment("s", "/shop", transcript), "c", tool, {}, (Text(output),), is_error
+    )
 
 
 def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
@@ -74,18 +89,28 @@ def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
 
 async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[str]]:
     text = f"---\nhooks:\n  turn_end: {{handlers: {handlers}}}\n---\nx\n"
-    recipe = parse_recipe(text, name="n", source=Path("/r/n.md"), origin="user", known=Known(known_handlers()))
+    recipe = parse_recipe(
+        text,
+        name="n",
+        source=Path("/r/n.md"),
+        origin="user",
+        known=Known(known_handlers()),
+    )
     last, first = _recipe_hooks(recipe)
     told: list[str] = []
 
     async def tell(text: str) -> None:
         told.append(text)
 
-    dispatcher = Dispatcher(others, cast("Services", Home(Path("/nowhere"))), tell, tell)
+    dispatcher = Dispatcher(
+        others, cast("Services", Home(Path("/nowhere"))), tell, tell
+    )
     return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), told
 
 
-async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_other_hooks() -> None:
+async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_other_hooks() -> (
+    None
+):
     swapping, heard = other(Outcome(action=SwapContext("Mine.")))
     for handlers, words in (
         ("[swap_context]", "Mine."),
@@ -100,27 +125,43 @@ async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_oth
     assert (outcome.blocks, outcome.action, len(heard)) == (True, None, 3)
 
 
-async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> None:
-    moments = [Moment("s", "/shop", transcript, answer_number=number) for number in (1, 2)]
+async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> (
+    None
+):
+    moments = [
+        Moment("s", "/shop", transcript, answer_number=number) for number in (1, 2)
+    ]
     first, second = (TurnEnd(moment, "Done.", is_summary=True) for moment in moments)
     services = cast("Services", Home(Path("/nowhere")))
     for once, later in ((True, None), (False, SwapContext("Done."))):
-        hook = bound_handler("swap_context", "turn_end", "compact.md", params={}, once=once)
+        hook = bound_handler(
+            "swap_context", "turn_end", "compact.md", params={}, once=once
+        )
         assert (await hook.run(first, services)).action == SwapContext("Done.")
         assert (await hook.run(second, services)).action == later
     assert await hook.run(replace(first, response=" \n"), services) == NOTHING
 
 
-async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on() -> None:
-    outcome, told = await asked_in_order("[{handler: append_context, params: {file: none.txt}}, swap_context]")
+async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on() -> (
+    None
+):
+    outcome, told = await asked_in_order(
+        "[{handler: append_context, params: {file: none.txt}}, swap_context]"
+    )
     assert outcome.action == SwapContext("Done.")
     [failure] = told
-    assert failure.startswith("The hook append_context (/r/n.md: hooks.turn_end.append_context) failed at turn_end. ")
+    assert failure.startswith(
+        "The hook append_context (/r/n.md: hooks.turn_end.append_context) failed at turn_end. "
+    )
     assert failure.endswith("There is no file /shop/none.txt. It counts as not there.")
 
 
 async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
-    params: JsonObject = {"preserve_system_prompt": True, "max_summary_tokens": 900, "keep_tail_tokens": 0}
+    params: JsonObject = {
+        "preserve_system_prompt": True,
+        "max_summary_tokens": 900,
+        "keep_tail_tokens": 0,
+    }
     outcome = await handle("swap_context", answered("A cart."), params)
     assert outcome.action == SwapContext("A cart.", True, 900, 0)
 
@@ -128,8 +169,12 @@ async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
 async def test_a_text_and_a_file_of_the_project_are_added(tmp_path: Path) -> None:
     (tmp_path / "rules.md").write_text("Be brief.\n")
     event = UserMessageSend(Moment("s", str(tmp_path), transcript), "Hi")
-    outcome = await handle("append_context", event, {"text": "Mind these:", "file": "rules.md"})
-    assert outcome == Outcome(context=('Mind these:\n\n<file path="rules.md">\nBe brief.\n</file>',))
+    outcome = await handle(
+        "append_context", event, {"text": "Mind these:", "file": "rules.md"}
+    )
+    assert outcome == Outcome(
+        context=('Mind these:\n\n<file path="rules.md">\nBe brief.\n</file>',)
+    )
     (tmp_path / "out").symlink_to("/etc/hosts")
     with pytest.raises(HookError, match="leads out of"):
         await handle("append_context", event, {"file": "out"})
@@ -143,7 +188,9 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 
 @settings(deadline=None)
 @given(VALUES, st.sampled_from([None, 2]))
-def test_json_is_found_bare_and_in_a_fence(value: JsonValue, indent: int | None) -> None:
+def test_json_is_found_bare_and_in_a_fence(
+    value: JsonValue, indent: int | None
+) -> None:
     text = json.dumps(value, indent=indent)
     for answer in (
         f"\n{text} ",
@@ -168,8 +215,12 @@ def test_what_is_no_json_is_said(answer: str, words: str) -> None:
     assert words in (form_fault(answer, {}) or "")
 
 
-@pytest.mark.parametrize("mark", ["```" + " " * 400_000, "~" * 400_000, "```\n" * 20_000])
-def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interpreter(mark: str) -> None:
+@pytest.mark.parametrize(
+    "mark", ["```" + " " * 400_000, "~" * 400_000, "```\n" * 20_000]
+)
+def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interpreter(
+    mark: str,
+) -> None:
     """A pattern with a back-reference would take hours for it."""
     assert "JSON" in (form_fault(f"Here:\n{mark}x", {}) or "")
 
@@ -179,15 +230,22 @@ def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interprete
     [
         ('{"items": [1]}', None),
         ('Yes.\n```json\n{"items": [1]}\n```', None),
-        ('{"items": ["a", 2, "b"]}', "$.items[0]: 'a' is not of type 'integer'; $.items[2]: 'b' is not of type"),
+        (
+            '{"items": ["a", 2, "b"]}',
+            "$.items[0]: 'a' is not of type 'integer'; $.items[2]: 'b' is not of type",
+        ),
         ("{}", "$: 'items' is a required property"),
         ("Done.", "it is no JSON"),
     ],
 )
-async def test_an_answer_of_another_form_keeps_the_agent_going(answer: str, wrong: str | None, tmp_path: Path) -> None:
+async def test_an_answer_of_another_form_keeps_the_agent_going(
+    answer: str, wrong: str | None, tmp_path: Path
+) -> None:
     (tmp_path / "cart.json").write_text(json.dumps(CART))
     for params in ({"schema": CART}, {"file": "cart.json"}):
-        outcome = await handle("validate_output", answered(answer, tmp_path), cast(JsonObject, params))
+        outcome = await handle(
+            "validate_output", answered(answer, tmp_path), cast(JsonObject, params)
+        )
         if wrong is None:
             assert outcome == NOTHING
         else:
@@ -196,26 +254,39 @@ async def test_an_answer_of_another_form_keeps_the_agent_going(answer: str, wron
 
 
 def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
-    tree: JsonObject = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}
+    tree: JsonObject = {
+        "$ref": "#/$defs/t",
+        "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}},
+    }
     assert schema_fault(tree) is None
     assert form_fault("[[], [[]]]", tree) is None
     assert form_fault("[[1]]", tree) == "$[0][0]: 1 is not of type 'array'"
     assert schema_fault({"items": [{"$ref": "other.json"}]}) is not None
-    assert (form_fault(json.dumps(["x"] * 9), {"items": {"type": "null"}}) or "").endswith("; and 4 more")
+    assert (
+        form_fault(json.dumps(["x"] * 9), {"items": {"type": "null"}}) or ""
+    ).endswith("; and 4 more")
 
 
 async def export(folder: Path, path: str, *, overwrite: bool = False) -> None:
-    await handle("export_markdown", answered("Done.", folder), {"path": path, "overwrite": overwrite})
+    await handle(
+        "export_markdown",
+        answered("Done.", folder),
+        {"path": path, "overwrite": overwrite},
+    )
 
 
 async def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
-    mine, ours, mark = tmp_path / "mine.md", tmp_path / "a" / "b.md", MARK.format("s")
+    mine = tmp_path / "mine.md"
+    ours = tmp_path / "a" / "b.md"
+    mark = MARK.format("s")
     for _ in range(2):
         await export(tmp_path, "a/b.md")
         assert ours.read_text().startswith(mark)
         ours.write_text(mark)
     mine.write_text("mine")
-    with pytest.raises(HookError, match=r"is no export of this session\. It was not changed"):
+    with pytest.raises(
+        HookError, match=r"is no export of this session\. It was not changed"
+    ):
         await export(tmp_path, "mine.md")
     assert mine.read_text() == "mine"
     await export(tmp_path, "mine.md", overwrite=True)
@@ -224,17 +295,24 @@ async def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> 
 
 
 async def test_an_export_stays_in_the_project(tmp_path: Path) -> None:
-    project, outside = tmp_path / "project", tmp_path / "outside"
+    project = tmp_path / "project"
+    outside = tmp_path / "outside"
     project.mkdir()
     outside.mkdir()
     (project / "link").symlink_to(outside)
     (outside / "a.md").write_text(MARK)
     (project / "a.md").symlink_to(outside / "a.md")
     (project / "folder.md").mkdir()
-    for name, words in (("link/b.md", "outside of"), ("a.md", "cannot be"), ("folder.md", "is there already")):
+    for name, words in (
+        ("link/b.md", "outside of"),
+        ("a.md", "cannot be"),
+        ("folder.md", "is there already"),
+    ):
         with pytest.raises(HookError, match=words):
             await export(project, name, overwrite=True)
-    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("a.md", MARK)]
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [
+        ("a.md", MARK)
+    ]
 
 
 async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
@@ -242,22 +320,41 @@ async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", 'quo"ted-secret')
     at = Moment("s", "/shop", transcript, invoked_by="fix")
-    before = BeforeToolCall(at, "c", "shell", {"command": ['echo quo"ted-secret sk-a1b2c3d4e5f6a7b8', "é" * 3_000]})
+    before = BeforeToolCall(
+        at,
+        "c",
+        "shell",
+        {"command": ['echo quo"ted-secret sk-a1b2c3d4e5f6a7b8', "é" * 3_000]},
+    )
     await handle("log_tool_usage", before, {}, tmp_path)
     await handle("log_tool_usage", read("four"), {}, tmp_path)
     path = tmp_path / "logs" / "tool-usage.jsonl"
     first, second = (json.loads(line) for line in path.read_text().splitlines())
     assert first["at"].endswith("+00:00")
-    expected = {"event": "before_tool_call", "session_id": "s", "cwd": "/shop", "recipe": "fix", "tool": "shell"}
+    expected = {
+        "event": "before_tool_call",
+        "session_id": "s",
+        "cwd": "/shop",
+        "recipe": "fix",
+        "tool": "shell",
+    }
     assert expected.items() <= first.items()
-    assert first["input"]["command"] == ["echo *** ***", f"{'é' * 2_000}… (3,000 characters)"]
-    assert {"event": "after_tool_call", "is_error": False, "output_characters": 4}.items() <= second.items()
+    assert first["input"]["command"] == [
+        "echo *** ***",
+        f"{'é' * 2_000}… (3,000 characters)",
+    ]
+    assert {
+        "event": "after_tool_call",
+        "is_error": False,
+        "output_characters": 4,
+    }.items() <= second.items()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 async def test_a_log_stays_in_the_home(tmp_path: Path) -> None:
-    home, outside = tmp_path / "home", tmp_path / "outside"
+    home = tmp_path / "home"
+    outside = tmp_path / "outside"
     home.mkdir()
     outside.mkdir()
     (home / "link").symlink_to(outside)

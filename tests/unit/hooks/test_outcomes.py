@@ -24,7 +24,10 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
     st.builds(Compact, WORDS),
     st.builds(Summarize, WORDS),
     st.builds(Continue, st.tuples(WORDS)),
-    st.builds(Replace, st.tuples(st.builds(UserMessage, WORDS, st.tuples(st.builds(Text, WORDS))))),
+    st.builds(
+        Replace,
+        st.tuples(st.builds(UserMessage, WORDS, st.tuples(st.builds(Text, WORDS)))),
+    ),
 )
 DECISIONS = st.builds(Decision, st.sampled_from(["allow", "ask", "block"]), WORDS)
 OUTCOMES = st.builds(
@@ -42,7 +45,9 @@ OUTCOMES = st.builds(
 
 
 @given(OUTCOMES, OUTCOMES, OUTCOMES)
-def test_it_does_not_matter_which_two_of_three_are_put_together_first(a: Outcome, b: Outcome, c: Outcome) -> None:
+def test_it_does_not_matter_which_two_of_three_are_put_together_first(
+    a: Outcome, b: Outcome, c: Outcome
+) -> None:
     assert a.then(b).then(c) == a.then(b.then(c))
 
 
@@ -53,7 +58,9 @@ def test_a_hook_that_wants_nothing_changes_nothing(outcome: Outcome) -> None:
 
 
 @given(OUTCOMES, OUTCOMES)
-def test_nobody_can_allow_what_another_hook_blocks(first: Outcome, second: Outcome) -> None:
+def test_nobody_can_allow_what_another_hook_blocks(
+    first: Outcome, second: Outcome
+) -> None:
     both = first.then(second)
     assert both.blocks == (first.blocks or second.blocks)
     if first.blocks:
@@ -61,11 +68,17 @@ def test_nobody_can_allow_what_another_hook_blocks(first: Outcome, second: Outco
 
 
 @given(OUTCOMES, OUTCOMES)
-def test_the_first_action_and_the_first_summary_hold_and_the_last_replacement(first: Outcome, second: Outcome) -> None:
+def test_the_first_action_and_the_first_summary_hold_and_the_last_replacement(
+    first: Outcome, second: Outcome
+) -> None:
     both = first.then(second)
     assert both.action == (first.action if first.action is not None else second.action)
-    assert both.summary == (first.summary if first.summary is not None else second.summary)
-    assert both.tool_input == (second.tool_input if second.tool_input is not None else first.tool_input)
+    assert both.summary == (
+        first.summary if first.summary is not None else second.summary
+    )
+    assert both.tool_input == (
+        second.tool_input if second.tool_input is not None else first.tool_input
+    )
     assert both.context == (*first.context, *second.context)
 
 

@@ -1,4 +1,6 @@
-"""Patterns that other people wrote: matched in linear time, or refused with what to write instead."""
+"""Patterns that other people wrote: matched in linear time, or refused with what to
+write instead.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,14 @@ from acp_agent.patterns import PatternError, compile_pattern
         (r"\u20ac", r"\x{20ac}"),
     ],
 )
-def test_what_re2_cannot_match_is_refused_with_what_to_write_instead(pattern: str, instead: str) -> None:
+def test_what_re2_cannot_match_is_refused_with_what_to_write_instead(
+    pattern: str, instead: str
+) -> None:
     with pytest.raises(PatternError) as caught:
         compile_pattern(pattern, multiline=True)
-    assert str(caught.value).startswith(f"`{pattern}` is no regular expression of RE2: ")
+    assert str(caught.value).startswith(
+        f"`{pattern}` is no regular expression of RE2: "
+    )
     assert instead in str(caught.value)
 
 

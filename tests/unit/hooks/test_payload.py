@@ -41,9 +41,16 @@ MESSAGES: tuple[Message, ...] = (
 )
 
 
-async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Path) -> None:
+async def test_an_event_is_told_with_our_keys_and_with_claude_codes(
+    tmp_path: Path,
+) -> None:
     told = await payload(
-        BeforeToolCall(moment(Path("/shop"), MESSAGES), "call_1", "edit", {"path": "a.py", "edits": []})
+        BeforeToolCall(
+            moment(Path("/shop"), MESSAGES),
+            "call_1",
+            "edit",
+            {"path": "a.py", "edits": []},
+        )
     )
     assert told == {
         "event": "before_tool_call",
@@ -55,7 +62,12 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
         "permission_mode": "default",
         "invoked_by": "main",
         "turn_number": 1,
-        "usage": {"input_tokens": 10, "output_tokens": 2, "current_context_window": 700, "max_context_window": 1000},
+        "usage": {
+            "input_tokens": 10,
+            "output_tokens": 2,
+            "current_context_window": 700,
+            "max_context_window": 1000,
+        },
         "tool": "edit",
         "tool_name": "Edit",
         "tool_use_id": "call_1",
@@ -66,12 +78,24 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
                 "role": "assistant",
                 "content": [
                     {"type": "text", "text": "I look."},
-                    {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
+                    {
+                        "type": "tool_use",
+                        "id": "c1",
+                        "name": "read",
+                        "input": {"path": "a"},
+                    },
                 ],
             },
             {
                 "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "one", "is_error": False}],
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "c1",
+                        "content": "one",
+                        "is_error": False,
+                    }
+                ],
             },
         ],
     }
@@ -89,7 +113,13 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
                 "tool_name": "Bash",
                 "tool_output": "a",
                 "is_error": False,
-                "tool_response": {"success": True, "content": "a", "stdout": "a", "stderr": "", "interrupted": False},
+                "tool_response": {
+                    "success": True,
+                    "content": "a",
+                    "stdout": "a",
+                    "stderr": "",
+                    "interrupted": False,
+                },
             },
         ),
         (
@@ -116,7 +146,11 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
             },
         ),
         (TurnEnd(AT, "Done."), "turn_end", {"response": "Done.", "turn_number": 1}),
-        (AgentStop(AT, "Done.", stop_hook_active=True), "Stop", {"response": "Done.", "stop_hook_active": True}),
+        (
+            AgentStop(AT, "Done.", stop_hook_active=True),
+            "Stop",
+            {"response": "Done.", "stop_hook_active": True},
+        ),
         (
             BeforeCompaction(AT, "threshold", 900, 20, 1000, "Keep the API."),
             "PreCompact",
@@ -132,32 +166,66 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
         (
             AfterCompaction(AT, "manual", 900, 20, 1000, "All."),
             "after_compaction",
-            {"trigger": "manual", "summary": "All.", "input_tokens": 900, "output_tokens": 20},
+            {
+                "trigger": "manual",
+                "summary": "All.",
+                "input_tokens": 900,
+                "output_tokens": 20,
+            },
         ),
         (SessionEnd(AT, "exit"), "SessionEnd", {"reason": "exit"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_every_event_has_its_own_keys(event: HookEvent, name: str, keys: Mapping[str, Any]) -> None:
+async def test_every_event_has_its_own_keys(
+    event: HookEvent, name: str, keys: Mapping[str, Any]
+) -> None:
     told = await payload(event)
     assert (told["event"], told["hook_event_name"]) == (event.name, name)
     assert {key: told[key] for key in keys} == keys
 
 
 async def test_the_streams_of_a_command_are_told_as_far_as_they_are_known() -> None:
-    ran = AfterToolCall(AT, "c", "shell", {}, (Text("Header\na"),), raw_output={"output": "a", "exitCode": None})
+    ran = AfterToolCall(
+        AT,
+        "c",
+        "shell",
+        {},
+        (Text("Header\na"),),
+        raw_output={"output": "a", "exitCode": None},
+    )
     told = cast("dict[str, Any]", (await payload(ran))["tool_response"])
-    assert (told["stdout"], told["stderr"], told["exit_code"], told["interrupted"]) == ("a", "", None, True)
-    told = cast("dict[str, Any]", (await payload(changed(ran, Outcome(tool_output="A"))))["tool_response"])
+    assert (told["stdout"], told["stderr"], told["exit_code"], told["interrupted"]) == (
+        "a",
+        "",
+        None,
+        True,
+    )
+    told = cast(
+        "dict[str, Any]",
+        (await payload(changed(ran, Outcome(tool_output="A"))))["tool_response"],
+    )
     assert (told["stdout"], "exit_code" in told) == ("A", False)
 
 
 def test_paths_and_edits_are_told_in_claude_codes_words_as_well() -> None:
     read = with_claude_keys("read", {"path": "a.py", "limit": 3}, "/shop")
     assert read == {"path": "a.py", "file_path": "/shop/a.py", "limit": 3}
-    edits: list[JsonValue] = [{"old_text": "a", "new_text": "b"}, {"old_text": "c", "new_text": "d"}]
+    edits: list[JsonValue] = [
+        {"old_text": "a", "new_text": "b"},
+        {"old_text": "c", "new_text": "d"},
+    ]
     both = with_claude_keys("edit", {"path": "src/a.py", "edits": edits}, "/shop")
-    assert (both["file_path"], both["old_string"], both["new_string"]) == ("/shop/src/a.py", "a\nc", "b\nd")
+    assert (both["file_path"], both["old_string"], both["new_string"]) == (
+        "/shop/src/a.py",
+        "a\nc",
+        "b\nd",
+    )
     assert with_claude_keys("shell", {"command": "ls"}, "/shop") == {"command": "ls"}
-    assert with_claude_keys("read", {"path": "~/x"}, "/shop")["file_path"] != "/shop/~/x"
-    assert with_claude_keys("read", {"path": "file:///etc/a%20b"}, "/shop")["file_path"] == "/etc/a b"
+    assert (
+        with_claude_keys("read", {"path": "~/x"}, "/shop")["file_path"] != "/shop/~/x"
+    )
+    assert (
+        with_claude_keys("read", {"path": "file:///etc/a%20b"}, "/shop")["file_path"]
+        == "/etc/a b"
+    )

@@ -1,4 +1,6 @@
-"""Python files and packages as hooks: what is loaded, what is said where nothing is, and how a function is called."""
+"""Python files and packages as hooks: what is loaded, what is said where nothing is,
+and how a function is called.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ import pytest
 
 from acp_agent.errors import HookError
 from acp_agent.hooks import Outcome, Services, hook
-from acp_agent.hooks.contract import Found, Hook
+from acp_agent.hooks.contract import FoundHooks, Hook
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import BeforeToolCall, HookEvent, SessionStart
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Verdict
@@ -30,11 +32,13 @@ from support.plugins import install
 HEAD = "from acp_agent.hooks import BeforeToolCall, Outcome, Services, hook\n\n"
 
 
-CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "git push --force", "env": {"A": "1"}})
+CALL = BeforeToolCall(
+    AT, "call_1", "shell", {"command": "git push --force", "env": {"A": "1"}}
+)
 SERVICES = cast("Services", SimpleNamespace(log=logging.getLogger(__name__)))
 
 
-def loaded(folder: Path, text: str) -> Found:
+def loaded(folder: Path, text: str) -> FoundHooks:
     path = folder / "my hooks.py"
     path.write_text(HEAD + text)
     return load(path, "project")
@@ -59,7 +63,9 @@ async def answer(function: Function, event: HookEvent = CALL) -> Outcome:
     return await made(function).run(event, SERVICES)
 
 
-async def test_a_file_brings_its_marked_functions_in_their_order(tmp_path: Path) -> None:
+async def test_a_file_brings_its_marked_functions_in_their_order(
+    tmp_path: Path,
+) -> None:
     text = (
         "@hook('PreToolUse', 'agent_stop', matcher='shell|write', time_limit=3, on_error='block')\n"
         "async def first(event, services):\n    return Outcome.block('No.')\n\n"
@@ -68,16 +74,27 @@ async def test_a_file_brings_its_marked_functions_in_their_order(tmp_path: Path)
         "same = first\n"
     )
     first, second = loaded(tmp_path, text).hooks
-    assert (first.name, first.origin, first.time_limit, first.on_error) == ("first", "project", 3, "block")
+    assert (first.name, first.origin, first.time_limit, first.on_error) == (
+        "first",
+        "project",
+        3,
+        "block",
+    )
     assert first.source == str(tmp_path / "my hooks.py")
     assert first.events == {"before_tool_call", "agent_stop"}
-    assert (second.name, second.events, second.on_error) == ("second", {"session_start"}, "ask")
+    assert (second.name, second.events, second.on_error) == (
+        "second",
+        {"session_start"},
+        "ask",
+    )
     assert await first.run(CALL, SERVICES) == Outcome(Decision("block", "No."))
     assert await second.run(SessionStart(AT, "new"), SERVICES) == NOTHING
     assert [path.name for path in tmp_path.iterdir()] == ["my hooks.py"]
 
 
-async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else_has(tmp_path: Path) -> None:
+async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else_has(
+    tmp_path: Path,
+) -> None:
     text = (
         "from __future__ import annotations\nfrom dataclasses import dataclass\n"
         "from acp_agent.hooks import Outcome, hook\n\n"
@@ -88,22 +105,39 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
     path = tmp_path / "json.py"
     path.write_text(text)
     [first], [second] = load(path, "user").hooks, load(path, "user").hooks
-    assert [(await each.run(CALL, SERVICES)).context for each in (first, first, second)] == [("1",), ("2",), ("1",)]
+    assert [
+        (await each.run(CALL, SERVICES)).context for each in (first, first, second)
+    ] == [("1",), ("2",), ("1",)]
     assert sys.modules["json"] is json
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import its_helper\n", "FILE:3: could not be loaded: SyntaxError: invalid syntax (its_helper.py, line 1)"),
+        (
+            "import its_helper\n",
+            "FILE:3: could not be loaded: SyntaxError: invalid syntax (its_helper.py, line 1)",
+        ),
         ("def f(:\n", "FILE:3: is no valid Python: invalid syntax"),
-        ("\nimport json\njson.loads('{')\n", "FILE:5: could not be loaded: JSONDecodeError: Expecting property name"),
+        (
+            "\nimport json\njson.loads('{')\n",
+            "FILE:5: could not be loaded: JSONDecodeError: Expecting property name",
+        ),
         ("import sys\nsys.exit(3)\n", "FILE:4: could not be loaded: SystemExit: 3"),
         ("raise KeyError\n", "FILE:3: could not be loaded: KeyError"),
-        ("@hook('before_call')\nasync def f(e, s): ...\n", "FILE:3: In @hook, there is no event 'before_call'"),
+        (
+            "@hook('before_call')\nasync def f(e, s): ...\n",
+            "FILE:3: In @hook, there is no event 'before_call'",
+        ),
         ("@hook()\nasync def f(e, s): ...\n", "FILE:3: @hook names no event."),
-        ("@hook('turn_end', on_error='x')\ndef f(e, s): ...\n", "FILE:3: `on_error` should be 'ask',"),
-        ("@hook('turn_end', matcher='(')\ndef f(e, s): ...\n", "FILE:3: The matcher `(` is no regular expression"),
+        (
+            "@hook('turn_end', on_error='x')\ndef f(e, s): ...\n",
+            "FILE:3: `on_error` should be 'ask',",
+        ),
+        (
+            "@hook('turn_end', matcher='(')\ndef f(e, s): ...\n",
+            "FILE:3: The matcher `(` is no regular expression",
+        ),
         ("def f(e, s): ...\n", "FILE: holds no hook. Mark a function with @hook"),
         ("x = '\0'\n", "FILE: is no text"),
     ],
@@ -118,9 +152,13 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
     found = loaded(tmp_path, text)
     error = str(found.errors[0]).replace(str(tmp_path / "my hooks.py"), "FILE")
     # What cannot be loaded might have guarded calls, all of which it fails at.
-    assert [each.events for each in found.hooks] == ([] if "holds no hook" in said else [{"before_tool_call"}])
+    assert [each.events for each in found.hooks] == (
+        [] if "holds no hook" in said else [{"before_tool_call"}]
+    )
     assert error.startswith(said)
-    assert not [name for name in set(sys.modules) - before if name.startswith("acp_agent_hooks")]
+    assert not [
+        name for name in set(sys.modules) - before if name.startswith("acp_agent_hooks")
+    ]
 
 
 # --- how a function is called ---
@@ -145,7 +183,11 @@ async def test_a_function_may_be_plain_or_async_and_return_nothing() -> None:
     assert await answer(plain) == Outcome(Decision("ask", "Really?"))
     assert await answer(nothing) == NOTHING
     assert await answer(handed_on) == NOTHING
-    assert [thread is threading.main_thread() for thread in threads] == [False, True, True]
+    assert [thread is threading.main_thread() for thread in threads] == [
+        False,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +203,9 @@ async def test_a_function_may_be_plain_or_async_and_return_nothing() -> None:
         Outcome(Decision(cast("Verdict", "no"))),
     ],
 )
-async def test_an_outcome_with_values_of_other_kinds_is_a_failure_at_which_the_user_is_asked(outcome: Outcome) -> None:
+async def test_an_outcome_with_values_of_other_kinds_is_a_failure_at_which_the_user_is_asked(
+    outcome: Outcome,
+) -> None:
     @hook("before_tool_call")
     async def wrong(event: BeforeToolCall, services: Services) -> Outcome:
         return outcome
@@ -216,12 +260,21 @@ print(json.dumps([hooks, [str(error) for error in installed().errors]]))
 def printed_by(code: str, *folders: Path) -> str:
     path = os.pathsep.join(map(str, (REPOSITORY, *folders)))
     env = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
-def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_named(tmp_path: Path) -> None:
+def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_named(
+    tmp_path: Path,
+) -> None:
     code = (
-        HEAD + "@hook('turn_end')\ndef one(event, services): ...\n\n@hook('turn_end')\ndef two(event, services): ...\n"
+        HEAD
+        + "@hook('turn_end')\ndef one(event, services): ...\n\n@hook('turn_end')\ndef two(event, services): ...\n"
     )
     install(tmp_path, "guards", code, "acp_agent.hooks", "guards:two")
     install(tmp_path, "many", code, "acp_agent.hooks", "many")
@@ -240,7 +293,9 @@ def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_name
     ]
 
 
-def test_the_public_names_are_loaded_with_their_first_use_and_hook_is_the_decorator_at_any_time() -> None:
+def test_the_public_names_are_loaded_with_their_first_use_and_hook_is_the_decorator_at_any_time() -> (
+    None
+):
     code = (
         "import sys, acp_agent.hooks as room\n"
         "assert not [name for name in sys.modules if name.startswith('acp_agent.hooks.')]\n"

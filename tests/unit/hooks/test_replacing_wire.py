@@ -1,4 +1,6 @@
-"""A hook that puts messages of its own in the place of the conversation, or has a summary shown."""
+"""A hook that puts messages of its own in the place of the conversation, or has a
+summary shown.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def with_program(home: Path, text: str) -> None:
     (folder / "stop").chmod(0o755)
 
 
-async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_be_brought_back(tmp_path: Path) -> None:
+async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_be_brought_back(
+    tmp_path: Path,
+) -> None:
     with_program(tmp_path, REPLACE)
     async with desk(tmp_path) as it:
         await it.prompt("One?", Reply(LONG))
@@ -56,10 +60,16 @@ async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_b
         said = json.dumps(it.last)
         assert LONG in said
         assert "It is read." not in said
-        assert [word in said for word in ("Replace it.", "Two?", "Second.")] == [True, True, True]
+        assert [word in said for word in ("Replace it.", "Two?", "Second.")] == [
+            True,
+            True,
+            True,
+        ]
 
 
-async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(tmp_path: Path) -> None:
+async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(
+    tmp_path: Path,
+) -> None:
     with_program(tmp_path, SUMMARY_ASKED)
     veto = {"hooks": {"PreCompact": [{"command": "touch asked; exit 2"}]}}
     async with desk(tmp_path, Reply(SUMMARY), config=veto) as it:

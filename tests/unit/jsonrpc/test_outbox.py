@@ -68,11 +68,17 @@ async def full(reader: Reader) -> Outbox:
 
 @given(
     st.recursive(
-        st.none() | st.integers() | st.floats() | st.text() | st.sampled_from(["\ud800", "a\u2028b\u0085é", "\udc00x"]),
+        st.none()
+        | st.integers()
+        | st.floats()
+        | st.text()
+        | st.sampled_from(["\ud800", "a\u2028b\u0085é", "\udc00x"]),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_a_notification_is_one_line_for_every_reader_and_holds_what_a_message_would_hold(value: JsonValue) -> None:
+def test_a_notification_is_one_line_for_every_reader_and_holds_what_a_message_would_hold(
+    value: JsonValue,
+) -> None:
     reader = Reader()
 
     async def run() -> None:
@@ -86,7 +92,16 @@ def test_a_notification_is_one_line_for_every_reader_and_holds_what_a_message_wo
     assert json.loads(line) == json.loads(encode(method="m", params={"x": value}))
 
 
-@given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.text("abc", max_size=5), st.booleans(), st.booleans())))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["one", "two"]),
+            st.text("abc", max_size=5),
+            st.booleans(),
+            st.booleans(),
+        )
+    )
+)
 def test_joining_keeps_every_character_in_its_order_whatever_is_written_in_between(
     sent: list[tuple[str, str, bool, bool]],
 ) -> None:
@@ -95,16 +110,22 @@ def test_joining_keeps_every_character_in_its_order_whatever_is_written_in_betwe
         outbox = Outbox(reader)
         async with writing(outbox):
             for method, text, mergeable, written in sent:
-                await outbox.notify(method, {"text": text}, merge=joined if mergeable else None)
+                await outbox.notify(
+                    method, {"text": text}, merge=joined if mergeable else None
+                )
                 if written:
                     await all_blocked()
         return texts(reader)
 
     expected = [(method, char) for method, text, _, _ in sent for char in text]
-    assert [(method, char) for method, text in anyio.run(run) for char in text] == expected
+    assert [
+        (method, char) for method, text in anyio.run(run) for char in text
+    ] == expected
 
 
-async def test_only_neighbours_of_one_method_that_both_allow_it_are_joined_while_they_wait() -> None:
+async def test_only_neighbours_of_one_method_that_both_allow_it_are_joined_while_they_wait() -> (
+    None
+):
     reader = Reader()
     outbox = Outbox(reader)
     async with writing(outbox):
@@ -117,10 +138,17 @@ async def test_only_neighbours_of_one_method_that_both_allow_it_are_joined_while
         await all_blocked()
         await outbox.notify("delta", {"text": "o"}, merge=joined)
     alone = [("delta", "a"), ("other", "b"), ("delta", "c"), ("delta", "d")]
-    assert texts(reader) == [*alone, ("delta", "efghijkl"), ("delta", "mn"), ("delta", "o")]
+    assert texts(reader) == [
+        *alone,
+        ("delta", "efghijkl"),
+        ("delta", "mn"),
+        ("delta", "o"),
+    ]
 
 
-async def test_those_who_wait_for_room_are_served_in_the_order_they_came_and_a_cancelled_one_is_not() -> None:
+async def test_those_who_wait_for_room_are_served_in_the_order_they_came_and_a_cancelled_one_is_not() -> (
+    None
+):
     reader = Reader()
     outbox = await full(reader)
     scopes = [anyio.CancelScope() for _ in range(6)]
@@ -138,10 +166,14 @@ async def test_those_who_wait_for_room_are_served_in_the_order_they_came_and_a_c
         await all_blocked()
         async with writing(outbox):
             await all_blocked()
-        assert b"".join(reader.written) == b"old\n" * MAX_QUEUED_MESSAGES + b"1\n2\n4\n5\n"
+        assert (
+            b"".join(reader.written) == b"old\n" * MAX_QUEUED_MESSAGES + b"1\n2\n4\n5\n"
+        )
 
 
-async def test_the_queue_is_bounded_in_bytes_too_but_takes_one_message_of_any_size() -> None:
+async def test_the_queue_is_bounded_in_bytes_too_but_takes_one_message_of_any_size() -> (
+    None
+):
     reader = Reader(reads=False)
     outbox = Outbox(reader)
     await outbox.send(b"x" * (MAX_QUEUED_BYTES + 1))
@@ -155,7 +187,9 @@ async def test_the_queue_is_bounded_in_bytes_too_but_takes_one_message_of_any_si
 
 
 @pytest.mark.parametrize("end", [Outbox.drain, Outbox.finish])
-async def test_at_the_end_those_who_wait_are_let_go(end: Callable[[Outbox], None]) -> None:
+async def test_at_the_end_those_who_wait_are_let_go(
+    end: Callable[[Outbox], None],
+) -> None:
     outbox = await full(Reader())
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:

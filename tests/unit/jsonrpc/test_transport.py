@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from acp_agent.jsonrpc.messages import InvalidMessageError
 from acp_agent.jsonrpc.transport import StdioTransport
 
-# A small but real agent: claims its stdio and answers a few methods, some of which misbehave on purpose.
+# A small but real agent: claims its stdio and answers a few methods, some of which
+# misbehave on purpose.
 AGENT = """
 import os, subprocess, sys
 import anyio
@@ -58,7 +59,8 @@ print("printed after the end")
 """
 
 REPOSITORY = Path(__file__).parents[3]
-# Where stdout is not buffered, what is printed before the claim is out before anybody can keep it back.
+# Where stdout is not buffered, what is printed before the claim is out before anybody
+# can keep it back.
 ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "", "AGENT": AGENT}
 
 
@@ -67,11 +69,23 @@ def agent_command() -> list[str]:
 
 
 def line(id: int, method: str, **params: Any) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"
+    return (
+        json.dumps(
+            {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        ).encode()
+        + b"\n"
+    )
 
 
 def run_agent(**options: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(agent_command(), cwd=REPOSITORY, env=ENVIRONMENT, timeout=30, check=True, **options)
+    return subprocess.run(
+        agent_command(),
+        cwd=REPOSITORY,
+        env=ENVIRONMENT,
+        timeout=30,
+        check=True,
+        **options,
+    )
 
 
 def pair() -> tuple[StdioTransport, StdioTransport]:
@@ -82,37 +96,67 @@ def pair() -> tuple[StdioTransport, StdioTransport]:
 
 def socket_pair() -> tuple[StdioTransport, StdioTransport]:
     near, far = socket.socketpair()
-    return tuple(StdioTransport(os.dup(end.fileno()), end.detach()) for end in (near, far))  # type: ignore[return-value]
+    return tuple(
+        StdioTransport(os.dup(end.fileno()), end.detach()) for end in (near, far)
+    )  # type: ignore[return-value]
 
 
-def test_prints_raw_writes_and_children_go_to_stderr_and_the_last_line_needs_no_newline() -> None:
+def test_prints_raw_writes_and_children_go_to_stderr_and_the_last_line_needs_no_newline() -> (
+    None
+):
     lines = b"nonsense\n" + line(1, "stray") + line(2, "echo", a="ü").rstrip(b"\n")
     done = run_agent(input=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    answers = {answer["id"]: answer.get("result") for answer in map(json.loads, done.stdout.splitlines())}
+    answers = {
+        answer["id"]: answer.get("result")
+        for answer in map(json.loads, done.stdout.splitlines())
+    }
     assert answers == {None: None, 1: {"stdin": ""}, 2: {"a": "ü"}}
-    for text in (b"stray print", b"stray bytes", b"stray child", b"printed before", b"printed after"):
+    for text in (
+        b"stray print",
+        b"stray bytes",
+        b"stray child",
+        b"printed before",
+        b"printed after",
+    ):
         assert text in done.stderr
     assert b"Traceback" not in done.stderr
 
 
 def test_regular_files_as_stdin_and_stdout_work(tmp_path: Path) -> None:
-    (tmp_path / "in").write_bytes(line(1, "flood", count=50, size=10_000) + line(2, "echo"))
+    (tmp_path / "in").write_bytes(
+        line(1, "flood", count=50, size=10_000) + line(2, "echo")
+    )
     with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
         run_agent(stdin=stdin, stdout=stdout)
-    answers = [json.loads(text) for text in (tmp_path / "out").read_bytes().splitlines()]
+    answers = [
+        json.loads(text) for text in (tmp_path / "out").read_bytes().splitlines()
+    ]
     assert {answer["id"] for answer in answers if "id" in answer} == {1, 2}
 
 
-def test_missing_streams_are_no_crash_and_stderr_merged_into_stdout_leaves_the_wire_alone() -> None:
+def test_missing_streams_are_no_crash_and_stderr_merged_into_stdout_leaves_the_wire_alone() -> (
+    None
+):
     command = ["sh", "-c", f"exec '{sys.executable}' -c \"$AGENT\" <&- 2>&-"]
-    done = subprocess.run(command, cwd=REPOSITORY, env=ENVIRONMENT, stdout=subprocess.PIPE, timeout=30, check=True)
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        timeout=30,
+        check=True,
+    )
     assert done.stdout == b""
-    done = run_agent(input=line(1, "stray"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = run_agent(
+        input=line(1, "stray"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     assert [json.loads(text)["id"] for text in done.stdout.splitlines()] == [1]
 
 
 @pytest.mark.parametrize("make", [pair, socket_pair])
-async def test_much_data_passes_both_ways_at_once_without_blocking_the_loop(make: Any) -> None:
+async def test_much_data_passes_both_ways_at_once_without_blocking_the_loop(
+    make: Any,
+) -> None:
     near, far = make()
     data = b"".join(b"%d " % n + b"x" * (n * 37 % 5000) + b"\n" for n in range(2000))
 
@@ -133,8 +177,12 @@ async def test_much_data_passes_both_ways_at_once_without_blocking_the_loop(make
     await far.aclose()
 
 
-@pytest.mark.parametrize("opened", [os.pipe, lambda: tuple(end.detach() for end in socket.socketpair())])
-async def test_the_descriptors_are_left_blocking_since_others_may_share_them(opened: Any) -> None:
+@pytest.mark.parametrize(
+    "opened", [os.pipe, lambda: tuple(end.detach() for end in socket.socketpair())]
+)
+async def test_the_descriptors_are_left_blocking_since_others_may_share_them(
+    opened: Any,
+) -> None:
     read_fd, write_fd = opened()
     transport = StdioTransport(os.dup(read_fd), os.dup(write_fd))
     with anyio.fail_after(5):
@@ -192,14 +240,21 @@ async def test_a_terminal_can_be_the_wire() -> None:
 def test_without_a_stdout_there_is_nobody_to_speak_to() -> None:
     command = f"exec '{sys.executable}' -c \"$AGENT\" >&-"
     done = subprocess.run(
-        ["sh", "-c", command], cwd=REPOSITORY, env=ENVIRONMENT, stderr=subprocess.PIPE, timeout=30, check=False
+        ["sh", "-c", command],
+        cwd=REPOSITORY,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        timeout=30,
+        check=False,
     )
     assert done.returncode == 1
     assert b"without a stdout" in done.stderr
 
 
 @given(
-    st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r", b"\xff", b"defgh"])).map(b"".join),
+    st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r", b"\xff", b"defgh"])).map(
+        b"".join
+    ),
     st.lists(st.integers(min_value=0)),
     st.sampled_from([3, 1000]),
 )
@@ -210,7 +265,9 @@ def test_any_split_of_the_bytes_yields_the_same_lines_with_each_that_is_too_long
         read_fd, write_fd = os.pipe()
         places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
         initial, *pieces = [data[start:end] for start, end in pairwise(places)]
-        reader = StdioTransport(read_fd, os.open(os.devnull, os.O_WRONLY), initial=initial, max_line=limit)
+        reader = StdioTransport(
+            read_fd, os.open(os.devnull, os.O_WRONLY), initial=initial, max_line=limit
+        )
         found: list[bytes | str] = []
 
         async def read() -> None:

@@ -14,21 +14,46 @@ from support.http_server import Exchange, http_server
 
 BEGUN: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
-        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {
+            "type": "message_start",
+            "message": {"usage": {"input_tokens": 9, "output_tokens": 1}},
+        },
         {
             "type": "content_block_start",
             "index": 0,
-            "content_block": {"type": "tool_use", "id": "c", "name": "write", "input": {}},
+            "content_block": {
+                "type": "tool_use",
+                "id": "c",
+                "name": "write",
+                "input": {},
+            },
         },
     ],
     "openai": [
         {
             "type": "response.output_item.added",
             "output_index": 0,
-            "item": {"type": "function_call", "call_id": "c", "name": "write", "arguments": ""},
+            "item": {
+                "type": "function_call",
+                "call_id": "c",
+                "name": "write",
+                "arguments": "",
+            },
         }
     ],
-    "chat": [{"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "write"}}]}}]}],
+    "chat": [
+        {
+            "choices": [
+                {
+                    "delta": {
+                        "tool_calls": [
+                            {"index": 0, "id": "c", "function": {"name": "write"}}
+                        ]
+                    }
+                }
+            ]
+        }
+    ],
 }
 """A stream as far as the name of a call."""
 
@@ -40,13 +65,29 @@ def more(dialect: str, text: str) -> dict[str, Any]:
             delta = {"type": "input_json_delta", "partial_json": text}
             return {"type": "content_block_delta", "index": 0, "delta": delta}
         case "openai":
-            return {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": text}
+            return {
+                "type": "response.function_call_arguments.delta",
+                "output_index": 0,
+                "delta": text,
+            }
         case _:
-            return {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}}]}
+            return {
+                "choices": [
+                    {
+                        "delta": {
+                            "tool_calls": [
+                                {"index": 0, "function": {"arguments": text}}
+                            ]
+                        }
+                    }
+                ]
+            }
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropped(dialect: str) -> None:
+async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropped(
+    dialect: str,
+) -> None:
     sent = 0
     piece = encoded([more(dialect, "x" * 65_536)])
 
@@ -64,7 +105,11 @@ async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropp
     assert isinstance(seen[-1], Answered)
     [call] = seen[-1].parts
     assert isinstance(call, ToolCall)
-    assert (call.name, call.arguments, seen[-1].stop_reason) == ("write", {}, "tool_use")
+    assert (call.name, call.arguments, seen[-1].stop_reason) == (
+        "write",
+        {},
+        "tool_use",
+    )
     assert "longer than 1,048,576 characters" in arguments_fault(call.invalid or "")
     assert len(call.invalid or "") < 100
     assert seen[-1].usage.total_tokens > 0
@@ -84,7 +129,9 @@ async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropp
         (f'{{"a": {"9" * 5_000}}}', "4300 digits"),
     ],
 )
-def test_what_is_wrong_with_arguments_is_told_and_nothing_of_them_is_sent_back(arguments: str, words: str) -> None:
+def test_what_is_wrong_with_arguments_is_told_and_nothing_of_them_is_sent_back(
+    arguments: str, words: str
+) -> None:
     call = tool_call("c", "write", arguments)
     assert call.invalid == arguments
     assert words in arguments_fault(arguments)
@@ -93,4 +140,7 @@ def test_what_is_wrong_with_arguments_is_told_and_nothing_of_them_is_sent_back(a
 
 def test_a_call_of_an_earlier_log_with_such_a_number_is_sent_back_empty() -> None:
     assert arguments_text(ToolCall("c", "write", {"a": [{"b": float("nan")}]})) == "{}"
-    assert arguments_text(ToolCall("c", "write", {"a": [{"b": 1.5}]})) == '{"a":[{"b":1.5}]}'
+    assert (
+        arguments_text(ToolCall("c", "write", {"a": [{"b": 1.5}]}))
+        == '{"a":[{"b":1.5}]}'
+    )

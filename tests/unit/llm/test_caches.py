@@ -20,7 +20,10 @@ from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 
 TABLE = Path(caches_module.__file__).with_name("caches.csv")
-MINUTES_5, MINUTES_30, HOUR, DAY = 300, 1_800, 3_600, 86_400
+MINUTES_5 = 300
+MINUTES_30 = 1_800
+HOUR = 3_600
+DAY = 86_400
 
 
 def rows() -> list[dict[str, str]]:
@@ -32,9 +35,15 @@ def at(host: str, kind: ProviderKind = "openai-chat", name: str = "work") -> End
     return Endpoint(name, kind, f"https://{host}/v1")
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row['host']} {row['models']} {row['option']}")
-def test_each_row_is_read_as_it_stands_and_nothing_is_gone_before_it_may_be(row: dict[str, str]) -> None:
-    life = cache_life(at(f"eu.{row['host']}"), row["models"].removesuffix("+"), row["option"])
+@pytest.mark.parametrize(
+    "row", rows(), ids=lambda row: f"{row['host']} {row['models']} {row['option']}"
+)
+def test_each_row_is_read_as_it_stands_and_nothing_is_gone_before_it_may_be(
+    row: dict[str, str],
+) -> None:
+    life = cache_life(
+        at(f"eu.{row['host']}"), row["models"].removesuffix("+"), row["option"]
+    )
     assert life == CacheLife(int(row["kept"]), int(row["gone"]))
     assert 0 < int(row["kept"]) <= int(row["gone"])
 
@@ -44,8 +53,18 @@ def test_each_row_is_read_as_it_stands_and_nothing_is_gone_before_it_may_be(row:
     [
         (at("api.anthropic.com", "anthropic"), "claude-sonnet-5-5", "", MINUTES_5),
         (at("api.anthropic.com", "anthropic"), "claude-sonnet-5-5", "1h", HOUR),
-        (at("gateway.example", "anthropic", "anthropic"), "claude-opus-5", "", MINUTES_5),
-        (at("bedrock-runtime.eu-west-1.amazonaws.com", "anthropic"), "eu.anthropic.claude-opus-5", "", MINUTES_5),
+        (
+            at("gateway.example", "anthropic", "anthropic"),
+            "claude-opus-5",
+            "",
+            MINUTES_5,
+        ),
+        (
+            at("bedrock-runtime.eu-west-1.amazonaws.com", "anthropic"),
+            "eu.anthropic.claude-opus-5",
+            "",
+            MINUTES_5,
+        ),
         (at("openrouter.ai"), "anthropic/claude-sonnet-5.5", "", MINUTES_5),
         (at("api.openai.com", "openai-responses"), "gpt-5.6-luna", "", MINUTES_30),
         (at("api.openai.com", "openai-responses"), "gpt-6.2-sol", "", MINUTES_30),
@@ -78,9 +97,13 @@ def test_a_cache_of_an_unknown_server_or_model_may_live_for_any_time(
         (ChatAdapter(at("openrouter.ai")), "openrouter.ai"),
     ],
 )
-def test_requests_say_the_option_by_which_their_cache_is_looked_up(adapter: Adapter, host: str) -> None:
+def test_requests_say_the_option_by_which_their_cache_is_looked_up(
+    adapter: Adapter, host: str
+) -> None:
     tools = (ToolDefinition("read", "Reads.", {"type": "object"}),)
-    request = ModelRequest("claude-opus-5", "Be brief.", (UserMessage("u", (Text("Hello."),)),), tools)
+    request = ModelRequest(
+        "claude-opus-5", "Be brief.", (UserMessage("u", (Text("Hello."),)),), tools
+    )
     marks: list[object] = []
 
     def look(value: object) -> None:
@@ -94,14 +117,19 @@ def test_requests_say_the_option_by_which_their_cache_is_looked_up(adapter: Adap
 
     look(adapter.call(request, ModelProfile(), frozenset(), None).body)
     assert marks
-    assert all(isinstance(mark, dict) and mark.get("ttl", "") == adapter.cache_option for mark in marks)
+    assert all(
+        isinstance(mark, dict) and mark.get("ttl", "") == adapter.cache_option
+        for mark in marks
+    )
     assert adapter.rules("claude-opus-5").cache == CacheLife(MINUTES_5, MINUTES_5)
     assert adapter.rules("claude-opus-5", frozenset({"cache_control"})).cache is None
 
 
 def test_openais_requests_leave_the_life_of_their_cache_to_the_model() -> None:
     adapter = ResponsesAdapter(at("api.openai.com", "openai-responses"))
-    request = ModelRequest("gpt-6.2-sol", "Be brief.", (UserMessage("u", (Text("Hello."),)),))
+    request = ModelRequest(
+        "gpt-6.2-sol", "Be brief.", (UserMessage("u", (Text("Hello."),)),)
+    )
     body = adapter.call(request, ModelProfile(), frozenset(), None).body
     assert not {"prompt_cache_retention", "prompt_cache_options"} & body.keys()
     assert adapter.cache_option == ""

@@ -14,12 +14,15 @@ from acp_agent.llm.adapters.calls import ChatCalls
 from acp_agent.llm.parts import arguments_fault, sent_arguments, tool_call
 from support.adapters import PROFILE, api, fold_of, request, wire_body
 
-READ, LIST = ("read", {"path": "x.txt"}), ("list", {})
+READ = ("read", {"path": "x.txt"})
+LIST = ("list", {})
 WHOLE = '{"path":"x.txt"}'
 TWICE = json.dumps(WHOLE)
 
 
-def piece(arguments: Any = None, name: str | None = None, **fields: Any) -> dict[str, Any]:
+def piece(
+    arguments: Any = None, name: str | None = None, **fields: Any
+) -> dict[str, Any]:
     function: dict[str, Any] = {}
     if arguments is not None:
         function["arguments"] = arguments
@@ -31,43 +34,97 @@ def piece(arguments: Any = None, name: str | None = None, **fields: Any) -> dict
 CHAT: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
     "an object": ([piece({"path": "x.txt"}, "read", index=0, id="a")], [READ]),
     "an object without an id": ([piece({"path": "x.txt"}, "read", index=0)], [READ]),
-    "an empty object, then text": ([piece({}, "read", index=0, id="a"), piece(WHOLE, index=0)], [READ]),
-    "an empty object as text, then text": ([piece("{}", "read", index=0, id="a"), piece(WHOLE, index=0)], [READ]),
+    "an empty object, then text": (
+        [piece({}, "read", index=0, id="a"), piece(WHOLE, index=0)],
+        [READ],
+    ),
+    "an empty object as text, then text": (
+        [piece("{}", "read", index=0, id="a"), piece(WHOLE, index=0)],
+        [READ],
+    ),
     "an empty list": ([piece([], "list", index=0, id="a")], [LIST]),
     "null": ([piece(None, "list", index=0, id="a")], [LIST]),
     "JSON within JSON": ([piece(TWICE, "read", index=0, id="a")], [READ]),
-    "JSON within JSON within JSON": ([piece(json.dumps(TWICE), "read", index=0, id="a")], [READ]),
-    "JSON within JSON in pieces": ([piece(TWICE[:9], "read", index=0, id="a"), piece(TWICE[9:], index=0)], [READ]),
-    "the name again, no id": ([piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', "read", index=0)], [READ]),
+    "JSON within JSON within JSON": (
+        [piece(json.dumps(TWICE), "read", index=0, id="a")],
+        [READ],
+    ),
+    "JSON within JSON in pieces": (
+        [piece(TWICE[:9], "read", index=0, id="a"), piece(TWICE[9:], index=0)],
+        [READ],
+    ),
+    "the name again, no id": (
+        [
+            piece('{"pa', "read", index=0, id="a"),
+            piece('th":"x.txt"}', "read", index=0),
+        ],
+        [READ],
+    ),
     "the name again, an empty id": (
-        [piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', "read", index=0, id="")],
+        [
+            piece('{"pa', "read", index=0, id="a"),
+            piece('th":"x.txt"}', "read", index=0, id=""),
+        ],
         [READ],
     ),
     "the name again, null for an id": (
-        [piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', "read", index=0, id=None)],
+        [
+            piece('{"pa', "read", index=0, id="a"),
+            piece('th":"x.txt"}', "read", index=0, id=None),
+        ],
         [READ],
     ),
     "the name again, empty arguments first": (
-        [piece("", "read", index=0), piece('{"pa', "read", index=0), piece('th":"x.txt"}', "read", index=0)],
+        [
+            piece("", "read", index=0),
+            piece('{"pa', "read", index=0),
+            piece('th":"x.txt"}', "read", index=0),
+        ],
         [READ],
     ),
-    "the name comes late": ([piece('{"pa', index=0, id="a"), piece('th":"x.txt"}', "read", index=0)], [READ]),
-    "the name comes last": ([piece(WHOLE, index=0, id="a"), piece("", "read", index=0)], [READ]),
-    "the name is empty at first": ([piece("", "", index=0, id="a"), piece(WHOLE, "read", index=0)], [READ]),
-    "the id comes late": ([piece('{"pa', "read", index=0), piece('th":"x.txt"}', index=0, id="a")], [READ]),
+    "the name comes late": (
+        [piece('{"pa', index=0, id="a"), piece('th":"x.txt"}', "read", index=0)],
+        [READ],
+    ),
+    "the name comes last": (
+        [piece(WHOLE, index=0, id="a"), piece("", "read", index=0)],
+        [READ],
+    ),
+    "the name is empty at first": (
+        [piece("", "", index=0, id="a"), piece(WHOLE, "read", index=0)],
+        [READ],
+    ),
+    "the id comes late": (
+        [piece('{"pa', "read", index=0), piece('th":"x.txt"}', index=0, id="a")],
+        [READ],
+    ),
     "another id with every piece": (
-        [piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', index=0, id="b")],
+        [
+            piece('{"pa', "read", index=0, id="a"),
+            piece('th":"x.txt"}', index=0, id="b"),
+        ],
         [READ],
     ),
     "another id with every piece, and the name": (
-        [piece("", "read", index=0, id="a"), piece('{"pa', "read", index=0, id="b"), piece('th":"x.txt"}', index=0)],
+        [
+            piece("", "read", index=0, id="a"),
+            piece('{"pa', "read", index=0, id="b"),
+            piece('th":"x.txt"}', index=0),
+        ],
         [READ],
     ),
     "no index, the id with every piece": (
-        [piece('{"pa', "read", id="a"), piece("{}", "list", id="b"), piece('th":"x.txt"}', id="a")],
+        [
+            piece('{"pa', "read", id="a"),
+            piece("{}", "list", id="b"),
+            piece('th":"x.txt"}', id="a"),
+        ],
         [READ, LIST],
     ),
-    "an index that is text": ([piece('{"pa', "read", index="0"), piece('th":"x.txt"}', index="0")], [READ]),
+    "an index that is text": (
+        [piece('{"pa', "read", index="0"), piece('th":"x.txt"}', index="0")],
+        [READ],
+    ),
     "two under one index, with ids": (
         [piece(WHOLE, "read", index=0, id="a"), piece("{}", "list", index=0, id="b")],
         [READ, LIST],
@@ -81,9 +138,15 @@ CHAT: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
         ],
         [READ, LIST],
     ),
-    "two under one index, without ids": ([piece(WHOLE, "read", index=0), piece("{}", "list", index=0)], [READ, LIST]),
+    "two under one index, without ids": (
+        [piece(WHOLE, "read", index=0), piece("{}", "list", index=0)],
+        [READ, LIST],
+    ),
     "two under one index, one id": (
-        [piece(WHOLE, "read", index=0, id="a"), piece('{"path":"y"}', "read", index=0, id="a")],
+        [
+            piece(WHOLE, "read", index=0, id="a"),
+            piece('{"path":"y"}', "read", index=0, id="a"),
+        ],
         [READ, ("read", {"path": "y"})],
     ),
     "two under one index, the first without arguments": (
@@ -91,20 +154,34 @@ CHAT: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
         [LIST, READ],
     ),
     "the whole call again at the end": (
-        [piece('{"path":', "read", index=0, id="a"), piece('"x.txt"}', index=0), piece(WHOLE, "read", index=0, id="a")],
+        [
+            piece('{"path":', "read", index=0, id="a"),
+            piece('"x.txt"}', index=0),
+            piece(WHOLE, "read", index=0, id="a"),
+        ],
         [READ],
     ),
     "all so far with every piece": (
-        [piece('{"pa', "read", index=0, id="a"), piece('{"path":"x', index=0), piece(WHOLE, index=0)],
+        [
+            piece('{"pa', "read", index=0, id="a"),
+            piece('{"path":"x', index=0),
+            piece(WHOLE, index=0),
+        ],
         [READ],
     ),
-    "no function around name and arguments": ([{"index": 0, "id": "a", "name": "read", "arguments": WHOLE}], [READ]),
+    "no function around name and arguments": (
+        [{"index": 0, "id": "a", "name": "read", "arguments": WHOLE}],
+        [READ],
+    ),
 }
 
 
 def calls_of(parts: Any) -> list[Any]:
     calls = [part for part in parts if isinstance(part, m.ToolCall)]
-    return [(call.name, call.arguments if call.invalid is None else call.invalid) for call in calls]
+    return [
+        (call.name, call.arguments if call.invalid is None else call.invalid)
+        for call in calls
+    ]
 
 
 @pytest.mark.parametrize("stream", CHAT)
@@ -112,37 +189,85 @@ def test_chat_completions_calls_are_read_however_their_pieces_come(stream: str) 
     pieces, expected = CHAT[stream]
     fold = fold_of("chat")
     for each in pieces:
-        list(fold.feed({"choices": [{"index": 0, "delta": {"tool_calls": [each]}, "finish_reason": None}]}))
-    list(fold.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
+        list(
+            fold.feed(
+                {
+                    "choices": [
+                        {
+                            "index": 0,
+                            "delta": {"tool_calls": [each]},
+                            "finish_reason": None,
+                        }
+                    ]
+                }
+            )
+        )
+    list(
+        fold.feed(
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+        )
+    )
     assert calls_of(fold.answer().parts) == expected
 
 
 TOOLS = ("read", "read_file", "list", "write", "web__search_web")
 FILE = ("read_file", {"path": "x.txt"})
 NAMED: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
-    "two pieces": ([piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0)], [READ]),
-    "two pieces, the id with both": ([piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0, id="a")], [READ]),
-    "two pieces, another id": ([piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0, id="b")], [READ]),
+    "two pieces": (
+        [piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0)],
+        [READ],
+    ),
+    "two pieces, the id with both": (
+        [piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0, id="a")],
+        [READ],
+    ),
+    "two pieces, another id": (
+        [piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0, id="b")],
+        [READ],
+    ),
     "two pieces, no index": ([piece("", "re", id="a"), piece(WHOLE, "ad")], [READ]),
     "two pieces beside the arguments": (
         [piece('{"path":', "re", index=0, id="a"), piece('"x.txt"}', "ad", index=0)],
         [READ],
     ),
-    "the second piece after the arguments": ([piece(WHOLE, "re", index=0, id="a"), piece("", "ad", index=0)], [READ]),
+    "the second piece after the arguments": (
+        [piece(WHOLE, "re", index=0, id="a"), piece("", "ad", index=0)],
+        [READ],
+    ),
     "a character at a time": (
-        [*(piece("", letter, index=0) for letter in "web__search_web"), piece(WHOLE, index=0)],
+        [
+            *(piece("", letter, index=0) for letter in "web__search_web"),
+            piece(WHOLE, index=0),
+        ],
         [("web__search_web", {"path": "x.txt"})],
     ),
-    "a tool that begins as another": ([piece("", "read", index=0, id="a"), piece(WHOLE, "_file", index=0)], [FILE]),
+    "a tool that begins as another": (
+        [piece("", "read", index=0, id="a"), piece(WHOLE, "_file", index=0)],
+        [FILE],
+    ),
     "all so far with every piece": (
-        [piece("", "re", index=0, id="a"), piece("", "rea", index=0), piece(WHOLE, "read", index=0)],
+        [
+            piece("", "re", index=0, id="a"),
+            piece("", "rea", index=0),
+            piece(WHOLE, "read", index=0),
+        ],
         [READ],
     ),
     "in pieces, then repeated whole": (
-        [piece("", "re", index=0, id="a"), piece('{"path":', "ad", index=0), piece('"x.txt"}', "read", index=0)],
+        [
+            piece("", "re", index=0, id="a"),
+            piece('{"path":', "ad", index=0),
+            piece('"x.txt"}', "read", index=0),
+        ],
         [READ],
     ),
-    "repeated": ([piece('{"path":', "read", index=0, id="a"), piece('"x.txt"}', "read", index=0)], [READ]),
+    "repeated": (
+        [
+            piece('{"path":', "read", index=0, id="a"),
+            piece('"x.txt"}', "read", index=0),
+        ],
+        [READ],
+    ),
     "two calls, each in pieces": (
         [
             piece("", "re", index=0, id="a"),
@@ -152,7 +277,10 @@ NAMED: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
         ],
         [READ, LIST],
     ),
-    "another tool under the same index": ([piece("", "list", index=0), piece(WHOLE, "read", index=0)], [LIST, READ]),
+    "another tool under the same index": (
+        [piece("", "list", index=0), piece(WHOLE, "read", index=0)],
+        [LIST, READ],
+    ),
     "a tool that was not offered": (
         [piece(WHOLE, "grep", index=0, id="a"), piece("{}", "list", index=0, id="b")],
         [("grep", {"path": "x.txt"}), LIST],
@@ -161,7 +289,9 @@ NAMED: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
 
 
 @pytest.mark.parametrize("stream", NAMED)
-def test_a_name_in_pieces_is_put_together_by_the_names_of_the_tools_that_were_offered(stream: str) -> None:
+def test_a_name_in_pieces_is_put_together_by_the_names_of_the_tools_that_were_offered(
+    stream: str,
+) -> None:
     pieces, expected = NAMED[stream]
     calls = ChatCalls(TOOLS)
     for each in pieces:
@@ -174,26 +304,59 @@ def test_the_tools_of_a_request_are_known_to_the_fold_of_its_answer() -> None:
     chat = api("chat")
     fold = chat.fold(chat.call(request(tools=(offered,)), PROFILE, frozenset(), None))
     for each in NAMED["two pieces"][0]:
-        list(fold.feed({"choices": [{"index": 0, "delta": {"tool_calls": [each]}, "finish_reason": None}]}))
+        list(
+            fold.feed(
+                {
+                    "choices": [
+                        {
+                            "index": 0,
+                            "delta": {"tool_calls": [each]},
+                            "finish_reason": None,
+                        }
+                    ]
+                }
+            )
+        )
     assert calls_of(fold.answer().parts) == [READ]
 
 
 LEGACY: dict[str, list[dict[str, Any]]] = {
     "in pieces": [
-        {"delta": {"role": "assistant", "function_call": {"name": "read", "arguments": ""}}},
+        {
+            "delta": {
+                "role": "assistant",
+                "function_call": {"name": "read", "arguments": ""},
+            }
+        },
         {"delta": {"function_call": {"arguments": '{"path":'}}},
         {"delta": {"function_call": {"arguments": '"x.txt"}'}}},
         {"delta": {}, "finish_reason": "function_call"},
     ],
-    "whole": [{"delta": {"function_call": {"name": "read", "arguments": WHOLE}}, "finish_reason": "function_call"}],
-    "an object": [{"delta": {"function_call": {"name": "read", "arguments": {"path": "x.txt"}}}}],
+    "whole": [
+        {
+            "delta": {"function_call": {"name": "read", "arguments": WHOLE}},
+            "finish_reason": "function_call",
+        }
+    ],
+    "an object": [
+        {"delta": {"function_call": {"name": "read", "arguments": {"path": "x.txt"}}}}
+    ],
     "the name with every piece": [
         {"delta": {"function_call": {"name": "read", "arguments": '{"path":'}}},
-        {"delta": {"function_call": {"name": "read", "arguments": '"x.txt"}'}, "finish_reason": "stop"}},
+        {
+            "delta": {
+                "function_call": {"name": "read", "arguments": '"x.txt"}'},
+                "finish_reason": "stop",
+            }
+        },
     ],
     "not streamed": [
         {
-            "message": {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": WHOLE}},
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "function_call": {"name": "read", "arguments": WHOLE},
+            },
             "finish_reason": "function_call",
         }
     ],
@@ -207,8 +370,16 @@ LEGACY: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "null and empty in the current form": [
-        {"delta": {"function_call": None, "tool_calls": [piece(WHOLE, "read", index=0, id="a")]}},
-        {"delta": {"function_call": {"name": "", "arguments": ""}}, "finish_reason": "tool_calls"},
+        {
+            "delta": {
+                "function_call": None,
+                "tool_calls": [piece(WHOLE, "read", index=0, id="a")],
+            }
+        },
+        {
+            "delta": {"function_call": {"name": "", "arguments": ""}},
+            "finish_reason": "tool_calls",
+        },
     ],
 }
 
@@ -224,7 +395,10 @@ def test_a_call_in_the_older_form_of_the_api_is_read_once(stream: str) -> None:
 
 
 def block(index: Any = 0, **fields: Any) -> dict[str, Any]:
-    event: dict[str, Any] = {"type": "content_block_start", "content_block": {"type": "tool_use", **fields}}
+    event: dict[str, Any] = {
+        "type": "content_block_start",
+        "content_block": {"type": "tool_use", **fields},
+    }
     return event if index is None else {**event, "index": index}
 
 
@@ -236,22 +410,47 @@ def more(partial: Any, index: int | None = 0) -> dict[str, Any]:
     return event if index is None else {**event, "index": index}
 
 
-A, B = {"id": "a", "name": "read"}, {"id": "b", "name": "list"}
+A = {"id": "a", "name": "read"}
+B = {"id": "b", "name": "list"}
 MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
     "input in the start": ([block(**A, input={"path": "x.txt"})], [READ]),
-    "input in the start, and an empty delta": ([block(**A, input={"path": "x.txt"}), more("")], [READ]),
+    "input in the start, and an empty delta": (
+        [block(**A, input={"path": "x.txt"}), more("")],
+        [READ],
+    ),
     "input in the start as text": ([block(**A, input=WHOLE)], [READ]),
     "input in the start as text within text": ([block(**A, input=TWICE)], [READ]),
-    "input in the start and in deltas": ([block(**A, input={"path": "x.txt"}), more(WHOLE)], [READ]),
-    "input in the start, and an empty object": ([block(**A, input={"path": "x.txt"}), more("{}")], [READ]),
+    "input in the start and in deltas": (
+        [block(**A, input={"path": "x.txt"}), more(WHOLE)],
+        [READ],
+    ),
+    "input in the start, and an empty object": (
+        [block(**A, input={"path": "x.txt"}), more("{}")],
+        [READ],
+    ),
     "no input": ([block(**A), more(WHOLE)], [READ]),
     "an object as a delta": ([block(**A, input={}), more({"path": "x.txt"})], [READ]),
     "JSON within JSON": ([block(**A, input={}), more(TWICE)], [READ]),
-    "an empty object before the text": ([block(**A, input={}), more("{}"), more(WHOLE)], [READ]),
-    "the start twice": ([block(**A, input={}), block(**A, input={}), more(WHOLE)], [READ]),
-    "two under one index": ([block(**A, input={}), more(WHOLE), block(**B, input={}), more("{}")], [READ, LIST]),
+    "an empty object before the text": (
+        [block(**A, input={}), more("{}"), more(WHOLE)],
+        [READ],
+    ),
+    "the start twice": (
+        [block(**A, input={}), block(**A, input={}), more(WHOLE)],
+        [READ],
+    ),
+    "two under one index": (
+        [block(**A, input={}), more(WHOLE), block(**B, input={}), more("{}")],
+        [READ, LIST],
+    ),
     "no index": (
-        [block(None, **A), more('{"path":', None), more('"x.txt"}', None), block(None, **B), more("{}", None)],
+        [
+            block(None, **A),
+            more('{"path":', None),
+            more('"x.txt"}', None),
+            block(None, **B),
+            more("{}", None),
+        ],
         [READ, LIST],
     ),
 }
@@ -267,7 +466,10 @@ def test_messages_calls_are_read_however_their_pieces_come(stream: str) -> None:
 
 
 def item(kind: str, index: Any = 0, **fields: Any) -> dict[str, Any]:
-    event: dict[str, Any] = {"type": f"response.output_item.{kind}", "item": {"type": "function_call", **fields}}
+    event: dict[str, Any] = {
+        "type": f"response.output_item.{kind}",
+        "item": {"type": "function_call", **fields},
+    }
     return event if index is None else {**event, "output_index": index}
 
 
@@ -280,22 +482,41 @@ ADDED: dict[str, Any] = {"id": "fc_1", "call_id": "a", "name": "read", "argument
 OTHER: dict[str, Any] = {"id": "fc_2", "call_id": "b", "name": "list", "arguments": ""}
 RESPONSES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
     "an object when it is done": (
-        [item("added", **ADDED), item("done", **ADDED | {"arguments": {"path": "x.txt"}})],
+        [
+            item("added", **ADDED),
+            item("done", **ADDED | {"arguments": {"path": "x.txt"}}),
+        ],
         [READ],
     ),
-    "an object as a delta": ([item("added", **ADDED), arguments("delta", delta={"path": "x.txt"})], [READ]),
+    "an object as a delta": (
+        [item("added", **ADDED), arguments("delta", delta={"path": "x.txt"})],
+        [READ],
+    ),
     "JSON within JSON": ([item("done", **ADDED | {"arguments": TWICE})], [READ]),
-    "only the event that they are done": ([item("added", **ADDED), arguments("done", arguments=WHOLE)], [READ]),
+    "only the event that they are done": (
+        [item("added", **ADDED), arguments("done", arguments=WHOLE)],
+        [READ],
+    ),
     "the name comes late": (
-        [item("added", **ADDED | {"name": ""}), arguments("done", arguments=WHOLE, name="read")],
+        [
+            item("added", **ADDED | {"name": ""}),
+            arguments("done", arguments=WHOLE, name="read"),
+        ],
         [READ],
     ),
     "another id at the end": (
-        [item("added", **ADDED), item("done", **ADDED | {"id": "fc_9", "arguments": WHOLE})],
+        [
+            item("added", **ADDED),
+            item("done", **ADDED | {"id": "fc_9", "arguments": WHOLE}),
+        ],
         [READ],
     ),
     "the done event has no arguments": (
-        [item("added", **ADDED), arguments("delta", delta=WHOLE), item("done", **ADDED)],
+        [
+            item("added", **ADDED),
+            arguments("delta", delta=WHOLE),
+            item("done", **ADDED),
+        ],
         [READ],
     ),
     "two under one index": (
@@ -326,7 +547,10 @@ RESPONSES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
         ],
         [READ, LIST],
     ),
-    "no call_id": ([item("done", type="function_call", id="fc_1", name="read", arguments=WHOLE)], [READ]),
+    "no call_id": (
+        [item("done", type="function_call", id="fc_1", name="read", arguments=WHOLE)],
+        [READ],
+    ),
 }
 
 
@@ -365,12 +589,25 @@ def test_what_was_encoded_twice_goes_back_as_it_is_meant() -> None:
 def test_a_call_that_is_cut_off_is_not_taken_for_one_of_its_pieces() -> None:
     fold = fold_of("chat")
     for text in ('{"edits": [', '{"path": "a.txt"}'):
-        list(fold.feed({"choices": [{"delta": {"tool_calls": [piece(text, "edit", index=0, id="a")]}}]}))
+        list(
+            fold.feed(
+                {
+                    "choices": [
+                        {
+                            "delta": {
+                                "tool_calls": [piece(text, "edit", index=0, id="a")]
+                            }
+                        }
+                    ]
+                }
+            )
+        )
     assert calls_of(fold.answer().parts) == [("edit", '{"edits": [{"path": "a.txt"}')]
 
 
 OBJECTS = st.dictionaries(
-    st.sampled_from(["path", "a", "}"]), st.sampled_from(["", "}", '{"', "x\n", "\\"]) | st.integers()
+    st.sampled_from(["path", "a", "}"]),
+    st.sampled_from(["", "}", '{"', "x\n", "\\"]) | st.integers(),
 )
 NAMES = st.sampled_from(["read", "list", "write"])
 
@@ -380,13 +617,16 @@ def test_calls_come_back_whatever_way_they_are_cut_and_whatever_is_repeated(
     meant: list[tuple[str, dict[str, Any]]], data: st.DataObject
 ) -> None:
     calls = ChatCalls(TOOLS)
-    repeats_name, repeats_id = data.draw(st.booleans()), data.draw(st.booleans())
+    repeats_name = data.draw(st.booleans())
+    repeats_id = data.draw(st.booleans())
     for number, (name, value) in enumerate(meant):
         text = json.dumps(value)
         cut = data.draw(st.integers(1, len(text)))
         if not repeats_name:
             cut_name = data.draw(st.integers(0, len(name) - 1))
-            calls.add({"id": f"call_{number}", **piece("", name[:cut_name], index=number)})
+            calls.add(
+                {"id": f"call_{number}", **piece("", name[:cut_name], index=number)}
+            )
             name = name[cut_name:]  # noqa: PLW2901
         for at, part in enumerate(filter(None, (text[:cut], text[cut:]))):
             delta = piece(part, name if at == 0 or repeats_name else None, index=number)
@@ -398,5 +638,13 @@ def test_calls_come_back_whatever_way_they_are_cut_and_whatever_is_repeated(
 
 def test_one_call_that_is_not_in_a_list_is_read() -> None:
     fold = fold_of("chat")
-    list(fold.feed({"choices": [{"delta": {"tool_calls": piece(WHOLE, "read", index=0, id="a")}}]}))
+    list(
+        fold.feed(
+            {
+                "choices": [
+                    {"delta": {"tool_calls": piece(WHOLE, "read", index=0, id="a")}}
+                ]
+            }
+        )
+    )
     assert calls_of(fold.answer().parts) == [READ]

@@ -18,7 +18,11 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
 
 
 def call(arguments: Any, name: str | None = None, **fields: Any) -> dict[str, Any]:
-    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+    function = (
+        {"arguments": arguments}
+        if name is None
+        else {"name": name, "arguments": arguments}
+    )
     return {"function": function, **fields}
 
 
@@ -63,9 +67,15 @@ STREAMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Any]]]] = {
         ],
         [READ, OTHER],
     ),
-    "whole, without index or id": ([call('{"p":1}', "read"), call('{"p":2}', "read")], [READ, OTHER]),
+    "whole, without index or id": (
+        [call('{"p":1}', "read"), call('{"p":2}', "read")],
+        [READ, OTHER],
+    ),
     "whole, all at index 0": (
-        [call('{"p":1}', "read", index=0, id="a"), call('{"p":2}', "read", index=0, id="b")],
+        [
+            call('{"p":1}', "read", index=0, id="a"),
+            call('{"p":2}', "read", index=0, id="b"),
+        ],
         [READ, OTHER],
     ),
     "name and id repeated with every piece": (
@@ -83,23 +93,37 @@ def test_calls_are_told_apart_however_they_come(stream: str) -> None:
 
 def test_the_signatures_of_gemini_are_kept_for_it() -> None:
     extra: dict[str, Any] = {"google": {"thought_signature": "sig"}}
-    first, second = call("{}", "read", index=0, id="a"), call("{}", "list", index=1, id="b", extra_content=extra)
-    answer = folded(chunk(tool_calls=[first]), chunk(tool_calls=[second]), chunk("stop"))
+    first = call("{}", "read", index=0, id="a")
+    second = call("{}", "list", index=1, id="b", extra_content=extra)
+    answer = folded(
+        chunk(tool_calls=[first]), chunk(tool_calls=[second]), chunk("stop")
+    )
     assert answer.parts[0] == m.Thinking("", "local", {"extra_content": {"1": extra}})
 
 
 @pytest.mark.parametrize(
     ("counted", "expected"),
     [
-        ({"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}}, m.Usage(10, 7, 60, 30)),
+        (
+            {"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}},
+            m.Usage(10, 7, 60, 30),
+        ),
         ({"prompt_tokens_details": {"cached_tokens": 160}}, m.Usage(0, 7, 160)),
-        ({"prompt_tokens_details": {"cached_tokens": 60}, "cost": 0.002}, m.Usage(40, 7, 60, 0, 0.002)),  # OpenRouter
+        (
+            {"prompt_tokens_details": {"cached_tokens": 60}, "cost": 0.002},
+            m.Usage(40, 7, 60, 0, 0.002),
+        ),  # OpenRouter
         ({"cost": True}, m.Usage(100, 7)),
     ],
 )
-def test_what_came_from_a_cache_or_went_into_it_is_counted_once(counted: dict[str, Any], expected: m.Usage) -> None:
+def test_what_came_from_a_cache_or_went_into_it_is_counted_once(
+    counted: dict[str, Any], expected: m.Usage
+) -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 7, **counted}
-    assert folded(chunk("stop", content="x"), {"choices": [], "usage": usage}).usage == expected
+    assert (
+        folded(chunk("stop", content="x"), {"choices": [], "usage": usage}).usage
+        == expected
+    )
 
 
 JUNK = st.recursive(
@@ -107,7 +131,18 @@ JUNK = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from(["choices", "delta", "content", "tool_calls", "function", "index", "usage", "arguments"]),
+            st.sampled_from(
+                [
+                    "choices",
+                    "delta",
+                    "content",
+                    "tool_calls",
+                    "function",
+                    "index",
+                    "usage",
+                    "arguments",
+                ]
+            ),
             inner,
             max_size=3,
         )
@@ -116,7 +151,14 @@ JUNK = st.recursive(
 )
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(["choices", "usage", "object"]), JUNK, max_size=3), max_size=4))
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["choices", "usage", "object"]), JUNK, max_size=3
+        ),
+        max_size=4,
+    )
+)
 def test_no_junk_breaks_the_fold(events: list[dict[str, Any]]) -> None:
     fold = fold_of("chat")
     for event in events:

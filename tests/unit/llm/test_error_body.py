@@ -1,4 +1,6 @@
-"""Bodies of errors in the shapes that servers give them: what the user reads, and what is seen in it."""
+"""Bodies of errors in the shapes that servers give them: what the user reads, and what
+is seen in it.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +11,56 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelError, RequestRefusedError
-from acp_agent.llm.errors import CallFailed, classify, error_of, read_error, stream_error
+from acp_agent.errors import (
+    ContextOverflowError,
+    ModelAuthError,
+    ModelError,
+    RequestRefusedError,
+)
+from acp_agent.llm.errors import (
+    CallFailed,
+    classify,
+    error_of,
+    read_error,
+    stream_error,
+)
 from support.adapters import DIALECTS, adapter, endpoint, outcome, request
 from support.http_server import Exchange, http_server
 
 SHAPES: dict[str, Any] = {
-    "OpenAI, Anthropic": lambda said: {"type": "error", "error": {"type": "invalid_request_error", "message": said}},
-    "Gemini": lambda said: [{"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}],
+    "OpenAI, Anthropic": lambda said: {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": said},
+    },
+    "Gemini": lambda said: [
+        {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
+    ],
     "LM Studio, Ollama": lambda said: {"error": said},
     "xAI": lambda said: {"code": "Client specified an invalid argument", "error": said},
-    "vLLM": lambda said: {"object": "error", "message": said, "type": "BadRequestError", "param": None, "code": 400},
+    "vLLM": lambda said: {
+        "object": "error",
+        "message": said,
+        "type": "BadRequestError",
+        "param": None,
+        "code": 400,
+    },
     "FastAPI": lambda said: {"detail": said},
-    "FastAPI, a list": lambda said: {"detail": [{"loc": ["body", "x"], "msg": said, "input": "the prompt"}]},
-    "a title and a message": lambda said: {"statusCode": 400, "error": "Bad Request", "message": said},
+    "FastAPI, a list": lambda said: {
+        "detail": [{"loc": ["body", "x"], "msg": said, "input": "the prompt"}]
+    },
+    "a title and a message": lambda said: {
+        "statusCode": 400,
+        "error": "Bad Request",
+        "message": said,
+    },
     "OpenRouter": lambda said: {
         "error": {
             "message": "Provider returned error",
             "code": 400,
-            "metadata": {"raw": json.dumps({"error": {"message": said}}), "provider_name": "X"},
+            "metadata": {
+                "raw": json.dumps({"error": {"message": said}}),
+                "provider_name": "X",
+            },
         }
     },
     "text": lambda said: said,
@@ -41,13 +74,25 @@ KEY_REFUSED: dict[str, Any] = {
                 "code": 400,
                 "message": "API key not valid. Please pass a valid API key.",
                 "status": "INVALID_ARGUMENT",
-                "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
+                "details": [
+                    {
+                        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                        "reason": "API_KEY_INVALID",
+                    }
+                ],
             }
         }
     ],
-    "Gemini, expired": {"error": {"code": 400, "message": "API key expired. Please renew the API key."}},
-    "Gemini, none": {"error": {"code": 400, "message": "Missing or invalid Authorization header."}},
-    "xAI": {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: te***ey."},
+    "Gemini, expired": {
+        "error": {"code": 400, "message": "API key expired. Please renew the API key."}
+    },
+    "Gemini, none": {
+        "error": {"code": 400, "message": "Missing or invalid Authorization header."}
+    },
+    "xAI": {
+        "code": "Client specified an invalid argument",
+        "error": "Incorrect API key provided: te***ey.",
+    },
     "OpenAI": {"error": {"message": "Nein.", "code": "invalid_api_key"}},
     "text": "Invalid API key",
     "FastAPI": {"detail": "No api key provided"},
@@ -57,11 +102,16 @@ KEY_REFUSED: dict[str, Any] = {
 def told(body: Any, status: int = 400) -> ModelError:
     """The error for a body, which is text or JSON."""
     message, code = read_error(body if isinstance(body, str) else json.dumps(body))
-    return error_of(CallFailed("status", message, status=status, code=code), endpoint("openai", "http://localhost"))
+    return error_of(
+        CallFailed("status", message, status=status, code=code),
+        endpoint("openai", "http://localhost"),
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_have(shape: str) -> None:
+def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_have(
+    shape: str,
+) -> None:
     error = told(SHAPES[shape]("team budget is spent"), 422)
     assert type(error) is RequestRefusedError
     assert "team budget is spent" in str(error)
@@ -71,19 +121,25 @@ def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_ha
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("shape", ["Gemini", "LM Studio, Ollama", "FastAPI", "text", "nothing"])
+@pytest.mark.parametrize(
+    "shape", ["Gemini", "LM Studio, Ollama", "FastAPI", "text", "nothing"]
+)
 async def test_the_sdks_hand_on_the_whole_body(dialect: str, shape: str) -> None:
     asked = 0
 
     async def app(exchange: Exchange) -> None:
         nonlocal asked
         asked += 1
-        await exchange.respond(422, SHAPES[shape]("team budget is spent") if shape in SHAPES else "")
+        await exchange.respond(
+            422, SHAPES[shape]("team budget is spent") if shape in SHAPES else ""
+        )
 
     async with http_server(app) as url:
         _, error = await outcome(adapter(dialect, url), request())
     assert type(error) is RequestRefusedError
-    assert str(error).endswith("status 422)." if shape == "nothing" else "It said: team budget is spent")
+    assert str(error).endswith(
+        "status 422)." if shape == "nothing" else "It said: team budget is spent"
+    )
     assert asked == 1
 
 
@@ -105,7 +161,9 @@ def test_a_key_refused_as_a_wrong_request_is_a_refused_key(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("shape", ["OpenAI, Anthropic", "text"])
-def test_a_refusal_that_quotes_such_words_is_no_refused_key(shape: str, said: str) -> None:
+def test_a_refusal_that_quotes_such_words_is_no_refused_key(
+    shape: str, said: str
+) -> None:
     assert type(told(SHAPES[shape](said))) is RequestRefusedError
 
 
@@ -114,7 +172,19 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["error", "detail", "message", "errors", "code", "metadata", "raw", "loc", "details"]),
+            st.sampled_from(
+                [
+                    "error",
+                    "detail",
+                    "message",
+                    "errors",
+                    "code",
+                    "metadata",
+                    "raw",
+                    "loc",
+                    "details",
+                ]
+            ),
             inner,
         )
     ),
@@ -129,20 +199,47 @@ def test_no_body_breaks_the_reading_and_none_is_lost(body: object) -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        ({"code": 403, "message": "No.", "details": [{"reason": "SERVICE_DISABLED"}]}, "auth"),
-        ({"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}, "auth"),
-        ({"code": 503, "message": "Busy.", "details": [{"reason": "OVERLOADED"}]}, "transient"),
+        (
+            {
+                "code": 403,
+                "message": "No.",
+                "details": [{"reason": "SERVICE_DISABLED"}],
+            },
+            "auth",
+        ),
+        (
+            {
+                "code": 400,
+                "message": "API key not valid.",
+                "details": [{"reason": "API_KEY_INVALID"}],
+            },
+            "auth",
+        ),
+        (
+            {"code": 503, "message": "Busy.", "details": [{"reason": "OVERLOADED"}]},
+            "transient",
+        ),
     ],
 )
-def test_a_status_in_an_error_event_counts_whatever_else_it_says(error: dict[str, Any], expected: str) -> None:
+def test_a_status_in_an_error_event_counts_whatever_else_it_says(
+    error: dict[str, Any], expected: str
+) -> None:
     assert classify(stream_error({"error": error})) == expected
 
 
 @pytest.mark.parametrize(
     ("error", "status", "expected"),
     [
-        ({"code": 429, "type": "insufficient_quota", "message": "No money."}, 429, "rejected"),
-        ({"code": 400, "type": "exceed_context_size_error", "message": "Zu lang."}, 400, "tokens"),
+        (
+            {"code": 429, "type": "insufficient_quota", "message": "No money."},
+            429,
+            "rejected",
+        ),
+        (
+            {"code": 400, "type": "exceed_context_size_error", "message": "Zu lang."},
+            400,
+            "tokens",
+        ),
     ],
 )
 def test_the_type_of_an_error_counts_where_its_code_is_a_number(

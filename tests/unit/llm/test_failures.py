@@ -34,7 +34,9 @@ from support.http_server import Exchange, http_server
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
     ],
 )
-def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_wait_that_a_provider_asks_for(
+    headers: dict[str, str], seconds: float | None
+) -> None:
     assert _retry_after(headers) == seconds
 
 
@@ -54,8 +56,22 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         "nothing at /api/chat/completions (status 404)",
         "want `/v1` at its end",
     ),
-    ("chat", "/v1", 404, {"detail": "Not Found"}, "nothing at /v1/chat/completions (status 404)", "Check its path."),
-    ("chat", "/v1/chat/completions", 404, "", "/v1/chat/completions/chat/completions", "what comes after `/v1`"),
+    (
+        "chat",
+        "/v1",
+        404,
+        {"detail": "Not Found"},
+        "nothing at /v1/chat/completions (status 404)",
+        "Check its path.",
+    ),
+    (
+        "chat",
+        "/v1/chat/completions",
+        404,
+        "",
+        "/v1/chat/completions/chat/completions",
+        "what comes after `/v1`",
+    ),
     (
         "chat",
         "",
@@ -64,8 +80,22 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         "nothing at",
         "`/v1` at its end",
     ),
-    ("openai", "/v1", 404, "<html>nginx</html>", "nothing at /v1/responses", "set `kind: openai-chat`"),
-    ("openai", "/v1", 405, {"detail": "Method Not Allowed"}, "nothing at /v1/responses", "set `kind: openai-chat`"),
+    (
+        "openai",
+        "/v1",
+        404,
+        "<html>nginx</html>",
+        "nothing at /v1/responses",
+        "set `kind: openai-chat`",
+    ),
+    (
+        "openai",
+        "/v1",
+        405,
+        {"detail": "Method Not Allowed"},
+        "nothing at /v1/responses",
+        "set `kind: openai-chat`",
+    ),
     (
         "anthropic",
         "/v1",
@@ -74,7 +104,14 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         "/v1/v1/messages (status 404)",
         "Leave out `/v1`",
     ),
-    ("anthropic", "", 404, "", "nothing at /v1/messages (status 404)", "has Anthropic's Messages API"),
+    (
+        "anthropic",
+        "",
+        404,
+        "",
+        "nothing at /v1/messages (status 404)",
+        "has Anthropic's Messages API",
+    ),
 ]
 
 
@@ -88,10 +125,16 @@ async def test_a_wrong_base_url_is_an_error_that_says_what_was_tried_and_what_me
         asked.append(exchange.request.path)
         await exchange.respond(status, body)
 
-    kinds: dict[str, ProviderKind] = {"anthropic": "anthropic", "openai": "openai-responses", "chat": "openai-chat"}
+    kinds: dict[str, ProviderKind] = {
+        "anthropic": "anthropic",
+        "openai": "openai-responses",
+        "chat": "openai-chat",
+    }
     async with http_server(app) as url:
         place = Endpoint("local", kinds[dialect], url + base, key="test-key")
-        _, error = await outcome(make_client(place, lambda _: PROFILE, first_delay=0.001), request())
+        _, error = await outcome(
+            make_client(place, lambda _: PROFILE, first_delay=0.001), request()
+        )
     assert len(asked) == 1
     assert type(error) is ModelRequestError
     assert tried in str(error)
@@ -101,7 +144,9 @@ async def test_a_wrong_base_url_is_an_error_that_says_what_was_tried_and_what_me
 
 async def test_a_model_that_is_not_there_is_no_wrong_base_url() -> None:
     async def app(exchange: Exchange) -> None:
-        await exchange.respond(404, {"error": {"message": "model 'x' not found, try pulling it first"}})
+        await exchange.respond(
+            404, {"error": {"message": "model 'x' not found, try pulling it first"}}
+        )
 
     async with http_server(app) as url:
         _, error = await outcome(adapter("chat", url), request())
@@ -110,4 +155,7 @@ async def test_a_model_that_is_not_there_is_no_wrong_base_url() -> None:
 
 
 def test_waits_grow_and_are_bounded() -> None:
-    assert [0.75 * wait <= _backoff(4, n) <= wait for n, wait in enumerate([4, 8, 16, 20, 20], start=1)] == [True] * 5
+    assert [
+        0.75 * wait <= _backoff(4, n) <= wait
+        for n, wait in enumerate([4, 8, 16, 20, 20], start=1)
+    ] == [True] * 5

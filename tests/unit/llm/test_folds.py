@@ -16,12 +16,22 @@ def start(index: int, **block: Any) -> dict[str, Any]:
 
 
 def delta(index: int, kind: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+    return {
+        "type": "content_block_delta",
+        "index": index,
+        "delta": {"type": kind, **fields},
+    }
 
 
-def messages(*events: dict[str, Any]) -> tuple[list[TextDelta | ThinkingDelta], Answered]:
+def messages(
+    *events: dict[str, Any],
+) -> tuple[list[TextDelta | ThinkingDelta], Answered]:
     fold = fold_of("anthropic")
-    shown = [shown for event in [*events, {"type": "message_stop"}] for shown in fold.feed(event)]
+    shown = [
+        shown
+        for event in [*events, {"type": "message_stop"}]
+        for shown in fold.feed(event)
+    ]
     assert fold.complete
     return shown, fold.answer()
 
@@ -53,9 +63,20 @@ def test_blocks_of_every_kind_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("unknown", [0, None])
-def test_counts_are_replaced_and_not_added_up_nor_taken_back_by_one_that_is_not_known(unknown: int | None) -> None:
-    counted = {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 5, "cache_creation_input_tokens": None}
-    last = {"output_tokens": 40, "input_tokens": unknown, "cache_read_input_tokens": unknown}
+def test_counts_are_replaced_and_not_added_up_nor_taken_back_by_one_that_is_not_known(
+    unknown: int | None,
+) -> None:
+    counted = {
+        "input_tokens": 9,
+        "output_tokens": 1,
+        "cache_read_input_tokens": 5,
+        "cache_creation_input_tokens": None,
+    }
+    last = {
+        "output_tokens": 40,
+        "input_tokens": unknown,
+        "cache_read_input_tokens": unknown,
+    }
     _, answer = messages(
         {"type": "message_start", "message": {"usage": counted}},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last},
@@ -77,7 +98,9 @@ def done(index: int, **item: Any) -> dict[str, Any]:
     return {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def responses(*events: dict[str, Any], **response: Any) -> tuple[list[TextDelta | ThinkingDelta], Answered]:
+def responses(
+    *events: dict[str, Any], **response: Any
+) -> tuple[list[TextDelta | ThinkingDelta], Answered]:
     fold = fold_of("openai")
     last = {"type": "response.completed", "response": response}
     shown = [shown for event in [*events, last] for shown in fold.feed(event)]
@@ -86,13 +109,29 @@ def responses(*events: dict[str, Any], **response: Any) -> tuple[list[TextDelta 
 
 
 def test_reasoning_is_kept_in_its_encrypted_form() -> None:
-    summary = [{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}]
-    item = {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "e"}
+    summary = [
+        {"type": "summary_text", "text": "One."},
+        {"type": "summary_text", "text": "Two."},
+    ]
+    item = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": summary,
+        "encrypted_content": "e",
+    }
     shown, answer = responses(
         {"type": "response.reasoning_summary_part.added", "summary_index": 0},
-        {"type": "response.reasoning_summary_text.delta", "summary_index": 0, "delta": "One."},
+        {
+            "type": "response.reasoning_summary_text.delta",
+            "summary_index": 0,
+            "delta": "One.",
+        },
         {"type": "response.reasoning_summary_part.added", "summary_index": 1},
-        {"type": "response.reasoning_summary_text.delta", "summary_index": 1, "delta": "Two."},
+        {
+            "type": "response.reasoning_summary_text.delta",
+            "summary_index": 1,
+            "delta": "Two.",
+        },
         done(0, **item, status="completed", content=None),
     )
     assert "".join(piece.text for piece in shown) == "One.\n\nTwo."
@@ -101,15 +140,27 @@ def test_reasoning_is_kept_in_its_encrypted_form() -> None:
 
 def test_items_stand_in_their_order_and_calls_use_the_calls_id() -> None:
     _, answer = responses(
-        done(1, type="function_call", id="fc_1", call_id="call_1", name="read", arguments='{"path":"a"}'),
+        done(
+            1,
+            type="function_call",
+            id="fc_1",
+            call_id="call_1",
+            name="read",
+            arguments='{"path":"a"}',
+        ),
         done(0, type="message", content=[{"type": "output_text", "text": "Look."}]),
     )
-    assert answer.parts == (m.Text("Look."), m.ToolCall("call_1", "read", {"path": "a"}))
+    assert answer.parts == (
+        m.Text("Look."),
+        m.ToolCall("call_1", "read", {"path": "a"}),
+    )
     assert answer.stop_reason == "tool_use"
 
 
 def test_cached_tokens_are_not_counted_twice() -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
-    _, answer = responses(usage={"input_tokens": 100, "output_tokens": 7, "input_tokens_details": details})
+    _, answer = responses(
+        usage={"input_tokens": 100, "output_tokens": 7, "input_tokens_details": details}
+    )
     assert answer.usage == m.Usage(10, 7, 60, 30)
     assert answer.usage.prompt_tokens == 100

@@ -1,4 +1,6 @@
-"""The facts about models that all sessions share: how they are stored, for how long, and what is not one of them."""
+"""The facts about models that all sessions share: how they are stored, for how long,
+and what is not one of them.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,39 @@ from hypothesis import strategies as st
 
 from acp_agent.llm.client import make_client
 from acp_agent.llm.errors import CallFailed, takes_no_images
-from acp_agent.llm.learned import KEPT, KEPT_LOCAL_WINDOW, KEPT_LOSS, LEARNED_FILE, LearnedFacts
+from acp_agent.llm.learned import (
+    KEPT,
+    KEPT_LOCAL_WINDOW,
+    KEPT_LOSS,
+    LEARNED_FILE,
+    LearnedFacts,
+)
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import Refused
-from support.adapters import BEGINNING, ENDING, PROFILE, encoded, endpoint, outcome, request
+from support.adapters import (
+    BEGINNING,
+    ENDING,
+    PROFILE,
+    encoded,
+    endpoint,
+    outcome,
+    request,
+)
 from support.http_server import Exchange, http_server
 
 LOCAL = Endpoint("local", "openai-chat", "http://127.0.0.1:8080/v1", key="secret")
-CLOUD = Endpoint("cloud", "openai-chat", "https://user:password@api.example.com/v1", key="secret")
-NAMES = st.sampled_from(["refused max_tokens", "takes reasoning_effort", "refused functions", "window", "image a1"])
+CLOUD = Endpoint(
+    "cloud", "openai-chat", "https://user:password@api.example.com/v1", key="secret"
+)
+NAMES = st.sampled_from(
+    [
+        "refused max_tokens",
+        "takes reasoning_effort",
+        "refused functions",
+        "window",
+        "image a1",
+    ]
+)
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
@@ -34,11 +60,23 @@ class Clock:
         return self.time
 
 
-@given(st.lists(st.tuples(st.sampled_from(["local/a", "local/b"]), NAMES, st.none() | VALUES), max_size=8))
-def test_what_is_kept_is_known_to_every_process_of_the_home(changes: list[tuple[str, str, str | None]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["local/a", "local/b"]), NAMES, st.none() | VALUES),
+        max_size=8,
+    )
+)
+def test_what_is_kept_is_known_to_every_process_of_the_home(
+    changes: list[tuple[str, str, str | None]],
+) -> None:
     with TemporaryDirectory() as folder:
-        clock, expected = Clock(), dict[str, dict[str, str]]()
-        stores = [LearnedFacts(Path(folder), clock), LearnedFacts(Path(folder), clock), LearnedFacts(None, clock)]
+        clock = Clock()
+        expected = dict[str, dict[str, str]]()
+        stores = [
+            LearnedFacts(Path(folder), clock),
+            LearnedFacts(Path(folder), clock),
+            LearnedFacts(None, clock),
+        ]
         for number, (model, name, value) in enumerate(changes):
             facts = expected.setdefault(model, {})
             facts.pop(name, None)
@@ -63,7 +101,9 @@ def test_what_is_kept_is_known_to_every_process_of_the_home(changes: list[tuple[
         ("window", CLOUD, KEPT),
     ],
 )
-def test_a_fact_is_forgotten_after_its_time(tmp_path: Path, name: str, endpoint: Endpoint, kept: timedelta) -> None:
+def test_a_fact_is_forgotten_after_its_time(
+    tmp_path: Path, name: str, endpoint: Endpoint, kept: timedelta
+) -> None:
     clock = Clock()
     store = LearnedFacts(tmp_path, clock)
     store.keep("local/m", endpoint, {name: "1"})
@@ -93,12 +133,17 @@ def test_the_file_holds_no_key_and_no_address(tmp_path: Path) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
 )
 
 
 @given(JSON, st.dictionaries(NAMES, st.text(max_size=30)))
-def test_a_file_of_any_content_is_read_without_an_error(models: Any, facts: dict[str, str]) -> None:
+def test_a_file_of_any_content_is_read_without_an_error(
+    models: Any, facts: dict[str, str]
+) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder, LEARNED_FILE)
         file.write_text(json.dumps({"version": 1, "models": models}))
@@ -106,11 +151,15 @@ def test_a_file_of_any_content_is_read_without_an_error(models: Any, facts: dict
         assert isinstance(store.of("local/m", LOCAL), dict)
         store.keep("local/m", LOCAL, {"window": "1000"})
         assert store.of("local/m", LOCAL)["window"] == "1000"
-        file.write_text(json.dumps({"version": 1, "models": {"local/m": {"server": "x", **facts}}}))
+        file.write_text(
+            json.dumps({"version": 1, "models": {"local/m": {"server": "x", **facts}}})
+        )
         assert isinstance(LearnedFacts(Path(folder)).of("local/m", LOCAL), dict)
 
 
-def test_facts_are_known_to_the_process_if_the_file_cannot_be_written(tmp_path: Path) -> None:
+def test_facts_are_known_to_the_process_if_the_file_cannot_be_written(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_text("")
     store = LearnedFacts(tmp_path / "file" / "home")
     store.keep("local/m", LOCAL, {"window": "1000"})
@@ -140,8 +189,12 @@ SAYS_OF_ONE = [
 
 
 @pytest.mark.parametrize("said", SAYS_NONE + SAYS_OF_ONE)
-def test_an_error_about_one_image_does_not_say_that_the_model_takes_none(said: str) -> None:
-    assert takes_no_images(CallFailed("status", said, status=400)) == (said in SAYS_NONE)
+def test_an_error_about_one_image_does_not_say_that_the_model_takes_none(
+    said: str,
+) -> None:
+    assert takes_no_images(CallFailed("status", said, status=400)) == (
+        said in SAYS_NONE
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,6 +218,10 @@ async def test_a_limit_that_depends_on_the_conversation_is_learned_for_that_conv
     facts = LearnedFacts()
     async with http_server(app) as url:
         place = endpoint("chat", url)
-        seen, _ = await outcome(make_client(place, lambda _: PROFILE, 0.001, facts), request())
+        seen, _ = await outcome(
+            make_client(place, lambda _: PROFILE, 0.001, facts), request()
+        )
     assert seen[0] == Refused("max_tokens", "1024", lasting)
-    assert facts.of("local/claude-test", place) == ({"takes max_tokens": "1024"} if lasting else {})
+    assert facts.of("local/claude-test", place) == (
+        {"takes max_tokens": "1024"} if lasting else {}
+    )

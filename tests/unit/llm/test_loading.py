@@ -1,4 +1,6 @@
-"""What is imported when, and that the import of an SDK leaves the garbage collector as it was."""
+"""What is imported when, and that the import of an SDK leaves the garbage collector as
+it was.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,27 @@ anyio.run(main, sys.argv[1])
 """
 
 
-def test_a_model_is_loaded_without_its_sdk_and_prepared_with_it_alone_whose_objects_are_never_collected() -> None:
+def test_a_model_is_loaded_without_its_sdk_and_prepared_with_it_alone_whose_objects_are_never_collected() -> (
+    None
+):
     env = {"HTTPS_PROXY": "http://127.0.0.1:9", "PATH": ""}
     command = [sys.executable, "-c", LOADED, "anthropic/claude-test"]
-    ran = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True, timeout=50)
+    ran = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=50,
+    )
     loaded, prepared, collector = ran.stdout.splitlines()
     assert "acp_agent.llm.client" in loaded.split()
     assert not set(loaded.split()) & {"anthropic", "openai", "httpx2"}
-    assert {"anthropic", "openai", "httpx2"} & set(prepared.split()) == {"anthropic", "httpx2"}
+    assert {"anthropic", "openai", "httpx2"} & set(prepared.split()) == {
+        "anthropic",
+        "httpx2",
+    }
     collects, frozen = collector.split()
     assert collects == "True"
     assert int(frozen) > 50_000
@@ -73,9 +88,20 @@ anyio.run(main)
 """
 
 
-def test_clients_that_are_made_at_once_read_the_certificates_once(tmp_path: Path) -> None:
-    # In a process of its own, since threads of other tests may read certificates as well.
+def test_clients_that_are_made_at_once_read_the_certificates_once(
+    tmp_path: Path,
+) -> None:
+    # In a process of its own, since threads of other tests may read certificates as
+    # well.
     env = {"PATH": "", "SSL_CERT_DIR": str(tmp_path)}
     command = [sys.executable, "-c", CERTIFICATES]
-    ran = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True, timeout=50)
+    ran = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=50,
+    )
     assert ran.stdout.split() == ["read"]

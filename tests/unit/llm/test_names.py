@@ -30,7 +30,9 @@ from acp_agent.llm.names import display_name
         ("", ""),
     ],
 )
-def test_a_model_has_the_name_that_its_maker_gives_it_and_an_unknown_one_its_id(model: str, name: str) -> None:
+def test_a_model_has_the_name_that_its_maker_gives_it_and_an_unknown_one_its_id(
+    model: str, name: str
+) -> None:
     assert display_name(model) == name
 
 

@@ -1,4 +1,6 @@
-"""OpenAI's compaction by an item at the end of an ordinary request, and by `/responses/compact` where that fails."""
+"""OpenAI's compaction by an item at the end of an ordinary request, and by
+`/responses/compact` where that fails.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,18 @@ Note = Retrying | AskedAgain | Refused
 
 
 def refusal(message: str, status: int = 400) -> Reply:
-    return Reply(http_status=status, body={"error": {"message": message, "type": "invalid_request_error"}})
+    return Reply(
+        http_status=status,
+        body={"error": {"message": message, "type": "invalid_request_error"}},
+    )
 
 
 async def compacted(
     provider: _NativeClient, request: ModelRequest = GPT
 ) -> tuple[m.CompactedBlock, m.Usage, list[Note]]:
-    """What the provider makes of a conversation, its usage, and what was noted meanwhile."""
+    """What the provider makes of a conversation, its usage, and what was noted
+    meanwhile.
+    """
     noted: list[Any] = []
     block, usage = await provider.compact(request, "", noted.append)
     return block, usage, noted
@@ -53,7 +60,9 @@ def way(call: Request) -> str:
 def kinds(block: m.CompactedBlock) -> list[Any]:
     """The items of a compacted conversation, the user's by their words."""
     items: Any = block.data["items"]
-    return [item["content"][0]["text"] if "role" in item else item["type"] for item in items]
+    return [
+        item["content"][0]["text"] if "role" in item else item["type"] for item in items
+    ]
 
 
 async def test_the_trigger_stands_behind_the_session_s_ordinary_request_and_its_item_behind_the_user_s_messages() -> (
@@ -64,7 +73,9 @@ async def test_the_trigger_stands_behind_the_session_s_ordinary_request_and_its_
         block, usage, noted = await compacted(provider)
     ordinary, asked = server.calls
     assert asked.body.pop("input") == [*ordinary.body.pop("input"), TRIGGER]
-    assert ordinary.body.pop("max_output_tokens") > 0  # a compaction may be longer than an answer
+    assert (
+        ordinary.body.pop("max_output_tokens") > 0
+    )  # a compaction may be longer than an answer
     assert asked.body == ordinary.body
     assert asked.path == ordinary.path
     assert kinds(block) == ["Build a shop.", "For bread.", "compaction"]
@@ -73,14 +84,36 @@ async def test_the_trigger_stands_behind_the_session_s_ordinary_request_and_its_
     assert noted == []
 
 
-async def test_an_item_with_members_that_the_api_does_not_take_back_is_sent_back_without_them() -> None:
-    item = {"id": "cmp_9", "type": "compaction", "encrypted_content": "sealed-Zm9v", "created_by": "me", "metadata": {}}
-    answer = {"object": "response", "status": "completed", "output": [item], "usage": None}
-    async with playing("openai", Reply(body=answer), Reply(body=answer)) as (provider, server):
-        block, _, _ = await compacted(provider, replace(GPT, refused=frozenset(("stream",))))
+async def test_an_item_with_members_that_the_api_does_not_take_back_is_sent_back_without_them() -> (
+    None
+):
+    item = {
+        "id": "cmp_9",
+        "type": "compaction",
+        "encrypted_content": "sealed-Zm9v",
+        "created_by": "me",
+        "metadata": {},
+    }
+    answer = {
+        "object": "response",
+        "status": "completed",
+        "output": [item],
+        "usage": None,
+    }
+    async with playing("openai", Reply(body=answer), Reply(body=answer)) as (
+        provider,
+        server,
+    ):
+        block, _, _ = await compacted(
+            provider, replace(GPT, refused=frozenset(("stream",)))
+        )
     assert paths(server) == ["trigger"]
     items: Any = block.data["items"]
-    assert items[-1] == {"id": "cmp_9", "type": "compaction", "encrypted_content": "sealed-Zm9v"}
+    assert items[-1] == {
+        "id": "cmp_9",
+        "type": "compaction",
+        "encrypted_content": "sealed-Zm9v",
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,16 +127,25 @@ async def test_an_item_with_members_that_the_api_does_not_take_back_is_sent_back
     ],
 )
 @pytest.mark.parametrize("status", [400, 422])
-async def test_a_refused_trigger_is_followed_by_the_other_way_and_never_sent_again(said: str, status: int) -> None:
-    async with playing("openai", refusal(said, status), COMPACTED, COMPACTED) as (provider, server):
+async def test_a_refused_trigger_is_followed_by_the_other_way_and_never_sent_again(
+    said: str, status: int
+) -> None:
+    async with playing("openai", refusal(said, status), COMPACTED, COMPACTED) as (
+        provider,
+        server,
+    ):
         block, _, noted = await compacted(provider)
-        again, _, _ = await compacted(provider, replace(GPT, refused=frozenset(("trigger",))))
+        again, _, _ = await compacted(
+            provider, replace(GPT, refused=frozenset(("trigger",)))
+        )
     assert paths(server) == ["trigger", "path", "path"]
     assert kinds(block) == kinds(again) == ["Build a shop.", "For bread.", "compaction"]
     assert noted == [AskedAgain(), Refused("trigger")]
 
 
-async def test_a_refusal_that_both_ways_meet_is_the_error_and_says_nothing_of_the_trigger() -> None:
+async def test_a_refusal_that_both_ways_meet_is_the_error_and_says_nothing_of_the_trigger() -> (
+    None
+):
     noted: list[Any] = []
     async with playing("openai", *[refusal("Bad request.")] * 2) as (provider, server):
         with pytest.raises(CompactionRefusedError, match="Bad request"):
@@ -113,7 +155,9 @@ async def test_a_refusal_that_both_ways_meet_is_the_error_and_says_nothing_of_th
 
 
 ADDED = m.Amendment("n1", (), added=(replace(GPT.tools[0], name="look"),))
-WITH_TOOLS = replace(GPT, messages=(*GPT.messages, ADDED, m.UserMessage("u3", (m.Text("Go."),))))
+WITH_TOOLS = replace(
+    GPT, messages=(*GPT.messages, ADDED, m.UserMessage("u3", (m.Text("Go."),)))
+)
 LISTED: dict[str, tuple[str, list[str], Feature]] = {
     "of added tools, which lists the trigger among the items that are taken": (
         f"Invalid value: 'additional_tools'. Supported values are: 'compaction', 'compaction_trigger', {TAKEN}.",
@@ -129,7 +173,9 @@ LISTED: dict[str, tuple[str, list[str], Feature]] = {
 
 
 @pytest.mark.parametrize("refused", LISTED)
-async def test_a_refusal_takes_away_what_it_names_and_not_what_it_lists(refused: str) -> None:
+async def test_a_refusal_takes_away_what_it_names_and_not_what_it_lists(
+    refused: str,
+) -> None:
     said, asked, feature = LISTED[refused]
     async with playing("openai", refusal(said), COMPACTED) as (provider, server):
         _, _, noted = await compacted(provider, WITH_TOOLS)
@@ -143,7 +189,16 @@ IGNORED: dict[str, Sequence[Reply]] = {
     "reasoning and text": [Reply("Sure.", thinking="What now?", compactions=0)],
     "nothing": [Reply("", usage=Usage(900, 1))],
     "two compactions": [Reply("A shop.", compactions=2)],
-    "one in one piece": [Reply(body={"object": "response", "status": "completed", "output": [], "usage": None})],
+    "one in one piece": [
+        Reply(
+            body={
+                "object": "response",
+                "status": "completed",
+                "output": [],
+                "usage": None,
+            }
+        )
+    ],
 }
 
 
@@ -158,16 +213,23 @@ async def test_what_is_no_single_compaction_is_not_taken_for_one_and_the_other_w
     assert kinds(block)[-1] == "compaction"
     assert usage.prompt_tokens == 910  # of the other way alone
     refused, asked = noted
-    assert refused == Refused("trigger")  # also where the other way fails, since this one was answered
+    assert refused == Refused(
+        "trigger"
+    )  # also where the other way fails, since this one was answered
     assert isinstance(asked, AskedAgain)
     assert asked.usage is not None
     assert asked.usage.cost
 
 
-async def test_an_ignored_trigger_is_noted_and_paid_although_the_other_way_fails() -> None:
+async def test_an_ignored_trigger_is_noted_and_paid_although_the_other_way_fails() -> (
+    None
+):
     noted: list[Any] = []
     whole = Reply("", usage=Usage(input=40, output=7, cache_read=900))
-    async with playing("openai", whole, refusal("Not found", 404)) as (provider, server):
+    async with playing("openai", whole, refusal("Not found", 404)) as (
+        provider,
+        server,
+    ):
         with pytest.raises(CompactionRefusedError):
             await provider.compact(GPT, "", noted.append)
     assert paths(server) == ["trigger", "path"]
@@ -203,7 +265,10 @@ async def test_an_ordinary_answer_is_broken_off_as_it_begins() -> None:
 async def test_a_trigger_that_the_server_fails_at_is_sent_once_more_and_then_given_up_for_this_compaction_alone(
     failing: Reply,
 ) -> None:
-    async with playing("openai", failing, COMPACTED, failing, failing, COMPACTED) as (provider, server):
+    async with playing("openai", failing, COMPACTED, failing, failing, COMPACTED) as (
+        provider,
+        server,
+    ):
         block, _, noted = await compacted(provider)
         other, _, given_up = await compacted(provider)
     assert paths(server) == ["trigger", "trigger", "trigger", "trigger", "path"]
@@ -212,32 +277,48 @@ async def test_a_trigger_that_the_server_fails_at_is_sent_once_more_and_then_giv
     assert [type(event) for event in given_up] == [Retrying, AskedAgain]
 
 
-async def test_an_incomplete_compaction_is_not_taken_and_says_nothing_of_the_trigger() -> None:
-    async with playing("openai", Reply("A sh", stop="max_tokens"), COMPACTED) as (provider, server):
+async def test_an_incomplete_compaction_is_not_taken_and_says_nothing_of_the_trigger() -> (
+    None
+):
+    async with playing("openai", Reply("A sh", stop="max_tokens"), COMPACTED) as (
+        provider,
+        server,
+    ):
         _, _, noted = await compacted(provider)
     assert paths(server) == ["trigger", "path"]
     assert [type(event) for event in noted] == [AskedAgain]
 
 
 async def test_a_busy_server_is_asked_by_the_trigger_again_and_again() -> None:
-    busy = [Reply(http_status=429, headers={"retry-after": "0"}), Reply(http_status=503), Reply(http_status=503)]
+    busy = [
+        Reply(http_status=429, headers={"retry-after": "0"}),
+        Reply(http_status=503),
+        Reply(http_status=503),
+    ]
     async with playing("openai", *busy, COMPACTED) as (provider, server):
         _, _, noted = await compacted(provider)
     assert paths(server) == ["trigger"] * 4
     assert [type(event) for event in noted] == [Retrying] * 3
 
 
-async def test_a_conversation_that_does_not_fit_is_an_overflow_and_not_asked_for_in_another_way() -> None:
+async def test_a_conversation_that_does_not_fit_is_an_overflow_and_not_asked_for_in_another_way() -> (
+    None
+):
     async with playing("openai", max_prompt_tokens=10) as (provider, server):
         with pytest.raises(ContextOverflowError):
             await compacted(provider)
     assert paths(server) == ["trigger"]
 
 
-async def test_a_second_compaction_keeps_the_user_s_messages_of_the_first_and_one_item() -> None:
+async def test_a_second_compaction_keeps_the_user_s_messages_of_the_first_and_one_item() -> (
+    None
+):
     async with playing("openai", COMPACTED, Reply("Two shops.")) as (provider, server):
         block, _, _ = await compacted(provider)
-        turns = (m.AssistantMessage("a3", (m.Text("On it."),)), m.UserMessage("u4", (m.Text("Now cakes."),)))
+        turns = (
+            m.AssistantMessage("a3", (m.Text("On it."),)),
+            m.UserMessage("u4", (m.Text("Now cakes."),)),
+        )
         answered = m.AssistantMessage("a4", (m.Text("Baked."),))
         later = replace(GPT, messages=(m.UserMessage("u3", (block,)), *turns, answered))
         second, _, _ = await compacted(provider, later)
@@ -262,4 +343,9 @@ async def test_a_second_compaction_keeps_the_user_s_messages_of_the_first_and_on
 def test_openai_and_azure_are_asked_by_the_trigger_and_other_servers_by_the_path(
     host: str, model: str, asked_by: str
 ) -> None:
-    assert rules_at(Endpoint("work", "openai-responses", f"https://{host}/v1"), model).asked_by == asked_by
+    assert (
+        rules_at(
+            Endpoint("work", "openai-responses", f"https://{host}/v1"), model
+        ).asked_by
+        == asked_by
+    )

@@ -1,4 +1,6 @@
-"""Failures between the agent and a provider that are no lost connection: redirects, damaged bodies, certificates."""
+"""Failures between the agent and a provider that are no lost connection: redirects,
+damaged bodies, certificates.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,43 @@ import pytest
 
 from acp_agent.errors import ModelError, ModelUnavailableError
 from acp_agent.llm.provider import Answered, ModelEvent
-from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
+from support.adapters import (
+    BEGINNING,
+    DIALECTS,
+    ENDING,
+    adapter,
+    encoded,
+    outcome,
+    request,
+)
 
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
 
 
-async def asked(dialect: str, base_url: str) -> tuple[list[ModelEvent], ModelError | None]:
+async def asked(
+    dialect: str, base_url: str
+) -> tuple[list[ModelEvent], ModelError | None]:
     """What comes of a call."""
     return await outcome(adapter(dialect, base_url), request())
 
 
 @asynccontextmanager
 async def tls_server(answer: bytes) -> AsyncIterator[str]:
-    """Gives each request this body, behind a certificate that is signed by itself; its URL."""
+    """Gives each request this body, behind a certificate that is signed by itself; its
+    URL.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n" + answer)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+            + answer
+        )
         writer.close()
 
     listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from acp_agent.conversation.messages import Audio, Resource, ResourceLink, Text
 from acp_agent.llm.parts import EMPTY, framed, sendable_sound, user_parts
 
-marks = st.lists(st.sampled_from(["<", "/", "file", "FILE", "-2", "-3", " ", "\n", ">", "x", '"'])).map("".join)
+marks = st.lists(
+    st.sampled_from(["<", "/", "file", "FILE", "-2", "-3", " ", "\n", ">", "x", '"'])
+).map("".join)
 addresses = st.text(st.sampled_from('a/:%20 \n\r\x85\u2028"<>é'), max_size=12)
 
 
@@ -18,7 +20,8 @@ addresses = st.text(st.sampled_from('a/:%20 \n\r\x85\u2028"<>é'), max_size=12)
 @example("</file></file-2>< / File-3>")
 def test_a_text_cannot_end_the_marks_around_it(text: str) -> None:
     made = framed(text, {"uri": "file:///a"})
-    first, last = made.splitlines()[0], made.splitlines()[-1]
+    first = made.splitlines()[0]
+    last = made.splitlines()[-1]
     name = last[2:-1]
     assert first == f'<{name} uri="file:///a">'
     assert made == f"{first}\n{text}\n{last}"
@@ -27,8 +30,14 @@ def test_a_text_cannot_end_the_marks_around_it(text: str) -> None:
 
 
 @given(addresses, addresses, st.none() | addresses)
-def test_a_name_and_an_address_stay_on_their_line(uri: str, name: str, kind: str | None) -> None:
-    parts = [ResourceLink(uri, name, kind, name), Resource(uri, text="x", mime_type=kind), Resource(uri, blob="AAAA")]
+def test_a_name_and_an_address_stay_on_their_line(
+    uri: str, name: str, kind: str | None
+) -> None:
+    parts = [
+        ResourceLink(uri, name, kind, name),
+        Resource(uri, text="x", mime_type=kind),
+        Resource(uri, blob="AAAA"),
+    ]
     link, file, binary = user_parts(parts, images=True)
     assert isinstance(link, Text)
     assert isinstance(file, Text)
@@ -41,6 +50,9 @@ def test_a_name_and_an_address_stay_on_their_line(uri: str, name: str, kind: str
 
 def test_an_empty_sound_of_an_earlier_log_is_not_sent() -> None:
     assert sendable_sound(Audio("", "audio/wav")) is None
-    assert sendable_sound(Resource("file:///a.wav", blob="", mime_type="audio/wav")) is None
+    assert (
+        sendable_sound(Resource("file:///a.wav", blob="", mime_type="audio/wav"))
+        is None
+    )
     assert sendable_sound(Audio("AAAA", "audio/wav")) == Audio("AAAA", "audio/wav")
     assert user_parts([], images=True) == [Text(EMPTY)]

@@ -1,4 +1,6 @@
-"""Images as they are sent: as they came where that is fine, and else made so that a model sees what a person sees."""
+"""Images as they are sent: as they came where that is fine, and else made so that a
+model sees what a person sees.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def limits(characters: int, types: frozenset[str] = IMAGE_TYPES) -> ModelProfile
 
 
 LIMITS = limits(400_000)
-RED, BLUE = (255, 0, 0), (0, 0, 255)
+RED = (255, 0, 0)
+BLUE = (0, 0, 255)
 
 
 def encoded(image: Pillow.Image, form: str, **options: Any) -> str:
@@ -45,7 +48,9 @@ def opened(data: str) -> Pillow.Image:
 
 
 def noise(width: int, height: int) -> Pillow.Image:
-    return Pillow.frombytes("RGB", (width, height), random.Random(3).randbytes(width * height * 3))
+    return Pillow.frombytes(
+        "RGB", (width, height), random.Random(3).randbytes(width * height * 3)
+    )
 
 
 def near(color: Any, other: tuple[int, int, int]) -> bool:
@@ -76,7 +81,10 @@ def test_whatever_comes_in_what_goes_out_is_within_the_limits_and_the_same_each_
             assert (sent[0] == data) == (form not in ("BMP", "TIFF"))
         else:
             factor = LIMITS.image_edge / max(width, height)
-            assert all(abs(new - old * factor) <= 1 for new, old in zip(image.size, (width, height), strict=True))
+            assert all(
+                abs(new - old * factor) <= 1
+                for new, old in zip(image.size, (width, height), strict=True)
+            )
 
 
 def test_a_photo_that_lies_on_its_side_stands_up() -> None:
@@ -107,7 +115,9 @@ def test_an_image_of_too_many_bytes_loses_detail_and_then_size_until_it_fits() -
         prepared(data, "image/png", limits(300))
 
 
-def test_a_small_file_that_claims_to_be_huge_is_not_decoded(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_small_file_that_claims_to_be_huge_is_not_decoded(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     data = encoded(Pillow.new("1", (30_000, 30_000)), "PNG")
     assert len(data) < 1_000_000
     with pytest.raises(Unusable, match="30,000 x 30,000 pixels"):
@@ -117,17 +127,28 @@ def test_a_small_file_that_claims_to_be_huge_is_not_decoded(capfd: pytest.Captur
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_is_broken_or_no_image_is_not_sent(kind: str) -> None:
-    with pytest.raises(Unusable, match=r"no base64|damaged|said to be .* no image|empty"):
+    with pytest.raises(
+        Unusable, match=r"no base64|damaged|said to be .* no image|empty"
+    ):
         prepared(*BROKEN[kind], LIMITS)
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
-def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(form: str) -> None:
-    for size in (150, 300):  # the one would go through as it is, the other has to be scaled
+def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(
+    form: str,
+) -> None:
+    for size in (
+        150,
+        300,
+    ):  # the one would go through as it is, the other has to be scaled
         whole = base64.b64decode(encoded(noise(size, size), form))
         for kept in (len(whole) // 2, len(whole) * 9 // 10):
             with pytest.raises(Unusable, match="damaged"):
-                prepared(base64.b64encode(whole[:kept]).decode(), f"image/{form.lower()}", LIMITS)
+                prepared(
+                    base64.b64encode(whole[:kept]).decode(),
+                    f"image/{form.lower()}",
+                    LIMITS,
+                )
 
 
 def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_what_to_install(
@@ -135,11 +156,20 @@ def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_wh
 ) -> None:
     monkeypatch.setattr(pictures, "_can_scale", lambda: False)
     known = limits(4_000, frozenset({"image/png", "image/jpeg"}))
-    small, large = (base64.b64encode(content).decode() for content in (png(), png(40, 40, seed=2)))
-    assert prepared(small, "image/jpeg", known) == received(small, "") == (small, "image/png")
+    small, large = (
+        base64.b64encode(content).decode() for content in (png(), png(40, 40, seed=2))
+    )
+    assert (
+        prepared(small, "image/jpeg", known)
+        == received(small, "")
+        == (small, "image/png")
+    )
     with pytest.raises(Unusable, match=r"larger than .*install"):
         prepared(large, "image/png", known)
-    for make in (lambda data: prepared(data, "", known), lambda data: received(data, "")):
+    for make in (
+        lambda data: prepared(data, "", known),
+        lambda data: received(data, ""),
+    ):
         with pytest.raises(Unusable, match=r"image/tiff is not a type .* converts it"):
             make(encoded(Pillow.new("1", (9, 9)), "TIFF"))
 
@@ -161,8 +191,17 @@ def test_a_small_file_with_many_pixels_takes_little_more_memory_than_they_do() -
     header = struct.pack(">IIBBBBB", 7_000, 7_000, 8, 6, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", rows), (b"IEND", b""))
     image = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+        struct.pack(">I", len(data))
+        + name
+        + data
+        + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
     )
     assert len(image) < 250_000
-    ran = subprocess.run([sys.executable, "-c", _PEAK], input=base64.b64encode(image), capture_output=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", _PEAK],
+        input=base64.b64encode(image),
+        capture_output=True,
+        check=True,
+    )
     assert int(ran.stdout) < 400_000  # kilobytes; its pixels take 196,000

@@ -1,4 +1,6 @@
-"""Find the part of a request that a server has refused, from the error messages of real servers."""
+"""Find the part of a request that a server has refused, from the error messages of real
+servers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.errors import CallFailed, names_in_error, read_error
-from acp_agent.llm.refusals import EFFORTS, RefusedPart, refused_part, taken_effort, taken_limit
+from acp_agent.llm.refusals import (
+    EFFORTS,
+    RefusedPart,
+    refused_part,
+    taken_effort,
+    taken_limit,
+)
 
 SENT: dict[Feature, Any] = {
     "max_tokens": 8_192,
@@ -30,12 +38,25 @@ SENT: dict[Feature, Any] = {
 }
 
 
-def pydantic(*path: str, kind: str = "extra_forbidden", said: str = "Extra inputs are not permitted") -> dict[str, Any]:
+def pydantic(
+    *path: str,
+    kind: str = "extra_forbidden",
+    said: str = "Extra inputs are not permitted",
+) -> dict[str, Any]:
     return {"type": kind, "loc": ["body", *path], "msg": said, "input": 1}
 
 
-def openai(said: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": said, "type": "invalid_request_error", "param": param, "code": code}}
+def openai(
+    said: str, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    return {
+        "error": {
+            "message": said,
+            "type": "invalid_request_error",
+            "param": param,
+            "code": code,
+        }
+    }
 
 
 ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
@@ -72,7 +93,9 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
     ),
     "the limit at the end of a sentence": (
         400,
-        openai("max_tokens is too large. The maximum is 4,096. Version 1.5000 of the API."),
+        openai(
+            "max_tokens is too large. The maximum is 4,096. Version 1.5000 of the API."
+        ),
         RefusedPart("max_tokens", "4096"),
     ),
     "DeepSeek, a range": (
@@ -96,20 +119,42 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
     ),
     "Mistral, a list in the message": (
         422,
-        {"object": "error", "message": {"detail": [pydantic("stream_options")]}, "type": "invalid_request_error"},
+        {
+            "object": "error",
+            "message": {"detail": [pydantic("stream_options")]},
+            "type": "invalid_request_error",
+        },
         RefusedPart("stream_options"),
     ),
-    "FastAPI": (422, {"detail": [pydantic("stream_options")]}, RefusedPart("stream_options")),
-    "NVIDIA": (400, {"error": f"[{pydantic('prompt_cache_key')}]"}, RefusedPart("prompt_cache_key")),
-    "Fireworks": (
+    "FastAPI": (
+        422,
+        {"detail": [pydantic("stream_options")]},
+        RefusedPart("stream_options"),
+    ),
+    "NVIDIA": (
         400,
-        openai("Extra inputs are not permitted, field: 'prompt_cache_key', value: 'sess_1'"),
+        {"error": f"[{pydantic('prompt_cache_key')}]"},
         RefusedPart("prompt_cache_key"),
     ),
-    "Azure": (400, openai("Unrecognized request argument supplied: stream_options"), RefusedPart("stream_options")),
+    "Fireworks": (
+        400,
+        openai(
+            "Extra inputs are not permitted, field: 'prompt_cache_key', value: 'sess_1'"
+        ),
+        RefusedPart("prompt_cache_key"),
+    ),
+    "Azure": (
+        400,
+        openai("Unrecognized request argument supplied: stream_options"),
+        RefusedPart("stream_options"),
+    ),
     "Google": (
         400,
-        {"error": {"message": 'Invalid JSON payload received. Unknown name "stream_options": Cannot find field.'}},
+        {
+            "error": {
+                "message": 'Invalid JSON payload received. Unknown name "stream_options": Cannot find field.'
+            }
+        },
         RefusedPart("stream_options"),
     ),
     "OpenAI, another effort": (
@@ -169,22 +214,37 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
     ),
     "OpenRouter, no tools": (
         404,
-        {"error": {"message": "No endpoints found that support tool use. To learn more, visit the guide", "code": 404}},
+        {
+            "error": {
+                "message": "No endpoints found that support tool use. To learn more, visit the guide",
+                "code": 404,
+            }
+        },
         RefusedPart("functions"),
     ),
     "vLLM, no tools": (
         400,
-        openai('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        openai(
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+        ),
         RefusedPart("functions"),
     ),
     "llama.cpp, no tools": (
         500,
-        {"error": {"code": 500, "message": "tools param requires --jinja flag", "type": "server_error"}},
+        {
+            "error": {
+                "code": 500,
+                "message": "tools param requires --jinja flag",
+                "type": "server_error",
+            }
+        },
         RefusedPart("functions"),
     ),
     "Groq, no tools": (
         400,
-        openai("`tool calling` is not supported with this model: tool calling is not supported"),
+        openai(
+            "`tool calling` is not supported with this model: tool calling is not supported"
+        ),
         RefusedPart("functions"),
     ),
     "Mistral, ids": (
@@ -198,7 +258,11 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
     ),
     "a template, ids": (
         500,
-        {"error": {"message": "Jinja Exception: Tool call IDs should be alphanumeric strings with length 9!"}},
+        {
+            "error": {
+                "message": "Jinja Exception: Tool call IDs should be alphanumeric strings with length 9!"
+            }
+        },
         RefusedPart("call_ids"),
     ),
     "Mistral, the order": (
@@ -223,16 +287,28 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
         },
         RefusedPart("user_after_tool"),
     ),
-    "a template, no system prompt": (400, openai("System role not supported"), RefusedPart("system")),
+    "a template, no system prompt": (
+        400,
+        openai("System role not supported"),
+        RefusedPart("system"),
+    ),
     "a gateway, no cache": (
         400,
         openai("tools.3.cache_control: Extra inputs are not permitted"),
         RefusedPart("cache_control"),
     ),
-    "a gateway, no thinking": (400, openai("thinking: Extra inputs are not permitted"), RefusedPart("thinking")),
+    "a gateway, no thinking": (
+        400,
+        openai("thinking: Extra inputs are not permitted"),
+        RefusedPart("thinking"),
+    ),
     "OpenAI, no stream": (
         400,
-        openai("Your organization must be verified to stream this model.", "stream", "unsupported_value"),
+        openai(
+            "Your organization must be verified to stream this model.",
+            "stream",
+            "unsupported_value",
+        ),
         RefusedPart("stream"),
     ),
     "OpenAI, no reasoning": (
@@ -242,12 +318,17 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
     ),
     "too long": (
         400,
-        openai("This model's maximum context length is 4096 tokens. You requested 8192 tokens in max_tokens."),
+        openai(
+            "This model's maximum context length is 4096 tokens. You requested 8192 tokens in max_tokens."
+        ),
         None,
     ),
     "a schema": (
         400,
-        openai("Invalid schema for function 'x': array schema missing items.", "tools[0].function.parameters"),
+        openai(
+            "Invalid schema for function 'x': array schema missing items.",
+            "tools[0].function.parameters",
+        ),
         None,
     ),
     "a word of the language": (
@@ -264,7 +345,9 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
 def failure(status: int, body: Any) -> CallFailed:
     text = json.dumps(body)
     message, code = read_error(text)
-    return CallFailed("status", message, status=status, code=code, named=names_in_error(text))
+    return CallFailed(
+        "status", message, status=status, code=code, named=names_in_error(text)
+    )
 
 
 @pytest.mark.parametrize("server", ERRORS)

@@ -1,4 +1,6 @@
-"""The rules of reasoning, by family of models and by server, as the two tables have them."""
+"""The rules of reasoning, by family of models and by server, as the two tables have
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("row", rows("reasoning.csv"), ids=lambda row: row["models"].split()[0])
+@pytest.mark.parametrize(
+    "row", rows("reasoning.csv"), ids=lambda row: row["models"].split()[0]
+)
 def test_each_row_of_the_models_is_read_as_it_stands(row: dict[str, str]) -> None:
     for family in row["models"].split():
         rules = rules_of(family)
@@ -42,7 +46,11 @@ def test_each_row_of_the_models_is_read_as_it_stands(row: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("row", rows("platforms.csv"), ids=lambda row: row["host"])
 def test_each_row_of_the_servers_is_read_as_it_stands(row: dict[str, str]) -> None:
-    kind, model = ("openai-responses", "gpt-6.2-sol") if "openai" in row["host"] else ("anthropic", "claude-opus-5-5")
+    kind, model = (
+        ("openai-responses", "gpt-6.2-sol")
+        if "openai" in row["host"]
+        else ("anthropic", "claude-opus-5-5")
+    )
     rules = rules_at(Endpoint("work", kind, f"https://eu.{row['host']}/v1"), model)
     assert rules.controls == (kind == "anthropic" and row["controls"] == "yes")
     assert rules.native_first == (row["compaction"] == "yes")
@@ -71,12 +79,18 @@ def test_each_row_of_the_servers_is_read_as_it_stands(row: dict[str, str]) -> No
         ("llama-4", ""),
     ],
 )
-def test_the_longest_beginning_that_fits_names_the_family(model: str, family: str) -> None:
+def test_the_longest_beginning_that_fits_names_the_family(
+    model: str, family: str
+) -> None:
     assert rules_of(model).family == family
 
 
-@pytest.mark.parametrize("older", ["claude-haiku-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5"])
-def test_no_older_model_reads_the_reasoning_of_one_that_checks_it_and_the_newer_ones_read_theirs(older: str) -> None:
+@pytest.mark.parametrize(
+    "older", ["claude-haiku-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5"]
+)
+def test_no_older_model_reads_the_reasoning_of_one_that_checks_it_and_the_newer_ones_read_theirs(
+    older: str,
+) -> None:
     assert not rules_of(older).can_read("claude-sonnet-5-5")
     assert rules_of("claude-opus-5-5").can_read(older)
     assert rules_of(older).can_read(older)
@@ -84,20 +98,34 @@ def test_no_older_model_reads_the_reasoning_of_one_that_checks_it_and_the_newer_
 
 def test_a_model_that_is_not_known_gets_no_betas_and_binds_its_reasoning() -> None:
     rules = rules_at(FIRST, "claude-next-9")
-    assert (rules.controls, rules.tools, rules.effort, rules.native_first) == (False, "plain", "top", False)
+    assert (rules.controls, rules.tools, rules.effort, rules.native_first) == (
+        False,
+        "plain",
+        "top",
+        False,
+    )
     assert rules.binds
     assert rules_at(FIRST, "another-model").family == ""
 
 
 def test_a_gateway_of_another_name_gets_no_betas_and_its_reasoning_is_bound() -> None:
-    rules = rules_at(Endpoint("proxy", "anthropic", "https://llm.example.com"), "claude-sonnet-5-5")
-    assert (rules.controls, rules.tools, rules.effort, rules.native_first) == (False, "plain", "top", False)
+    rules = rules_at(
+        Endpoint("proxy", "anthropic", "https://llm.example.com"), "claude-sonnet-5-5"
+    )
+    assert (rules.controls, rules.tools, rules.effort, rules.native_first) == (
+        False,
+        "plain",
+        "top",
+        False,
+    )
     assert rules.binds
     assert rules.checks == "anthropic"
 
 
 def test_chat_completions_bind_no_reasoning() -> None:
-    assert not rules_at(Endpoint("local", "openai-chat", "http://localhost/v1"), "deepseek-reasoner").binds
+    assert not rules_at(
+        Endpoint("local", "openai-chat", "http://localhost/v1"), "deepseek-reasoner"
+    ).binds
 
 
 @pytest.mark.parametrize(
@@ -113,5 +141,7 @@ def test_chat_completions_bind_no_reasoning() -> None:
         ("gpt-6.1-sol", "gpt-6.2-sol", False),
     ],
 )
-def test_a_model_reads_the_reasoning_of_the_families_in_its_row(reader: str, maker: str, reads: bool) -> None:
+def test_a_model_reads_the_reasoning_of_the_families_in_its_row(
+    reader: str, maker: str, reads: bool
+) -> None:
     assert rules_of(reader).can_read(rules_of(maker).family) == reads

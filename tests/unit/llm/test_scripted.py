@@ -41,26 +41,37 @@ def provider(folder: Path, text: str = SCRIPT) -> ScriptedProvider:
 
 
 async def play(played: ScriptedProvider, *messages: m.Message) -> tuple[str, Answered]:
-    async with aclosing(played.stream(ModelRequest("demo", "Be brief.", messages))) as stream:
+    async with aclosing(
+        played.stream(ModelRequest("demo", "Be brief.", messages))
+    ) as stream:
         events = [event async for event in stream]
     answer = events[-1]
     assert isinstance(answer, Answered)
-    return "".join(event.text for event in events if isinstance(event, TextDelta | ThinkingDelta)), answer
+    return "".join(
+        event.text for event in events if isinstance(event, TextDelta | ThinkingDelta)
+    ), answer
 
 
 def user(text: str, id: str = "u") -> m.UserMessage:
     return m.UserMessage(id, (m.Text(text),))
 
 
-async def test_the_prompt_chooses_the_scene_and_the_answers_follow_each_other(tmp_path: Path) -> None:
+async def test_the_prompt_chooses_the_scene_and_the_answers_follow_each_other(
+    tmp_path: Path,
+) -> None:
     played = provider(tmp_path)
     prompt = user("Please FIX the test")
     text, first = await play(played, prompt)
     assert text == "Read first.I will look at it."
     assert first.stop_reason == "tool_use"
     call = m.ToolCall("call_0", "read", {"path": "a.py"})
-    assert first.parts == (m.Thinking("Read first.", "scripted"), m.Text("I will look at it."), call)
-    answer, result = m.AssistantMessage("a", first.parts), m.ToolResult("call_0", (m.Text("x"),))
+    assert first.parts == (
+        m.Thinking("Read first.", "scripted"),
+        m.Text("I will look at it."),
+        call,
+    )
+    answer = m.AssistantMessage("a", first.parts)
+    result = m.ToolResult("call_0", (m.Text("x"),))
     text, second = await play(played, prompt, answer, result)
     assert text == "Done, all   is well."
     assert (second.stop_reason, second.usage) == ("end_turn", m.Usage(900, 5, 100))
@@ -69,11 +80,17 @@ async def test_the_prompt_chooses_the_scene_and_the_answers_follow_each_other(tm
 @pytest.mark.parametrize(
     ("history", "said"),
     [
-        ((user("fix the test"), m.AssistantMessage("a", (m.Text("I will look."),))), "Done, all   is well."),
+        (
+            (user("fix the test"), m.AssistantMessage("a", (m.Text("I will look."),))),
+            "Done, all   is well.",
+        ),
         ((user("hello"),), "Hello."),
         ((user("one"), user("hello")), "Hello again."),
         ((user("Summarise it"),), "A summary."),
-        ((user("Do not summarise it"),), "(The script “A repair” has no answer to “Do not summarise it”.)"),
+        (
+            (user("Do not summarise it"),),
+            "(The script “A repair” has no answer to “Do not summarise it”.)",
+        ),
         (
             (user("fix the test"), *[m.AssistantMessage("a", (m.Text("x"),))] * 2),
             "(The script “A repair” has come to its end here.)",
@@ -91,14 +108,22 @@ async def test_the_request_alone_decides_what_is_said(
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("scenes:\n  - when: x\n    answers:\n      - txt: y\n", "demo.yaml:4: scenes.0.answers.0.txt: unknown key"),
+        (
+            "scenes:\n  - when: x\n    answers:\n      - txt: y\n",
+            "demo.yaml:4: scenes.0.answers.0.txt: unknown key",
+        ),
         ("scenes:\n  - answers: [{text: x}]\n", "demo.yaml:2"),
-        ("scenes:\n  - when: /(/\n    answers: [{text: x}]\n", "demo.yaml:2: scenes.0: "),
+        (
+            "scenes:\n  - when: /(/\n    answers: [{text: x}]\n",
+            "demo.yaml:2: scenes.0: ",
+        ),
         ("scenes: []\n", "demo.yaml:1: scenes: "),
         ("scenes: [\n", "demo.yaml:"),
     ],
 )
-async def test_a_mistake_in_the_script_names_its_line(tmp_path: Path, text: str, place: str) -> None:
+async def test_a_mistake_in_the_script_names_its_line(
+    tmp_path: Path, text: str, place: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         await play(provider(tmp_path, text), user("x"))
     assert place in str(caught.value)

@@ -17,20 +17,32 @@ from acp_agent.errors import (
     RequestRefusedError,
 )
 from acp_agent.llm.provider import Answered, ModelEvent, Refused, Retrying
-from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
+from support.adapters import (
+    BEGINNING,
+    DIALECTS,
+    ENDING,
+    adapter,
+    encoded,
+    outcome,
+    request,
+)
 from support.http_server import Exchange, Request, http_server
 
 DONE = b"data: [DONE]\n\n"
-COUNTED: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+COUNTED: dict[str, Any] = {
+    "choices": [],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 5},
+}
 
 
 async def play(
     dialect: str, answer: Callable[[Request], bytes | Any]
 ) -> tuple[list[ModelEvent], ModelError | None, list[Any]]:
-    """Return an adapter's events and error for a server's answers, and the bodies of its requests.
+    """Return an adapter's events and error for a server's answers, and the bodies of
+    its requests.
 
-    :param answer: returns the bytes of a stream, the body of an answer with status 400, or a list that holds the body
-        of an answer with status 200.
+    :param answer: returns the bytes of a stream, the body of an answer with status 400,
+        or a list that holds the body of an answer with status 200.
     """
     asked: list[Any] = []
 
@@ -60,39 +72,63 @@ def call(arguments: str) -> dict[str, Any]:
 
 WHOLE: dict[str, tuple[list[dict[str, Any]], bytes, m.AssistantPart]] = {
     "text, then tokens": ([chunk(content="Hi"), COUNTED], b"", m.Text("Hi")),
-    "text, then tokens and the word": ([chunk(content="Hi"), COUNTED], DONE, m.Text("Hi")),
+    "text, then tokens and the word": (
+        [chunk(content="Hi"), COUNTED],
+        DONE,
+        m.Text("Hi"),
+    ),
     "text, then the word": ([chunk(content="Hi")], DONE, m.Text("Hi")),
     "a call, then tokens": (
         [chunk(tool_calls=[call('{"path":"a"}')]), COUNTED],
         b"",
         m.ToolCall("c", "read", {"path": "a"}),
     ),
-    "a call, then the word": ([chunk(tool_calls=[call('{"path":"a"}')])], DONE, m.ToolCall("c", "read", {"path": "a"})),
-    "a call without arguments, then tokens": ([chunk(tool_calls=[call("")]), COUNTED], DONE, m.ToolCall("c", "read")),
+    "a call, then the word": (
+        [chunk(tool_calls=[call('{"path":"a"}')])],
+        DONE,
+        m.ToolCall("c", "read", {"path": "a"}),
+    ),
+    "a call without arguments, then tokens": (
+        [chunk(tool_calls=[call("")]), COUNTED],
+        DONE,
+        m.ToolCall("c", "read"),
+    ),
 }
 
 
 @pytest.mark.parametrize("stream", WHOLE)
-async def test_an_answer_without_a_finish_reason_is_whole_if_the_stream_says_that_it_has_ended(stream: str) -> None:
+async def test_an_answer_without_a_finish_reason_is_whole_if_the_stream_says_that_it_has_ended(
+    stream: str,
+) -> None:
     events, last, expected = WHOLE[stream]
     seen, error, asked = await play("chat", lambda _: encoded(events) + last)
     assert error is None
     assert isinstance(seen[-1], Answered)
     assert seen[-1].parts == (expected,)
-    assert seen[-1].stop_reason == ("tool_use" if isinstance(expected, m.ToolCall) else "end_turn")
+    assert seen[-1].stop_reason == (
+        "tool_use" if isinstance(expected, m.ToolCall) else "end_turn"
+    )
     assert len(asked) == 1
 
 
 CUT: dict[str, tuple[list[dict[str, Any]], bytes]] = {
-    "inside the arguments, then tokens": ([chunk(tool_calls=[call('{"path":"a')]), COUNTED], DONE),
-    "inside the arguments, then the word": ([chunk(tool_calls=[call('{"path":"a')])], DONE),
+    "inside the arguments, then tokens": (
+        [chunk(tool_calls=[call('{"path":"a')]), COUNTED],
+        DONE,
+    ),
+    "inside the arguments, then the word": (
+        [chunk(tool_calls=[call('{"path":"a')])],
+        DONE,
+    ),
     "before the arguments": ([chunk(tool_calls=[call("")])], DONE),
     "a whole call, and no end": ([chunk(tool_calls=[call('{"path":"a"}')])], b""),
 }
 
 
 @pytest.mark.parametrize("stream", CUT)
-async def test_an_answer_that_is_cut_off_is_not_whole_and_not_asked_for_seven_times(stream: str) -> None:
+async def test_an_answer_that_is_cut_off_is_not_whole_and_not_asked_for_seven_times(
+    stream: str,
+) -> None:
     events, last = CUT[stream]
     seen, error, asked = await play("chat", lambda _: encoded(events) + last)
     assert [type(event) for event in seen] == [Retrying] * 2
@@ -106,13 +142,20 @@ async def test_text_that_is_cut_off_without_any_end_is_broken_off() -> None:
     assert len(asked) == 1
 
 
-async def test_messages_without_their_last_event_are_whole_once_they_have_a_reason_to_stop() -> None:
-    seen, error, _ = await play("anthropic", lambda _: encoded([*BEGINNING["anthropic"], ENDING["anthropic"][0]]))
+async def test_messages_without_their_last_event_are_whole_once_they_have_a_reason_to_stop() -> (
+    None
+):
+    seen, error, _ = await play(
+        "anthropic",
+        lambda _: encoded([*BEGINNING["anthropic"], ENDING["anthropic"][0]]),
+    )
     assert error is None
     assert isinstance(seen[-1], Answered)
 
 
-async def test_responses_without_their_last_event_are_whole_if_the_stream_says_that_it_has_ended() -> None:
+async def test_responses_without_their_last_event_are_whole_if_the_stream_says_that_it_has_ended() -> (
+    None
+):
     events = [*BEGINNING["openai"], ENDING["openai"][0]]
     seen, error, _ = await play("openai", lambda _: encoded(events) + DONE)
     assert error is None
@@ -134,29 +177,61 @@ TOO_LONG = {
 EMPTY: dict[str, tuple[str, bytes]] = {
     "tokens and the word": ("chat", encoded([COUNTED]) + DONE),
     "tokens alone": ("chat", encoded([COUNTED])),
-    "tokens, and null for the choices": ("chat", encoded([COUNTED | {"choices": None}]) + DONE),
-    "a role, then tokens": ("chat", encoded([chunk(role="assistant", content=""), COUNTED]) + DONE),
-    "a role and empty members": ("chat", encoded([chunk(role="assistant", content=None, tool_calls=[])])),
+    "tokens, and null for the choices": (
+        "chat",
+        encoded([COUNTED | {"choices": None}]) + DONE,
+    ),
+    "a role, then tokens": (
+        "chat",
+        encoded([chunk(role="assistant", content=""), COUNTED]) + DONE,
+    ),
+    "a role and empty members": (
+        "chat",
+        encoded([chunk(role="assistant", content=None, tool_calls=[])]),
+    ),
     "the word alone": ("chat", DONE),
     "a beginning": ("anthropic", encoded(BEGINNING["anthropic"][:1])),
-    "a beginning and an end": ("anthropic", encoded([BEGINNING["anthropic"][0], {"type": "message_stop"}])),
-    "an announcement": ("openai", encoded([{"type": "response.created", "response": {"status": "in_progress"}}])),
+    "a beginning and an end": (
+        "anthropic",
+        encoded([BEGINNING["anthropic"][0], {"type": "message_stop"}]),
+    ),
+    "an announcement": (
+        "openai",
+        encoded([{"type": "response.created", "response": {"status": "in_progress"}}]),
+    ),
 }
 
 
 @pytest.mark.parametrize("stream", EMPTY)
-async def test_a_stream_that_holds_nothing_of_an_answer_counts_as_empty(stream: str) -> None:
+async def test_a_stream_that_holds_nothing_of_an_answer_counts_as_empty(
+    stream: str,
+) -> None:
     dialect, sent = EMPTY[stream]
-    seen, error, asked = await play(dialect, lambda request: sent if request.body.get("stream") else TOO_LONG)
+    seen, error, asked = await play(
+        dialect, lambda request: sent if request.body.get("stream") else TOO_LONG
+    )
     assert [type(event) for event in seen] == [Retrying]
     assert isinstance(error, ContextOverflowError)
     assert error.maximum == 2_048
     assert [body.get("stream") for body in asked] == [True, True, None]
 
 
-async def test_an_answer_that_is_empty_without_a_stream_too_does_not_end_streaming() -> None:
-    nothing = {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
-    seen, error, _ = await play("chat", lambda sent: encoded([COUNTED]) if sent.body.get("stream") else [nothing])
+async def test_an_answer_that_is_empty_without_a_stream_too_does_not_end_streaming() -> (
+    None
+):
+    nothing = {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": ""},
+                "finish_reason": "stop",
+            }
+        ]
+    }
+    seen, error, _ = await play(
+        "chat",
+        lambda sent: encoded([COUNTED]) if sent.body.get("stream") else [nothing],
+    )
     assert error is None
     assert Refused("stream") not in seen
     assert isinstance(seen[-1], Answered)
@@ -167,7 +242,9 @@ async def test_an_answer_that_is_empty_without_a_stream_too_does_not_end_streami
 async def test_after_two_empty_streams_the_answer_is_asked_for_in_one_piece_which_tells_what_is_wrong(
     dialect: str,
 ) -> None:
-    seen, error, asked = await play(dialect, lambda sent: b"" if sent.body.get("stream") else TOO_LONG)
+    seen, error, asked = await play(
+        dialect, lambda sent: b"" if sent.body.get("stream") else TOO_LONG
+    )
     assert [type(event) for event in seen] == [Retrying]
     assert isinstance(error, ContextOverflowError)
     assert error.maximum == 2_048
@@ -179,7 +256,11 @@ WHOLE_ANSWERS: dict[str, dict[str, Any]] = {
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": "Hi", "tool_calls": [call('{"path":"a"}')]},
+                "message": {
+                    "role": "assistant",
+                    "content": "Hi",
+                    "tool_calls": [call('{"path":"a"}')],
+                },
                 "finish_reason": "tool_calls",
             }
         ],
@@ -198,7 +279,12 @@ WHOLE_ANSWERS: dict[str, dict[str, Any]] = {
         "object": "response",
         "output": [
             {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
-            {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"path":"a"}'},
+            {
+                "type": "function_call",
+                "call_id": "c",
+                "name": "read",
+                "arguments": '{"path":"a"}',
+            },
         ],
         "usage": {"input_tokens": 9, "output_tokens": 5},
     },
@@ -206,10 +292,18 @@ WHOLE_ANSWERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_server_that_does_not_stream_is_asked_without_a_stream_from_then_on(dialect: str) -> None:
-    refusal = {"error": {"message": "This model does not support streaming.", "param": "stream"}}
+async def test_a_server_that_does_not_stream_is_asked_without_a_stream_from_then_on(
+    dialect: str,
+) -> None:
+    refusal = {
+        "error": {
+            "message": "This model does not support streaming.",
+            "param": "stream",
+        }
+    }
     seen, error, asked = await play(
-        dialect, lambda sent: refusal if sent.body.get("stream") else [WHOLE_ANSWERS[dialect]]
+        dialect,
+        lambda sent: refusal if sent.body.get("stream") else [WHOLE_ANSWERS[dialect]],
     )
     assert error is None
     assert seen[0] == Refused("stream")
@@ -221,7 +315,9 @@ async def test_a_server_that_does_not_stream_is_asked_without_a_stream_from_then
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_server_that_answers_nothing_at_all_is_an_error_that_names_the_window(dialect: str) -> None:
+async def test_a_server_that_answers_nothing_at_all_is_an_error_that_names_the_window(
+    dialect: str,
+) -> None:
     _, error, asked = await play(dialect, lambda _: b"")
     assert isinstance(error, RequestRefusedError)
     assert "`context_window` in config.yaml" in str(error)

@@ -13,7 +13,21 @@ from acp_agent.llm.provider import TextDelta, ThinkingDelta
 from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 PIECES = st.lists(
-    st.sampled_from(["<think>", "</think>", "<", "think", ">", "</", " ", "\n", "[THINK]", "a", "[/THINK]"])
+    st.sampled_from(
+        [
+            "<think>",
+            "</think>",
+            "<",
+            "think",
+            ">",
+            "</",
+            " ",
+            "\n",
+            "[THINK]",
+            "a",
+            "[/THINK]",
+        ]
+    )
 )
 
 
@@ -35,7 +49,10 @@ def split(pieces: list[str], *, is_whole: bool = True) -> tuple[str, str]:
         ("[THINK]I look.[/THINK]Done.", ("I look.", "Done.")),
         ("◁think▷I look.◁/think▷Done.", ("I look.", "Done.")),
         ("<|START_THINKING|>I look.<|END_THINKING|>Done.", ("I look.", "Done.")),
-        ("<analysis>For you.</analysis>Done.", ("", "<analysis>For you.</analysis>Done.")),
+        (
+            "<analysis>For you.</analysis>Done.",
+            ("", "<analysis>For you.</analysis>Done."),
+        ),
         ("Done. <think>no</think>", ("", "Done. <think>no</think>")),
         ("<think> is a tag.", ("", "<think> is a tag.")),
         ("<thin", ("", "<thin")),
@@ -55,7 +72,11 @@ def test_the_split_does_not_depend_on_the_pieces_and_loses_nothing_but_tags_and_
 ) -> None:
     text = "".join(pieces)
     reasoning, answer = split(pieces, is_whole=is_whole)
-    assert (reasoning, answer) == split([text], is_whole=is_whole) == split([*text], is_whole=is_whole)
+    assert (
+        (reasoning, answer)
+        == split([text], is_whole=is_whole)
+        == split([*text], is_whole=is_whole)
+    )
     assert text.endswith(answer)
     assert reasoning in text
 
@@ -64,7 +85,9 @@ def test_an_answer_that_is_cut_off_inside_its_reasoning_is_no_answer() -> None:
     assert split(["<think>I look"], is_whole=False) == ("I look", "")
 
 
-def test_reasoning_between_tags_is_shown_as_reasoning_and_kept_out_of_the_answer() -> None:
+def test_reasoning_between_tags_is_shown_as_reasoning_and_kept_out_of_the_answer() -> (
+    None
+):
     fold = ChatFold("local")
     shown = [
         delta
@@ -85,4 +108,7 @@ def test_reasoning_between_tags_is_shown_as_reasoning_and_kept_out_of_the_answer
 def test_every_tag_of_an_answer_is_a_mark_of_thinking_in_a_summary_as_well() -> None:
     for marks in THINKING_MARKS:
         for start, end in marks.tags.items():
-            assert summary_in(f"{start}hm{end}{'The work goes on. ' * 20}", ()) == ("The work goes on. " * 20).strip()
+            assert (
+                summary_in(f"{start}hm{end}{'The work goes on. ' * 20}", ())
+                == ("The work goes on. " * 20).strip()
+            )

@@ -1,4 +1,6 @@
-"""Claude's thinking budget while the window fills: another budget is another prompt for the provider's cache."""
+"""Claude's thinking budget while the window fills: another budget is another prompt for
+the provider's cache.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,17 @@ def known(model: str, window: int) -> ModelProfile:
 
 
 def body(model: ModelProfile, level: str, used: int) -> dict[str, Any]:
-    """The request of a session whose context has `used` tokens, as the session sizes it."""
+    """The request of a session whose context has `used` tokens, as the session sizes
+    it.
+    """
     wanted = min(model.max_output_tokens, model.context_window // 2)
     budget = TokenBudget(model.context_window, wanted)
     message = UserMessage("u", (Text("And now?"),))
     return wire_body(
-        "anthropic", ModelRequest("m", "", (message,), (), budget.output(used, wanted), level), model, "anthropic"
+        "anthropic",
+        ModelRequest("m", "", (message,), (), budget.output(used, wanted), level),
+        model,
+        "anthropic",
     )
 
 
@@ -41,7 +48,9 @@ def budget_of(request: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("window", [10_000, 20_000, 32_000, 40_000, 64_000, 100_000, 200_000])
+@pytest.mark.parametrize(
+    "window", [10_000, 20_000, 32_000, 40_000, 64_000, 100_000, 200_000]
+)
 def test_within_the_usable_window_every_request_and_the_summary_request_think_alike(
     model: str, level: str, window: int
 ) -> None:
@@ -55,12 +64,19 @@ def test_within_the_usable_window_every_request_and_the_summary_request_think_al
         assert budget_of(request) < request["max_tokens"]
 
 
-@given(st.sampled_from(LEVELS), st.integers(1, 70_000), st.integers(1_000, 1_000_000), st.integers(1, 130_000))
+@given(
+    st.sampled_from(LEVELS),
+    st.integers(1, 70_000),
+    st.integers(1_000, 1_000_000),
+    st.integers(1, 130_000),
+)
 def test_a_budget_is_one_that_the_api_takes_and_never_above_its_level(
     level: str, max_tokens: int, window: int, longest: int
 ) -> None:
     profile = ModelProfile(window, longest, thinking="budget")
-    request = ModelRequest("m", "", (UserMessage("u", (Text("x"),)),), (), max_tokens, level)
+    request = ModelRequest(
+        "m", "", (UserMessage("u", (Text("x"),)),), (), max_tokens, level
+    )
     if budget := budget_of(wire_body("anthropic", request, profile)):
         assert 1_024 <= budget < max_tokens
         assert budget <= {"low": 4_096, "medium": 12_288, "high": 24_576}[level]

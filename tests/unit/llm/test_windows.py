@@ -22,13 +22,21 @@ PROFILE = ModelProfile()
 
 def provider(kind: str, base_url: str) -> ModelClient:
     if kind == "anthropic":
-        return make_client(Endpoint(kind, "anthropic", base_url, key="test-key"), lambda _: PROFILE)
-    return make_client(Endpoint(kind, "openai-chat", f"{base_url}/v1"), lambda _: PROFILE)
+        return make_client(
+            Endpoint(kind, "anthropic", base_url, key="test-key"), lambda _: PROFILE
+        )
+    return make_client(
+        Endpoint(kind, "openai-chat", f"{base_url}/v1"), lambda _: PROFILE
+    )
 
 
 @asynccontextmanager
-async def saying(kind: str, *answers: Any) -> AsyncIterator[tuple[ModelClient, list[str]]]:
-    """A provider whose server gives these answers: a status, a body, or None to hang up. The last one goes on."""
+async def saying(
+    kind: str, *answers: Any
+) -> AsyncIterator[tuple[ModelClient, list[str]]]:
+    """A provider whose server gives these answers: a status, a body, or None to hang
+    up. The last one goes on.
+    """
     asked: list[str] = []
 
     async def app(exchange: Exchange) -> None:
@@ -37,7 +45,9 @@ async def saying(kind: str, *answers: Any) -> AsyncIterator[tuple[ModelClient, l
         if answer is None:
             exchange.hang_up()
         elif isinstance(answer, int):
-            await exchange.respond(answer, {"type": "error", "error": {"type": "x", "message": "no"}})
+            await exchange.respond(
+                answer, {"type": "error", "error": {"type": "x", "message": "no"}}
+            )
         else:
             await exchange.respond(200, answer)
 
@@ -57,16 +67,24 @@ async def told(provider: ModelClient, model: str = "m") -> int | None:
 
 SAID = {
     "anthropic": {"type": "model", "id": "m", "max_input_tokens": 50_000},
-    "vllm": {"object": "list", "data": [{"id": "other"}, {"id": "m", "max_model_len": 50_000}]},
+    "vllm": {
+        "object": "list",
+        "data": [{"id": "other"}, {"id": "m", "max_model_len": 50_000}],
+    },
 }
-SILENT = {"anthropic": {"type": "model", "id": "m"}, "vllm": {"object": "list", "data": [{"id": "m"}]}}
+SILENT = {
+    "anthropic": {"type": "model", "id": "m"},
+    "vllm": {"object": "list", "data": [{"id": "m"}]},
+}
 QUESTION = {"anthropic": "GET /v1/models/m", "vllm": "GET /v1/models"}
 HOSTED = ["anthropic", "vllm"]
 
 
 @pytest.mark.parametrize("kind", HOSTED)
 @pytest.mark.parametrize("failure", [500, 429, 401, None, "<html>"])
-async def test_a_question_that_failed_is_put_again_until_it_is_answered(kind: str, failure: Any) -> None:
+async def test_a_question_that_failed_is_put_again_until_it_is_answered(
+    kind: str, failure: Any
+) -> None:
     async with saying(kind, failure, SAID[kind]) as (made, asked):
         assert await told(made) is None
         assert await told(made) == 50_000
@@ -76,8 +94,12 @@ async def test_a_question_that_failed_is_put_again_until_it_is_answered(kind: st
 
 @pytest.mark.parametrize("kind", HOSTED)
 @pytest.mark.parametrize("silence", [404, 400, "nothing"])
-async def test_that_a_provider_does_not_say_is_remembered(kind: str, silence: Any) -> None:
-    async with saying(kind, SILENT[kind] if silence == "nothing" else silence, SAID[kind]) as (made, asked):
+async def test_that_a_provider_does_not_say_is_remembered(
+    kind: str, silence: Any
+) -> None:
+    async with saying(
+        kind, SILENT[kind] if silence == "nothing" else silence, SAID[kind]
+    ) as (made, asked):
         assert await told(made) is None
         assert await told(made) is None
     assert asked == [QUESTION[kind]]
@@ -86,18 +108,25 @@ async def test_that_a_provider_does_not_say_is_remembered(kind: str, silence: An
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ({"context_length": 131_072, "top_provider": {"context_length": 65_536}}, 131_072),
+        (
+            {"context_length": 131_072, "top_provider": {"context_length": 65_536}},
+            131_072,
+        ),
         ({"context_length": 0, "context_window": 7_000}, 7_000),
         ({"context_length": "many"}, None),
     ],
 )
-async def test_the_window_has_one_of_several_names_and_is_a_number(entry: dict[str, Any], expected: int | None) -> None:
+async def test_the_window_has_one_of_several_names_and_is_a_number(
+    entry: dict[str, Any], expected: int | None
+) -> None:
     async with saying("local", {"data": [{"id": "m", **entry}]}) as (made, _):
         assert await told(made) == expected
 
 
 class Local:
-    """A local server with one model, which it loads when that is asked to answer, as `loads` says."""
+    """A local server with one model, which it loads when that is asked to answer, as
+    `loads` says.
+    """
 
     def __init__(self, kind: str, loads: int) -> None:
         self.kind = kind
@@ -109,7 +138,11 @@ class Local:
             loaded = {"loaded_context_length": self.loaded} if self.loaded else {}
             return {"data": [{"id": "m", "max_context_length": 262_144, **loaded}]}
         if path == "/api/ps":
-            return {"models": [{"name": "m:latest", "context_length": self.loaded}] if self.loaded else []}
+            return {
+                "models": [{"name": "m:latest", "context_length": self.loaded}]
+                if self.loaded
+                else []
+            }
         return None
 
     @asynccontextmanager
@@ -134,13 +167,17 @@ class Local:
 
 
 async def answer(provider: ModelClient) -> None:
-    async with aclosing(provider.stream(ModelRequest("m", "", (UserMessage("u", (Text("Hello"),)),)))) as events:
+    async with aclosing(
+        provider.stream(ModelRequest("m", "", (UserMessage("u", (Text("Hello"),)),)))
+    ) as events:
         async for _ in events:
             pass
 
 
 @pytest.mark.parametrize("kind", ["ollama", "lmstudio"])
-async def test_a_local_model_has_the_window_that_it_is_loaded_with_from_its_first_answer_on(kind: str) -> None:
+async def test_a_local_model_has_the_window_that_it_is_loaded_with_from_its_first_answer_on(
+    kind: str,
+) -> None:
     server = Local(kind, loads=4_096)
     async with server.provider() as made:
         assert await told(made) is None
@@ -153,14 +190,22 @@ async def test_a_local_model_has_the_window_that_it_is_loaded_with_from_its_firs
         assert made.context_window("m") == 32_768
 
 
-async def test_a_gateway_with_the_responses_api_is_asked_for_the_window_and_openai_is_not() -> None:
+async def test_a_gateway_with_the_responses_api_is_asked_for_the_window_and_openai_is_not() -> (
+    None
+):
     async def app(exchange: Exchange) -> None:
         await exchange.respond(200, {"data": [{"id": "m", "context_window": 50_000}]})
 
     async with http_server(app) as url:
-        made = make_client(Endpoint("gateway", "openai-responses", f"{url}/v1", key="k"), lambda _: ModelProfile())
+        made = make_client(
+            Endpoint("gateway", "openai-responses", f"{url}/v1", key="k"),
+            lambda _: ModelProfile(),
+        )
         assert await told(made) == 50_000
         await made.aclose()
-    own = make_client(Endpoint("openai", "openai-responses", "https://api.openai.com/v1"), lambda _: ModelProfile())
+    own = make_client(
+        Endpoint("openai", "openai-responses", "https://api.openai.com/v1"),
+        lambda _: ModelProfile(),
+    )
     assert await told(own) is None
     await own.aclose()

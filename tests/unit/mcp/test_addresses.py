@@ -1,4 +1,6 @@
-"""The addresses that an MCP server may send the user to: hosts as browsers show them, no access and no secrets."""
+"""The addresses that an MCP server may send the user to: hosts as browsers show them,
+no access and no secrets.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ STATES = (
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_a_host_that_is_not_written_as_browsers_show_it_is_refused_with_the_reason(url: str) -> None:
+def test_a_host_that_is_not_written_as_browsers_show_it_is_refused_with_the_reason(
+    url: str,
+) -> None:
     with pytest.raises(ToolError, match="not passed on") as refused:
         check_address(url)
     assert REFUSED[url] in str(refused.value)
@@ -113,8 +117,14 @@ def test_ordinary_addresses_are_passed_on(url: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_addresses_of_oauth_are_passed_on(state: str) -> None:
     request = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJzNkJoZFJrcXQzIn0."
-    for parameters in ({**OAUTH, "state": state}, {**OAUTH, "state": state, "request": request}):
-        check_address(f"https://accounts.example.com/o/oauth2/v2/auth?{urlencode(parameters)}", [KEY])
+    for parameters in (
+        {**OAUTH, "state": state},
+        {**OAUTH, "state": state, "request": request},
+    ):
+        check_address(
+            f"https://accounts.example.com/o/oauth2/v2/auth?{urlencode(parameters)}",
+            [KEY],
+        )
 
 
 def forms(secret: str) -> list[str]:
@@ -122,13 +132,27 @@ def forms(secret: str) -> list[str]:
     data = secret.encode()
     encoded = quote(secret, safe="")
     everywhere = "".join(f"%{byte:02x}" for byte in data)
-    shifted = [base64.urlsafe_b64encode(b"x" * count + data + b"yz").decode() for count in range(3)]
-    return [encoded, quote(encoded, safe=""), everywhere, data.hex(), data.hex().upper(), *shifted]
+    shifted = [
+        base64.urlsafe_b64encode(b"x" * count + data + b"yz").decode()
+        for count in range(3)
+    ]
+    return [
+        encoded,
+        quote(encoded, safe=""),
+        everywhere,
+        data.hex(),
+        data.hex().upper(),
+        *shifted,
+    ]
 
 
-@given(st.text(string.ascii_letters + string.digits + "-_+/=.~!", min_size=8, max_size=60))
+@given(
+    st.text(string.ascii_letters + string.digits + "-_+/=.~!", min_size=8, max_size=60)
+)
 @example(KEY)
-def test_an_address_that_contains_a_known_secret_in_any_spelling_is_refused(secret: str) -> None:
+def test_an_address_that_contains_a_known_secret_in_any_spelling_is_refused(
+    secret: str,
+) -> None:
     for form in forms(secret):
         for url in (
             f"https://example.com/{form}/x",
@@ -144,8 +168,14 @@ def test_a_known_secret_in_the_host_is_refused() -> None:
         check_address("https://correct-horse-7.evil.example/", ["Correct-Horse-7"])
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(("{}", "0x{:x}", "0{:o}")), st.sampled_from((1, 2, 3, 4)))
-def test_of_all_spellings_of_an_ipv4_address_one_is_passed_on(number: int, form: str, count: int) -> None:
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(("{}", "0x{:x}", "0{:o}")),
+    st.sampled_from((1, 2, 3, 4)),
+)
+def test_of_all_spellings_of_an_ipv4_address_one_is_passed_on(
+    number: int, form: str, count: int
+) -> None:
     parts = [number >> 8 * (3 - place) & 255 for place in range(count - 1)]
     parts.append(number & (1 << 8 * (5 - count)) - 1)
     host = ".".join(form.format(part) for part in parts)
@@ -157,7 +187,10 @@ def test_of_all_spellings_of_an_ipv4_address_one_is_passed_on(number: int, form:
             check_address(f"https://{host}/")
 
 
-@given(st.text(max_size=40), st.sampled_from(("", "https://", "https://[", "https://a:", "http://localhost")))
+@given(
+    st.text(max_size=40),
+    st.sampled_from(("", "https://", "https://[", "https://a:", "http://localhost")),
+)
 def test_any_text_is_refused_or_passed_on(text: str, before: str) -> None:
     with suppress(ToolError):
         check_address(before + text, [KEY])

@@ -1,4 +1,6 @@
-"""What MCP servers ask in the middle of a call: of the user, passed on to the editor; of the model, refused."""
+"""What MCP servers ask in the middle of a call: of the user, passed on to the editor;
+of the model, refused.
+"""
 
 from __future__ import annotations
 
@@ -24,27 +26,54 @@ DIGITS: list[JsonValue] = list("0123456789")
 SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "title": "Name", "minLength": 2, "format": "colour", "default": "Ada"},
-        "plan": {"type": "string", "enum": ["a", "b"], "enumNames": ["Basic", "Better"]},
+        "name": {
+            "type": "string",
+            "title": "Name",
+            "minLength": 2,
+            "format": "colour",
+            "default": "Ada",
+        },
+        "plan": {
+            "type": "string",
+            "enum": ["a", "b"],
+            "enumNames": ["Basic", "Better"],
+        },
         "size": {"type": "integer", "minimum": 1, "maximum": 10},
         "share": {"type": "number", "maximum": 1},
-        "tags": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}, "minItems": 1},
+        "tags": {
+            "type": "array",
+            "items": {"anyOf": [{"const": "x", "title": "X"}]},
+            "minItems": 1,
+        },
         "sure": {"type": "boolean"},
     },
     "required": ["name"],
 }
-FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": SCHEMA}}
+FORM = {
+    "method": "elicitation/create",
+    "params": {"message": "Who?", "requestedSchema": SCHEMA},
+}
 LINK = {
     "method": "elicitation/create",
-    "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "theirs"},
+    "params": {
+        "mode": "url",
+        "message": "Sign in",
+        "url": "https://example.com/in",
+        "elicitationId": "theirs",
+    },
     "completes": "theirs",
 }
-SAMPLE = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
+SAMPLE = {
+    "method": "sampling/createMessage",
+    "params": {"messages": [], "maxTokens": 5},
+}
 CALL = ToolCall("mcp__shop__buy")
 
 
 def shop(folder: Path, *asks: dict[str, Any], name: str = "shop") -> McpProgram:
-    return mcp_program(folder, name, tools=[tool("buy")], results={"buy": says() | {"asks": asks}})
+    return mcp_program(
+        folder, name, tools=[tool("buy")], results={"buy": says() | {"asks": asks}}
+    )
 
 
 async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the_model_is_refused(
@@ -62,22 +91,43 @@ async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the
         assert {params["toolCallId"] for params in asked} == {call["toolCallId"]}
         assert form["message"] == "shop: Who?"
         fields = form["requestedSchema"]["properties"]
-        assert fields["name"] == {"type": "string", "title": "Name", "default": "Ada", "minLength": 2}
-        assert fields["plan"]["oneOf"] == [{"const": "a", "title": "Basic"}, {"const": "b", "title": "Better"}]
+        assert fields["name"] == {
+            "type": "string",
+            "title": "Name",
+            "default": "Ada",
+            "minLength": 2,
+        }
+        assert fields["plan"]["oneOf"] == [
+            {"const": "a", "title": "Basic"},
+            {"const": "b", "title": "Better"},
+        ]
         assert form["requestedSchema"]["required"] == ["name"]
-        assert (link["mode"], link["url"], link["message"]) == ("url", "https://example.com/in", "shop: Sign in")
+        assert (link["mode"], link["url"], link["message"]) == (
+            "url",
+            "https://example.com/in",
+            "shop: Sign in",
+        )
         complete = await it.line("elicitation/complete")
         assert complete.params == {"elicitationId": link["elicitationId"]}
-        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        told = [
+            json.loads(line)
+            for line in results(it.server.calls[1].body)[0].text.split("\n")
+        ]
         assert told[0]["result"] == {"action": "accept", "content": filled["content"]}
         assert [each["result"]["action"] for each in told[1:3]] == ["decline", "accept"]
         assert "Sampling not supported" in told[3]["error"]["message"]
-        [said] = [note["params"]["capabilities"] for note in server.notes() if note.get("got") == "initialize"]
+        [said] = [
+            note["params"]["capabilities"]
+            for note in server.notes()
+            if note.get("got") == "initialize"
+        ]
         assert "sampling" not in said
         assert said["elicitation"] == {"form": {}, "url": {}}
 
 
-async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_is_no_consent(tmp_path: Path) -> None:
+async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_is_no_consent(
+    tmp_path: Path,
+) -> None:
     wrong = [
         ({"size": 0}, "`size` should be greater than or equal to 1"),
         ({"size": "3"}, "`size` should be a valid integer"),
@@ -90,14 +140,27 @@ async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_
         ({"name": None}, "`Name` is missing"),
     ]
     actions = {"decline": "decline", "cancel": "cancel", "_later": "cancel"}
-    server = shop(tmp_path, *[FORM] * len(wrong), *[FORM] * len(actions), *[LINK] * len(actions))
-    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("No."), mcp=[server.entry], mode="full-access") as it:
+    server = shop(
+        tmp_path, *[FORM] * len(wrong), *[FORM] * len(actions), *[LINK] * len(actions)
+    )
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=[CALL]),
+        Reply("No."),
+        mcp=[server.entry],
+        mode="full-access",
+    ) as it:
         await ready(it, "shop")
         refused = [accepted(**{"name": "Bo", **content}) for content, _ in wrong]
-        asked = answers(it, *refused, *({"action": action} for action in [*actions, *actions]))
+        asked = answers(
+            it, *refused, *({"action": action} for action in [*actions, *actions])
+        )
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert len(asked) == len(wrong) + 2 * len(actions)
-        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        told = [
+            json.loads(line)
+            for line in results(it.server.calls[1].body)[0].text.split("\n")
+        ]
         for (_, said), answer in zip(wrong, told, strict=False):
             assert said in answer["error"]["message"]
         assert [answer["result"] for answer in told[len(wrong) :]] == [
@@ -105,27 +168,61 @@ async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_
         ] * 2
 
 
-async def test_what_an_editor_leaves_out_has_its_default_and_what_the_user_has_emptied_has_none(tmp_path: Path) -> None:
+async def test_what_an_editor_leaves_out_has_its_default_and_what_the_user_has_emptied_has_none(
+    tmp_path: Path,
+) -> None:
     defaults: JsonObject = {
         "name": {"type": "string", "default": "Ada"},
         "age": {"type": "integer", "default": 36},
         "share": {"type": "number", "default": 0.5},
         "sure": {"type": "boolean", "default": False},
         "plan": {"type": "string", "enum": ["a", "b"], "default": "b"},
-        "tags": {"type": "array", "items": {"type": "string", "enum": ["x", "y"]}, "default": ["y"]},
+        "tags": {
+            "type": "array",
+            "items": {"type": "string", "enum": ["x", "y"]},
+            "default": ["y"],
+        },
         "other": {"type": "string"},
         "odd": {"type": "integer", "default": "many"},
     }
-    schema: JsonObject = {"type": "object", "properties": defaults, "required": ["name", "age"]}
-    asks = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": schema}}
+    schema: JsonObject = {
+        "type": "object",
+        "properties": defaults,
+        "required": ["name", "age"],
+    }
+    asks = {
+        "method": "elicitation/create",
+        "params": {"message": "Who?", "requestedSchema": schema},
+    }
     server = shop(tmp_path, asks, asks, asks)
-    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("Done."), mcp=[server.entry], mode="full-access") as it:
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=[CALL]),
+        Reply("Done."),
+        mcp=[server.entry],
+        mode="full-access",
+    ) as it:
         await ready(it, "shop")
         emptied = {"share": None, "plan": "", "tags": []}
-        answers(it, accepted(), {"action": "accept"}, accepted(name="Bo", sure=True, **emptied))
+        answers(
+            it,
+            accepted(),
+            {"action": "accept"},
+            accepted(name="Bo", sure=True, **emptied),
+        )
         assert await it.prompt() == {"stopReason": "end_turn"}
-        told = [json.loads(line)["result"]["content"] for line in results(it.server.calls[1].body)[0].text.split("\n")]
-        whole = {"name": "Ada", "age": 36, "share": 0.5, "sure": False, "plan": "b", "tags": ["y"]}
+        told = [
+            json.loads(line)["result"]["content"]
+            for line in results(it.server.calls[1].body)[0].text.split("\n")
+        ]
+        whole = {
+            "name": "Ada",
+            "age": 36,
+            "share": 0.5,
+            "sure": False,
+            "plan": "b",
+            "tags": ["y"],
+        }
         assert told == [whole, whole, {"name": "Bo", "age": 36, "sure": True}]
 
 
@@ -133,8 +230,19 @@ def test_a_limit_or_a_default_that_editors_cannot_read_is_left_out() -> None:
     fields: JsonObject = {
         "size": {"type": "integer", "minimum": 0.5, "maximum": 10, "default": 2.5},
         "most": {"type": "integer", "maximum": 2**63 - 1, "default": 3.0},
-        "name": {"type": "string", "minLength": 2, "maxLength": "9", "format": "colour", "pattern": "^a"},
-        "share": {"type": "number", "minimum": 0.5, "maximum": math.inf, "default": 0.75},
+        "name": {
+            "type": "string",
+            "minLength": 2,
+            "maxLength": "9",
+            "format": "colour",
+            "pattern": "^a",
+        },
+        "share": {
+            "type": "number",
+            "minimum": 0.5,
+            "maximum": math.inf,
+            "default": 0.75,
+        },
     }
     made = fields_of({"type": "object", "properties": fields})
     assert {each.name: (each.limits, each.default) for each in made} == {
@@ -145,9 +253,13 @@ def test_a_limit_or_a_default_that_editors_cannot_read_is_left_out() -> None:
     }
 
 
-async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_nobody_can_be(tmp_path: Path) -> None:
+async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_nobody_can_be(
+    tmp_path: Path,
+) -> None:
     server = shop(tmp_path, FORM)
-    async with stage(tmp_path, Reply(tool_calls=[CALL]), mcp=[server.entry], mode="full-access") as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=[CALL]), mcp=[server.entry], mode="full-access"
+    ) as it:
         await ready(it, "shop")
         it.agent.handlers["elicitation/create"] = never_answer
         turn = await it.agent.start_prompt(it.session, "Buy")
@@ -164,53 +276,99 @@ async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_n
             await ready(later, "mart")
             await later.agent.set_mode(session, "full-access")
             await later.agent.prompt(session, "Buy", 30)
-            assert "Elicitation not supported" in results(it.server.calls[-1].body)[0].text
-            said = [note["params"]["capabilities"] for note in other.notes() if note.get("got") == "initialize"]
+            assert (
+                "Elicitation not supported" in results(it.server.calls[-1].body)[0].text
+            )
+            said = [
+                note["params"]["capabilities"]
+                for note in other.notes()
+                if note.get("got") == "initialize"
+            ]
             assert "elicitation" not in said[0]
 
 
 async def test_an_address_that_has_to_be_visited_first_is_shown_and_the_model_is_told_to_try_again(
     tmp_path: Path,
 ) -> None:
-    link = {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "theirs"}
-    error = {"code": -32042, "message": "Sign in first", "data": {"elicitations": [link]}}
-    server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": {"error": error}})
+    link = {
+        "mode": "url",
+        "message": "Sign in",
+        "url": "https://example.com/in",
+        "elicitationId": "theirs",
+    }
+    error = {
+        "code": -32042,
+        "message": "Sign in first",
+        "data": {"elicitations": [link]},
+    }
+    server = mcp_program(
+        tmp_path, "shop", tools=[tool("buy")], results={"buy": {"error": error}}
+    )
     replies = (Reply(tool_calls=[CALL, CALL]), Reply("Later."))
     async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
         await ready(it, "shop")
         asked = answers(it, {"action": "accept"}, {"action": "decline"})
         assert await it.prompt() == {"stopReason": "end_turn"}
-        assert [(params["url"], params["message"]) for params in asked] == [(link["url"], "shop: Sign in")] * 2
+        assert [(params["url"], params["message"]) for params in asked] == [
+            (link["url"], "shop: Sign in")
+        ] * 2
         first, second = (result.text for result in results(it.server.calls[1].body))
         assert "try again then" in first
         assert "they have not gone there" in second
 
 
-async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_no_further(tmp_path: Path) -> None:
-    server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": says("Here.")})
-    replies = (Reply(tool_calls=[CALL]), Reply("Yes."), Reply(tool_calls=[CALL]), Reply("Yes."))
-    trace = {"traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01", "baggage": "user=ada"}
+async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_no_further(
+    tmp_path: Path,
+) -> None:
+    server = mcp_program(
+        tmp_path, "shop", tools=[tool("buy")], results={"buy": says("Here.")}
+    )
+    replies = (
+        Reply(tool_calls=[CALL]),
+        Reply("Yes."),
+        Reply(tool_calls=[CALL]),
+        Reply("Yes."),
+    )
+    trace = {
+        "traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01",
+        "baggage": "user=ada",
+    }
     async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
         await ready(it, "shop")
         meta = {**trace, "tracestate": 7, "zed.dev/debug": True}
         await it.agent.prompt(it.session, "Buy", 30, _meta=meta)
         await it.prompt("Again")
-        first, second = [note["params"] for note in server.notes() if note.get("got") == "tools/call"]
-        assert {key: value for key, value in first["_meta"].items() if key != "progressToken"} == trace
+        first, second = [
+            note["params"] for note in server.notes() if note.get("got") == "tools/call"
+        ]
+        assert {
+            key: value
+            for key, value in first["_meta"].items()
+            if key != "progressToken"
+        } == trace
         assert second["_meta"].keys() == {"progressToken"}
 
 
-async def test_a_server_asks_one_question_at_a_time_and_not_without_end(tmp_path: Path) -> None:
+async def test_a_server_asks_one_question_at_a_time_and_not_without_end(
+    tmp_path: Path,
+) -> None:
     plan = says() | {"asks_at_once": [FORM] * (MAX_QUESTIONS + 3)}
     server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": plan})
-    shown, most = list[int](), list[int]()
+    shown = list[int]()
+    most = list[int]()
 
     async def answer(params: Any) -> Any:
         shown.append(1)
         most.append(len(shown) - len(most))
         return {"action": "decline"}
 
-    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("No."), mcp=[server.entry], mode="full-access") as it:
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=[CALL]),
+        Reply("No."),
+        mcp=[server.entry],
+        mode="full-access",
+    ) as it:
         await ready(it, "shop")
         it.agent.handlers["elicitation/create"] = answer
         await it.prompt()
@@ -218,7 +376,9 @@ async def test_a_server_asks_one_question_at_a_time_and_not_without_end(tmp_path
         told = json.loads(results(it.server.calls[1].body)[0].text)
         refused = [each["error"]["message"] for each in told if "error" in each]
         assert len(refused) == 3
-        assert all(f"may ask the user {MAX_QUESTIONS} questions" in each for each in refused)
+        assert all(
+            f"may ask the user {MAX_QUESTIONS} questions" in each for each in refused
+        )
 
 
 ADDRESSES = """
@@ -245,17 +405,39 @@ https://example.com/\u202egro
 """
 
 
-async def test_an_address_that_leads_elsewhere_than_it_seems_to_is_not_passed_on(tmp_path: Path) -> None:
+async def test_an_address_that_leads_elsewhere_than_it_seems_to_is_not_passed_on(
+    tmp_path: Path,
+) -> None:
     def link(url: str, message: str = "Sign in") -> dict[str, Any]:
-        params = {"mode": "url", "message": message, "url": url, "elicitationId": "theirs"}
+        params = {
+            "mode": "url",
+            "message": message,
+            "url": url,
+            "elicitationId": "theirs",
+        }
         return {"method": "elicitation/create", "params": params}
 
-    refused = [link(url) for url in (*ADDRESSES.split(), "https://example.com/a b", "https://example.com/\tb", "")]
+    refused = [
+        link(url)
+        for url in (
+            *ADDRESSES.split(),
+            "https://example.com/a b",
+            "https://example.com/\tb",
+            "",
+        )
+    ]
     misleading = link(
-        "https://xn--e1afmkfd.example/in?a=b#c", "Go to https://example.com/in, [here](https://evil.example)"
+        "https://xn--e1afmkfd.example/in?a=b#c",
+        "Go to https://example.com/in, [here](https://evil.example)",
     )
     server = shop(tmp_path, *refused, misleading, link("http://localhost:8080/in"))
-    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("No."), mcp=[server.entry], mode="full-access") as it:
+    async with stage(
+        tmp_path,
+        Reply(tool_calls=[CALL]),
+        Reply("No."),
+        mcp=[server.entry],
+        mode="full-access",
+    ) as it:
         await ready(it, "shop")
         asked = answers(it, {"action": "accept"}, {"action": "accept"})
         await it.prompt()
@@ -276,13 +458,31 @@ def test_a_form_of_a_size_that_nobody_fills_in_is_refused() -> None:
     for properties in sizes:
         with pytest.raises(ToolError):
             fields_of({"type": "object", "properties": properties})
-    assert len(fields_of({"type": "object", "properties": {f"f{number}": field for number in range(MAX_FIELDS)}})) > 1
+    assert (
+        len(
+            fields_of(
+                {
+                    "type": "object",
+                    "properties": {f"f{number}": field for number in range(MAX_FIELDS)},
+                }
+            )
+        )
+        > 1
+    )
 
 
-async def test_a_form_that_asks_for_a_secret_in_any_of_its_words_is_refused(tmp_path: Path) -> None:
+async def test_a_form_that_asks_for_a_secret_in_any_of_its_words_is_refused(
+    tmp_path: Path,
+) -> None:
     def form(message: str, **field: Any) -> dict[str, Any]:
-        schema = {"type": "object", "properties": {"value": {"type": "string", **field}}}
-        return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+        schema = {
+            "type": "object",
+            "properties": {"value": {"type": "string", **field}},
+        }
+        return {
+            "method": "elicitation/create",
+            "params": {"message": message, "requestedSchema": schema},
+        }
 
     asks = (
         form("Enter your password."),
@@ -315,15 +515,27 @@ async def test_a_form_that_asks_for_a_secret_in_any_of_its_words_is_refused(tmp_
         {"type": "string", "title": "API\u2060-\u2060Key"},
         {"type": "string", "title": "Your 🅿🅰🆂🆂🆆🅾🆁🅳"},
         {"type": "string", "title": "1st digit of your PIN", "enum": DIGITS},
-        {"type": "array", "title": "password letters", "items": {"type": "string", "enum": DIGITS}},
+        {
+            "type": "array",
+            "title": "password letters",
+            "items": {"type": "string", "enum": DIGITS},
+        },
     ],
 )
-def test_a_field_asks_for_no_secret_behind_what_does_not_show_and_by_no_single_digit(asked: JsonObject) -> None:
+def test_a_field_asks_for_no_secret_behind_what_does_not_show_and_by_no_single_digit(
+    asked: JsonObject,
+) -> None:
     with pytest.raises(ToolError, match="asks for a secret"):
         fields_of({"type": "object", "properties": {"value": asked}})
 
 
 def test_a_secret_may_be_chosen_by_its_name_and_digits_for_something_else() -> None:
-    named: JsonObject = {"type": "string", "title": "Which API key?", "enum": ["work", "home"]}
+    named: JsonObject = {
+        "type": "string",
+        "title": "Which API key?",
+        "enum": ["work", "home"],
+    }
     rated: JsonObject = {"type": "string", "title": "How many stars?", "enum": DIGITS}
-    assert [each.kind for each in fields_of({"properties": {"a": named, "b": rated}})] == ["choice", "choice"]
+    assert [
+        each.kind for each in fields_of({"properties": {"a": named, "b": rated}})
+    ] == ["choice", "choice"]

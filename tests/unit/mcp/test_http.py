@@ -1,4 +1,6 @@
-"""MCP servers over HTTP, streamable and with server-sent events: the official SDK's own, and those that refuse."""
+"""MCP servers over HTTP, streamable and with server-sent events: the official SDK's
+own, and those that refuse.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,12 @@ async def test_a_tool_of_a_server_on_the_network_is_called_with_the_headers_of_i
 
     replies = (Reply(tool_calls=[ToolCall("mcp__garden__whoami")]), Reply("Done."))
     async with sdk_server(server, transport) as url:
-        entry = {"type": transport, "name": "garden", "url": url, "headers": [{"name": "X-Name", "value": "Eve"}]}
+        entry = {
+            "type": transport,
+            "name": "garden",
+            "url": url,
+            "headers": [{"name": "X-Name", "value": "Eve"}],
+        }
         async with stage(tmp_path, *replies, mcp=[entry], mode="full-access") as it:
             await ready(it, "garden")
             assert await it.prompt() == {"stopReason": "end_turn"}
@@ -45,18 +52,30 @@ async def test_a_tool_of_a_server_on_the_network_is_called_with_the_headers_of_i
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
-async def test_a_server_that_wants_a_login_is_told_of_without_its_token(tmp_path: Path, transport: str) -> None:
+async def test_a_server_that_wants_a_login_is_told_of_without_its_token(
+    tmp_path: Path, transport: str
+) -> None:
     async def refuse(exchange: Exchange) -> None:
-        await exchange.respond(401, {"error": "who are you?"}, {"www-authenticate": "Bearer"})
+        await exchange.respond(
+            401, {"error": "who are you?"}, {"www-authenticate": "Bearer"}
+        )
 
     async with http_server(refuse) as url:
         header = {"name": "Authorization", "value": "Bearer stale-token"}
-        entry = {"type": transport, "name": "locked", "url": f"{url}/mcp", "headers": [header]}
+        entry = {
+            "type": transport,
+            "name": "locked",
+            "url": f"{url}/mcp",
+            "headers": [header],
+        }
         async with stage(tmp_path, Reply("Hello."), mcp=[entry]) as it:
             await logged(it, "MCP server locked could not be started")
             assert await it.prompt() == {"stopReason": "end_turn"}
             text = it.agent.text()
-            assert "'locked' could not be started: it answered with HTTP status 401; put a valid token" in text
+            assert (
+                "'locked' could not be started: it answered with HTTP status 401; put a valid token"
+                in text
+            )
             log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
             assert "locked" in log
             assert "stale-token" not in log + text
@@ -82,21 +101,30 @@ async def test_a_server_that_has_forgotten_the_session_fails_that_call_and_is_co
 
     async def serve(exchange: Exchange) -> None:
         body = exchange.request.body or {}
-        method, session = body.get("method"), exchange.request.headers.get("mcp-session-id", "")
+        method = body.get("method")
+        session = exchange.request.headers.get("mcp-session-id", "")
         if "id" not in body:
-            await exchange.respond(202 if exchange.request.method == "POST" else 405, "")
+            await exchange.respond(
+                202 if exchange.request.method == "POST" else 405, ""
+            )
             return
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": body["id"]}
         if method == "initialize":
             sessions.append(f"session-{len(sessions)}")
             info = {"name": "web", "version": "1"}
             version = body["params"]["protocolVersion"]
-            answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+            answer["result"] = {
+                "protocolVersion": version,
+                "capabilities": {"tools": {}},
+                "serverInfo": info,
+            }
             await exchange.respond(200, answer, {"mcp-session-id": sessions[-1]})
         elif method == "tools/call":
             asked.append(session)
             await exchange.respond(
-                *(status, forgotten) if session == "session-0" else (200, answer | {"result": says()})
+                *(status, forgotten)
+                if session == "session-0"
+                else (200, answer | {"result": says()})
             )
         else:
             await exchange.respond(200, answer | {"result": {"tools": [tool("work")]}})
@@ -104,7 +132,9 @@ async def test_a_server_that_has_forgotten_the_session_fails_that_call_and_is_co
     work = Reply(tool_calls=[ToolCall("mcp__web__work")])
     async with http_server(serve) as url:
         entry = {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []}
-        async with stage(tmp_path, work, work, Reply("Done."), mcp=[entry], mode="full-access") as it:
+        async with stage(
+            tmp_path, work, work, Reply("Done."), mcp=[entry], mode="full-access"
+        ) as it:
             await ready(it, "web")
             await it.prompt()
             [failed], [worked] = (results(call.body) for call in it.server.calls[1:3])
@@ -124,17 +154,26 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", [*BROKEN, "refuses"])
-async def test_a_call_that_no_answer_came_to_may_or_may_not_have_been_done(tmp_path: Path, how: str) -> None:
+async def test_a_call_that_no_answer_came_to_may_or_may_not_have_been_done(
+    tmp_path: Path, how: str
+) -> None:
     async def serve(exchange: Exchange) -> None:
         body = exchange.request.body or {}
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": body.get("id")}
         match body.get("method"):
             case "initialize":
-                info, version = {"name": "web", "version": "1"}, body["params"]["protocolVersion"]
-                answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+                info = {"name": "web", "version": "1"}
+                version = body["params"]["protocolVersion"]
+                answer["result"] = {
+                    "protocolVersion": version,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": info,
+                }
                 await exchange.respond(200, answer)
             case "tools/list":
-                await exchange.respond(200, answer | {"result": {"tools": [tool("work")]}})
+                await exchange.respond(
+                    200, answer | {"result": {"tools": [tool("work")]}}
+                )
             case "tools/call":
                 match how:
                     case "hangs up":
@@ -151,25 +190,42 @@ async def test_a_call_that_no_answer_came_to_may_or_may_not_have_been_done(tmp_p
                     case _:
                         await exchange.respond(502 if how in BROKEN else 400, {})
             case _:
-                await exchange.respond(202 if exchange.request.method == "POST" else 405, "")
+                await exchange.respond(
+                    202 if exchange.request.method == "POST" else 405, ""
+                )
 
     async with http_server(serve) as url:
-        configured = {"web": {"url": f"{url}/mcp", "timeout": 0.5 if how == "is silent" else 20}}
+        configured = {
+            "web": {"url": f"{url}/mcp", "timeout": 0.5 if how == "is silent" else 20}
+        }
         replies = (Reply(tool_calls=[ToolCall("mcp__web__work")]), Reply("Done."))
-        async with stage(tmp_path, *replies, config={"mcp_servers": configured}, mode="full-access") as it:
+        async with stage(
+            tmp_path, *replies, config={"mcp_servers": configured}, mode="full-access"
+        ) as it:
             await ready(it, "web")
             await it.prompt()
             [failed] = results(it.server.calls[1].body)
-            assert ("which may or may not have been done" in failed.text) is (how in BROKEN)
-            assert BROKEN.get(how, "has not answered this call: it answered with HTTP status 400") in failed.text
+            assert ("which may or may not have been done" in failed.text) is (
+                how in BROKEN
+            )
+            assert (
+                BROKEN.get(
+                    how, "has not answered this call: it answered with HTTP status 400"
+                )
+                in failed.text
+            )
 
 
 async def test_a_certificate_that_is_not_trusted_is_told_with_the_variable_that_mends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
         writer.close()
 
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
@@ -178,7 +234,10 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_the_variable_that_
     context.load_cert_chain(CERTIFICATE)
     listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
     url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp"
-    entries = [{"type": transport, "name": transport, "url": url, "headers": []} for transport in ("http", "sse")]
+    entries = [
+        {"type": transport, "name": transport, "url": url, "headers": []}
+        for transport in ("http", "sse")
+    ]
     try:
         async with stage(tmp_path, Reply("Hi."), Reply("Hi."), mcp=entries) as it:
             for transport in ("http", "sse"):
@@ -190,6 +249,9 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_the_variable_that_
             session = await it.agent.new_session(it.folder, mcpServers=entries)
             heard = len(it.agent.lines)
             await it.agent.prompt(session, "Hi")
-            assert it.agent.text(since=heard).count("it answered with HTTP status 401") == 2
+            assert (
+                it.agent.text(since=heard).count("it answered with HTTP status 401")
+                == 2
+            )
     finally:
         listening.close()

@@ -1,4 +1,6 @@
-"""How the program of an MCP server is started: from nowhere and with nothing that a repository has put there."""
+"""How the program of an MCP server is started: from nowhere and with nothing that a
+repository has put there.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,39 @@ def server(command: str, *args: str, **env: str) -> McpServer:
 
 
 def plant_all_over(folder: Path) -> Path:
-    """Put what interpreters, package managers and shells pick up from a working directory into a folder, each of which
-    would leave a trace in the folder that is returned."""
+    """Put what interpreters, package managers and shells pick up from a working
+    directory into a folder, each of which would leave a trace in the folder that is
+    returned.
+    """
     ran = folder.parent / "ran"
     ran.mkdir()
-    texts = {f"{name}.py": PLANTED for name in ("json", "mcp", "asyncio", "typing", "sitecustomize", "usercustomize")}
+    texts = {
+        f"{name}.py": PLANTED
+        for name in (
+            "json",
+            "mcp",
+            "asyncio",
+            "typing",
+            "sitecustomize",
+            "usercustomize",
+        )
+    }
     texts |= {"encodings/__init__.py": PLANTED, "__main__.py": PLANTED}
-    texts |= {".npmrc": f"node-options=--require {folder}/planted.js\nscript-shell={folder}/bin/sh\n"}
+    texts |= {
+        ".npmrc": f"node-options=--require {folder}/planted.js\nscript-shell={folder}/bin/sh\n"
+    }
     texts |= {"planted.js": f"require('fs').mkdirSync('{ran}/node')"}
-    texts |= {"package.json": '{"name": "planted", "bin": {"planted-server": "planted.js"}}'}
-    texts |= {"bunfig.toml": 'preload = ["./planted.js"]', ".env": f"NODE_OPTIONS=--require={folder}/planted.js"}
-    texts |= {"uv.toml": 'index-url = "http://127.0.0.1:9/"', ".python-version": f"{folder}/bin/python3"}
+    texts |= {
+        "package.json": '{"name": "planted", "bin": {"planted-server": "planted.js"}}'
+    }
+    texts |= {
+        "bunfig.toml": 'preload = ["./planted.js"]',
+        ".env": f"NODE_OPTIONS=--require={folder}/planted.js",
+    }
+    texts |= {
+        "uv.toml": 'index-url = "http://127.0.0.1:9/"',
+        ".python-version": f"{folder}/bin/python3",
+    }
     for place in ("bin", ".venv/bin", "node_modules/.bin"):
         for name in ("python3", "node", "npx", "planted-server", "sh", "env", "git"):
             texts[f"{place}/{name}"] = f"#!/bin/sh\nmkdir '{ran}/{name}'\n"
@@ -61,7 +85,9 @@ async def test_a_repository_that_is_only_opened_runs_nothing_in_the_user_s_own_s
 ) -> None:
     library = tmp_path / "library"
     library.mkdir()
-    (library / "server.py").write_text("import json, asyncio, typing; raise SystemExit('the real one')")
+    (library / "server.py").write_text(
+        "import json, asyncio, typing; raise SystemExit('the real one')"
+    )
     project = tmp_path / "project"
     ran = plant_all_over(project)
     folders = [project / each for each in ("bin", ".venv/bin", "node_modules/.bin")]
@@ -70,13 +96,21 @@ async def test_a_repository_that_is_only_opened_runs_nothing_in_the_user_s_own_s
     env = {"RAN": str(ran), "PYTHONPATH": f":{library}"}
     configured = {"command": words[0], "args": [*words[1:]], "env": env}
     given = {"name": "given", "command": words[0], "args": [*words[1:]]}
-    given["env"] = [{"name": name, "value": value} for name, value in {**env, "PATH": path}.items()]
+    given["env"] = [
+        {"name": name, "value": value} for name, value in {**env, "PATH": path}.items()
+    ]
     async with stage(
-        tmp_path, Reply("Hi."), env={"PATH": path}, config={"mcp_servers": {"own": configured}}, mcp=[given]
+        tmp_path,
+        Reply("Hi."),
+        env={"PATH": path},
+        config={"mcp_servers": {"own": configured}},
+        mcp=[given],
     ) as it:
         assert it.folder == project
         for name in ("own", "given"):
-            assert "the real one" in await logged(it, f"MCP server {name} could not be started")
+            assert "the real one" in await logged(
+                it, f"MCP server {name} could not be started"
+            )
         await it.prompt()
     assert list(ran.iterdir()) == []
 
@@ -88,26 +122,40 @@ async def test_a_server_that_only_the_project_has_is_not_started_and_the_user_he
     project = tmp_path / "project"
     ran = plant_all_over(project)
     path = f"{project / place}:{os.environ['PATH']}"
-    entry = {"name": "own", "command": "planted-server" if place != "." else "./bin/node", "args": [], "env": []}
+    entry = {
+        "name": "own",
+        "command": "planted-server" if place != "." else "./bin/node",
+        "args": [],
+        "env": [],
+    }
     async with stage(tmp_path, Reply("Hi."), env={"PATH": path}, mcp=[entry]) as it:
         said = await logged(it, "MCP server own could not be started")
         assert "others can write there" in said or "nor a full path" in said
         await it.prompt()
-        assert "name a program by its full path" in it.agent.text() or "nor a full path" in it.agent.text()
+        assert (
+            "name a program by its full path" in it.agent.text()
+            or "nor a full path" in it.agent.text()
+        )
     assert list(ran.iterdir()) == []
 
 
-async def test_an_entry_names_the_session_s_directory_by_a_variable(tmp_path: Path) -> None:
+async def test_an_entry_names_the_session_s_directory_by_a_variable(
+    tmp_path: Path,
+) -> None:
     program = mcp_program(tmp_path, "own")
     configured = {**program.configured, "env": {"DIR": "${ACP_AGENT_PROJECT_DIR}/docs"}}
-    async with stage(tmp_path, Reply("Hi."), config={"mcp_servers": {"own": configured}}) as it:
+    async with stage(
+        tmp_path, Reply("Hi."), config={"mcp_servers": {"own": configured}}
+    ) as it:
         await ready(it, "own")
         [start] = [note for note in program.notes() if "started" in note]
         assert start["env"]["DIR"] == f"{it.folder}/docs"
         assert start["env"]["CLAUDE_PROJECT_DIR"] == str(it.folder)
 
 
-async def test_a_server_that_fails_with_a_relative_path_is_told_of_with_what_to_write_instead(tmp_path: Path) -> None:
+async def test_a_server_that_fails_with_a_relative_path_is_told_of_with_what_to_write_instead(
+    tmp_path: Path,
+) -> None:
     program = mcp_program(tmp_path, "own", exit=3)
     entry = {**program.entry, "args": [*program.entry["args"], "--repository", "."]}
     async with stage(tmp_path, Reply("Hi."), mcp=[entry]) as it:
@@ -116,11 +164,21 @@ async def test_a_server_that_fails_with_a_relative_path_is_told_of_with_what_to_
         assert "${ACP_AGENT_PROJECT_DIR}" in it.agent.text()
 
 
-def test_a_script_of_the_user_s_imports_what_lies_beside_it_and_a_module_nothing_of_where_it_starts() -> None:
+def test_a_script_of_the_user_s_imports_what_lies_beside_it_and_a_module_nothing_of_where_it_starts() -> (
+    None
+):
     env = environment_for(Path("/project"))
     assert launch(server("python3", "-m", "server"), env).env["PYTHONSAFEPATH"] == "1"
-    assert "PYTHONSAFEPATH" not in launch(server("python3", "/home/me/server/main.py"), env).env
-    assert launch(server("python3", "-m", "server", PYTHONSAFEPATH=""), env).env["PYTHONSAFEPATH"] == ""
+    assert (
+        "PYTHONSAFEPATH"
+        not in launch(server("python3", "/home/me/server/main.py"), env).env
+    )
+    assert (
+        launch(server("python3", "-m", "server", PYTHONSAFEPATH=""), env).env[
+            "PYTHONSAFEPATH"
+        ]
+        == ""
+    )
 
 
 def test_the_path_of_an_entry_loses_what_others_write_too(tmp_path: Path) -> None:

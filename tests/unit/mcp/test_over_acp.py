@@ -1,7 +1,8 @@
-"""MCP servers that the editor is itself: over the connection that is there, and otherwise as all others.
+"""MCP servers that the editor is itself: over the connection that is there, and
+otherwise as all others.
 
-`EditorServer` is as strict as the TypeScript SDK's: MCP 2026-07-28 alone, which has no handshake and says who asks in
-every request.
+`EditorServer` is as strict as the TypeScript SDK's: MCP 2026-07-28 alone, which has no
+handshake and says who asks in every request.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from support.stage import Stage, results
 
 VERSION = "2026-07-28"
 ABOUT = "io.modelcontextprotocol/"
-_LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+_LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+}
 
 
 class EditorServer:
@@ -31,7 +36,13 @@ class EditorServer:
     :ivar active: the ids of the requests that are being worked on.
     """
 
-    def __init__(self, name: str, *, results: Mapping[str, Any] | None = None, **lists: list[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        results: Mapping[str, Any] | None = None,
+        **lists: list[dict[str, Any]],
+    ) -> None:
         self.name = name
         self.server_id = f"server of {name}"
         self.lists = lists
@@ -46,9 +57,16 @@ class EditorServer:
         """As an editor names it in `mcpServers`."""
         return {"type": "acp", "name": self.name, "serverId": self.server_id}
 
-    async def says(self, request_id: str, method: str, params: Mapping[str, Any]) -> None:
+    async def says(
+        self, request_id: str, method: str, params: Mapping[str, Any]
+    ) -> None:
         assert self.agent is not None
-        message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
+        message = {
+            "serverId": self.server_id,
+            "requestId": request_id,
+            "method": method,
+            "params": params,
+        }
         await self.agent.notify("mcp/message", message)
 
     async def changed(self, name: str) -> None:
@@ -57,14 +75,21 @@ class EditorServer:
             await self.says(request_id, f"notifications/{name}/list_changed", params)
 
     async def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        request_id, method, params = message["requestId"], message["method"], message.get("params") or {}
+        request_id = message["requestId"]
+        method = message["method"]
+        params = message.get("params") or {}
         if request_id in self.active:
             raise AgentError(-32602, "duplicate active MCP request ID")
         meta = params.get("_meta") or {}
         if meta.get(f"{ABOUT}protocolVersion") != VERSION or not isinstance(
             meta.get(f"{ABOUT}clientCapabilities"), dict
         ):
-            return {"error": {"code": -32602, "message": f"Invalid params: {method} does not say who asks"}}
+            return {
+                "error": {
+                    "code": -32602,
+                    "message": f"Invalid params: {method} does not say who asks",
+                }
+            }
         self.got.append((method, params))
         self.active[request_id] = method
         try:
@@ -72,26 +97,46 @@ class EditorServer:
         finally:
             del self.active[request_id]
 
-    async def _answer(self, request_id: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _answer(
+        self, request_id: str, method: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
         if method == "server/discover":
             able = {name: {"listChanged": True} for name in self.lists}
-            return _result(supportedVersions=[VERSION], capabilities=able, ttlMs=0, cacheScope="private")
+            return _result(
+                supportedVersions=[VERSION],
+                capabilities=able,
+                ttlMs=0,
+                cacheScope="private",
+            )
         if method in _LISTS and _LISTS[method] in self.lists:
-            return _result(**{_LISTS[method]: self.lists[_LISTS[method]]}, ttlMs=0, cacheScope="private")
+            return _result(
+                **{_LISTS[method]: self.lists[_LISTS[method]]},
+                ttlMs=0,
+                cacheScope="private",
+            )
         if method == "subscriptions/listen":
             return await self.listen(request_id, params)
         name = str(params.get("uri") or params.get("name"))
-        if method in ("tools/call", "prompts/get", "resources/read") and name in self._results:
+        if (
+            method in ("tools/call", "prompts/get", "resources/read")
+            and name in self._results
+        ):
             return _result(**self._results[name])
-        return {"error": {"code": -32601, "message": f"Method not found: {method} {name}"}}
+        return {
+            "error": {"code": -32601, "message": f"Method not found: {method} {name}"}
+        }
 
-    async def listen(self, request_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def listen(
+        self, request_id: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Answer `subscriptions/listen`: never, until it is taken back."""
         self._listening.add(request_id)
         try:
             meta = {"_meta": {f"{ABOUT}subscriptionId": request_id}}
             acknowledged = {"notifications": params["notifications"], **meta}
-            await self.says(request_id, "notifications/subscriptions/acknowledged", acknowledged)
+            await self.says(
+                request_id, "notifications/subscriptions/acknowledged", acknowledged
+            )
             await anyio.sleep_forever()
             raise AssertionError("it sleeps until it is cancelled")
         finally:
@@ -104,7 +149,11 @@ def provide(agent: AgentProcess, server: EditorServer) -> None:
 
     async def handle(message: Mapping[str, Any]) -> Any:
         if message["serverId"] != server.server_id:
-            raise AgentError(-33001, "MCP server registration unavailable", {"serverId": message["serverId"]})
+            raise AgentError(
+                -33001,
+                "MCP server registration unavailable",
+                {"serverId": message["serverId"]},
+            )
         return await server.handle(message)
 
     agent.handlers["mcp/message"] = handle
@@ -115,7 +164,9 @@ def _result(**members: Any) -> dict[str, Any]:
 
 
 PRIVATE = {"ttlMs": 0, "cacheScope": "private"}
-LOOK = tool("look", inputSchema={"type": "object", "properties": {"at": {"type": "string"}}})
+LOOK = tool(
+    "look", inputSchema={"type": "object", "properties": {"at": {"type": "string"}}}
+)
 
 
 def offered(it: Stage, call: int) -> list[str]:
@@ -125,7 +176,9 @@ def offered(it: Stage, call: int) -> list[str]:
     return [name for name in names if name.startswith("mcp__")]
 
 
-async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_any_server(tmp_path: Path) -> None:
+async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_any_server(
+    tmp_path: Path,
+) -> None:
     desk = EditorServer(
         "desk",
         tools=[LOOK],
@@ -133,13 +186,29 @@ async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_an
         resources=[{"uri": "desk://note", "name": "note"}],
         results={
             "look": says("A lamp."),
-            "tidy": {"messages": [{"role": "user", "content": {"type": "text", "text": "Tidy the drawer."}}]},
-            "desk://note": {"contents": [{"uri": "desk://note", "text": "Buy ink."}], **PRIVATE},
+            "tidy": {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": {"type": "text", "text": "Tidy the drawer."},
+                    }
+                ]
+            },
+            "desk://note": {
+                "contents": [{"uri": "desk://note", "text": "Buy ink."}],
+                **PRIVATE,
+            },
         },
     )
-    replies = [Reply(tool_calls=[ToolCall("mcp__desk__look", {"at": "top"})]), Reply("I see."), Reply("Done.")]
+    replies = [
+        Reply(tool_calls=[ToolCall("mcp__desk__look", {"at": "top"})]),
+        Reply("I see."),
+        Reply("Done."),
+    ]
     async with stage(tmp_path, *replies, Reply("Noted."), mode="full-access") as it:
-        assert it.agent.initialized["agentCapabilities"]["mcpCapabilities"]["acp"] is True
+        assert (
+            it.agent.initialized["agentCapabilities"]["mcpCapabilities"]["acp"] is True
+        )
         provide(it.agent, desk)
         session = await it.agent.new_session(it.folder, mcpServers=[desk.entry])
         await ready(it, "desk")
@@ -147,17 +216,25 @@ async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_an
         assert offered(it, 0) == ["mcp__desk__look"]
         [called] = [params for method, params in desk.got if method == "tools/call"]
         assert (called["name"], called["arguments"]) == ("look", {"at": "top"})
-        assert [result.text for result in results(it.server.calls[1].body)] == ["A lamp."]
+        assert [result.text for result in results(it.server.calls[1].body)] == [
+            "A lamp."
+        ]
         # Another tool comes, and is there in the next turn.
         desk.lists["tools"] = [LOOK, tool("clean")]
         desk.lists["prompts"] = [*desk.lists["prompts"], {"name": "sort"}]
         heard = len(it.agent.lines)
         await desk.changed("tools")
-        await it.agent.wait_update("available_commands_update", session, since=heard, timeout=10)
-        assert await it.agent.prompt(session, "/mcp:desk:tidy drawer", 30) == {"stopReason": "end_turn"}
+        await it.agent.wait_update(
+            "available_commands_update", session, since=heard, timeout=10
+        )
+        assert await it.agent.prompt(session, "/mcp:desk:tidy drawer", 30) == {
+            "stopReason": "end_turn"
+        }
         assert offered(it, 2) == ["mcp__desk__look", "mcp__desk__clean"]
         assert "Tidy the drawer." in json.dumps(it.server.calls[2].body)
-        assert await it.agent.prompt(session, "Do @desk:desk://note", 30) == {"stopReason": "end_turn"}
+        assert await it.agent.prompt(session, "Do @desk:desk://note", 30) == {
+            "stopReason": "end_turn"
+        }
         assert "Buy ink." in json.dumps(it.server.calls[3].body)
         # With the session it is let go, and nothing is asked of it any more.
         assert list(desk.active.values()) == ["subscriptions/listen"]

@@ -1,4 +1,6 @@
-"""What MCP servers answer, as a model reads it: everything has words, and nothing is larger than a request may be."""
+"""What MCP servers answer, as a model reads it: everything has words, and nothing is
+larger than a request may be.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from hypothesis import strategies as st
 from mcp.types import CallToolResult, PromptMessage
 
 from acp_agent.conversation.messages import Image, JsonObject, Resource, Text
-from acp_agent.mcp.tools import EMPTY, IMAGE_LIMIT, IMAGES, TEXT_LIMIT, prompt_parts, result_parts
+from acp_agent.mcp.tools import (
+    EMPTY,
+    IMAGE_LIMIT,
+    IMAGES,
+    TEXT_LIMIT,
+    prompt_parts,
+    result_parts,
+)
 from support.pictures import BROKEN, encoded, png
 
 BLOB = encoded(png())
@@ -19,7 +28,9 @@ LONG = "All of a long file. " * 20
 
 
 def answer(*blocks: Any, structured: Any = None) -> CallToolResult:
-    return CallToolResult.model_validate({"content": blocks, "structuredContent": structured})
+    return CallToolResult.model_validate(
+        {"content": blocks, "structuredContent": structured}
+    )
 
 
 def message(content: Any, role: str = "user") -> PromptMessage:
@@ -28,7 +39,10 @@ def message(content: Any, role: str = "user") -> PromptMessage:
 
 BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
     "text": ({"type": "text", "text": "a\x00b"}, Text("a\ufffdb")),
-    "image": ({"type": "image", "data": BLOB, "mimeType": "image/png"}, Image(BLOB, "image/png")),
+    "image": (
+        {"type": "image", "data": BLOB, "mimeType": "image/png"},
+        Image(BLOB, "image/png"),
+    ),
     "large image": (
         {"type": "image", "data": "A" * (IMAGE_LIMIT + 1), "mimeType": "image/png"},
         Text("[an image (image/png) left out: larger than models take]"),
@@ -37,9 +51,15 @@ BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
         {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
         Text("[a sound (audio/wav) left out: it cannot be passed on]"),
     ),
-    "resource": ({"type": "resource", "resource": {"uri": "x://y", "text": "words"}}, Text("x://y:\nwords")),
+    "resource": (
+        {"type": "resource", "resource": {"uri": "x://y", "text": "words"}},
+        Text("x://y:\nwords"),
+    ),
     "picture": (
-        {"type": "resource", "resource": {"uri": "x://y", "blob": BLOB, "mimeType": "image/png"}},
+        {
+            "type": "resource",
+            "resource": {"uri": "x://y", "blob": BLOB, "mimeType": "image/png"},
+        },
         Image(BLOB, "image/png", "x://y"),
     ),
     "binary": (
@@ -47,7 +67,13 @@ BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
         Text("[x://y left out: it is binary (of no known type)]"),
     ),
     "link": (
-        {"type": "resource_link", "uri": "x://y", "name": "y", "title": "Why", "description": "because"},
+        {
+            "type": "resource_link",
+            "uri": "x://y",
+            "name": "y",
+            "title": "Why",
+            "description": "because",
+        },
         Text("[link: Why | y | x://y | because]"),
     ),
 }
@@ -70,10 +96,22 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
         (["A text."], {"content": "A text."}, ["A text."]),
         (["A text.\n"], {"content": "A text."}, ["A text.\n"]),
         (['{"a": [1]}'], {"graph": {"a": [1]}}, ['{"a": [1]}']),
-        (['{\n  "a": [1],\n  "b": 2\n}'], {"a": [1], "b": 2}, ['{\n  "a": [1],\n  "b": 2\n}']),
-        (['{"a": 1}', '{"a": 2}'], {"result": [{"a": 1}, {"a": 2}]}, ['{"a": 1}', '{"a": 2}']),
+        (
+            ['{\n  "a": [1],\n  "b": 2\n}'],
+            {"a": [1], "b": 2},
+            ['{\n  "a": [1],\n  "b": 2\n}'],
+        ),
+        (
+            ['{"a": 1}', '{"a": 2}'],
+            {"result": [{"a": 1}, {"a": 2}]},
+            ['{"a": 1}', '{"a": 2}'],
+        ),
         (["a", "b"], {"lines": "a\nb"}, ["a", "b"]),
-        (["It is:\n```json\n[1, 2]\n```"], {"numbers": [1, 2]}, ["It is:\n```json\n[1, 2]\n```"]),
+        (
+            ["It is:\n```json\n[1, 2]\n```"],
+            {"numbers": [1, 2]},
+            ["It is:\n```json\n[1, 2]\n```"],
+        ),
         (["22.5"], {"temperature": 22.5}, ["22.5", '{"temperature": 22.5}']),
         ([LONG], {"content": LONG, "size": 3}, [LONG, '{"size": 3}']),
         (
@@ -86,15 +124,24 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
         ([], None, [EMPTY]),
     ],
 )
-def test_a_structured_result_is_told_once(texts: list[str], structured: Any, said: list[str]) -> None:
-    parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
+def test_a_structured_result_is_told_once(
+    texts: list[str], structured: Any, said: list[str]
+) -> None:
+    parts = result_parts(
+        answer(
+            *({"type": "text", "text": text} for text in texts), structured=structured
+        )
+    )
     assert [part.text for part in parts if isinstance(part, Text)] == said
 
 
 TEXTS = st.sampled_from(["", "a", "b c", LONG, f"{LONG}!", '{"a": 1}', "3"])
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -102,32 +149,50 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 def leaves(value: Any) -> list[str]:
     if isinstance(value, dict):
         value = list(value.values())
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, list) else [str(value)]
+    return (
+        [leaf for each in value for leaf in leaves(each)]
+        if isinstance(value, list)
+        else [str(value)]
+    )
 
 
 @given(
-    st.lists(TEXTS | VALUES.map(json.dumps), max_size=3), st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
+    st.lists(TEXTS | VALUES.map(json.dumps), max_size=3),
+    st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3),
 )
-def test_whatever_is_told_once_is_told(texts: list[str], structured: dict[str, Any]) -> None:
-    parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
+def test_whatever_is_told_once_is_told(
+    texts: list[str], structured: dict[str, Any]
+) -> None:
+    parts = result_parts(
+        answer(
+            *({"type": "text", "text": text} for text in texts), structured=structured
+        )
+    )
     told = "\n".join(part.text for part in parts if isinstance(part, Text))
     plain = told.replace('\\"', '"')
     for leaf in leaves(structured):
-        word = {"True": "true", "False": "false", "None": "null"}.get(leaf, leaf).strip()
+        word = {"True": "true", "False": "false", "None": "null"}.get(
+            leaf, leaf
+        ).strip()
         assert word in plain or not structured
 
 
 @given(st.lists(st.none() | st.integers(1, 2 * TEXT_LIMIT), max_size=2 * IMAGES))
 def test_an_answer_is_bounded_and_says_what_is_missing(sizes: list[int | None]) -> None:
     image: JsonObject = {"type": "image", "data": BLOB, "mimeType": "image/png"}
-    blocks: list[Any] = [{"type": "text", "text": "x" * size} if size else image for size in sizes]
+    blocks: list[Any] = [
+        {"type": "text", "text": "x" * size} if size else image for size in sizes
+    ]
     parts = result_parts(answer(*blocks))
     text = "".join(part.text for part in parts if isinstance(part, Text))
     images = sum(isinstance(part, Image) for part in parts)
     assert len(text) <= TEXT_LIMIT + 200
     assert images == min(IMAGES, sum(block["type"] == "image" for block in blocks))
     whole = [block["text"] for block in blocks if block["type"] == "text"]
-    if sum(map(len, whole)) > TEXT_LIMIT or sum(block["type"] == "image" for block in blocks) > IMAGES:
+    if (
+        sum(map(len, whole)) > TEXT_LIMIT
+        or sum(block["type"] == "image" for block in blocks) > IMAGES
+    ):
         assert "cut" in text or "left out" in text
 
 
@@ -149,4 +214,9 @@ def test_a_prompt_of_several_voices_says_who_speaks() -> None:
     other = message({"type": "text", "text": "Hi"}, "assistant")
     file = message({"type": "resource", "resource": {"uri": "x://y", "text": "words"}})
     assert prompt_parts((one, file)) == (Text("Hello"), Resource("x://y", text="words"))
-    assert prompt_parts((one, other)) == (Text("[user]"), Text("Hello"), Text("[assistant]"), Text("Hi"))
+    assert prompt_parts((one, other)) == (
+        Text("[user]"),
+        Text("Hello"),
+        Text("[assistant]"),
+        Text("Hi"),
+    )

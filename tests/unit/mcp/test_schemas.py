@@ -1,4 +1,6 @@
-"""Schemas of tool arguments: whatever a server sends is made valid for every provider, with its meaning kept."""
+"""Schemas of tool arguments: whatever a server sends is made valid for every provider,
+with its meaning kept.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ IN_PLACE = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
 
 
 def nodes(schema: Any) -> list[dict[str, Any]]:
-    """Return the schema and all its subschemas, but no values of `default`, `enum` or `examples` that look like one."""
+    """Return the schema and all its subschemas, but no values of `default`, `enum` or
+    `examples` that look like one.
+    """
     if not isinstance(schema, dict):
         return []
     found = [schema]
@@ -36,11 +40,28 @@ def nodes(schema: Any) -> list[dict[str, Any]]:
 
 def assert_every_provider_takes(schema: Any) -> None:
     json.dumps(schema, allow_nan=False)
-    Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
-    # OpenAI and Anthropic: an object with properties, and no alternatives at the top level.
+    Draft202012Validator.check_schema(
+        schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    # OpenAI and Anthropic: an object with properties, and no alternatives at the top
+    # level.
     assert schema["type"] == "object"
     assert isinstance(schema["properties"], dict)
-    assert not {"anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "$ref", "$schema", "$id"} & schema.keys()
+    assert (
+        not {
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "not",
+            "enum",
+            "const",
+            "if",
+            "$ref",
+            "$schema",
+            "$id",
+        }
+        & schema.keys()
+    )
     definitions = schema.get("$defs", {})
     referred: set[str] = set()
     for node in nodes(schema):
@@ -54,8 +75,11 @@ def assert_every_provider_takes(schema: Any) -> None:
         assert set(required) <= node.get("properties", {}).keys()
         assert len(required) == len(set(required))
         assert required or "required" not in node
-        # Google: references point into the root's definitions. No other identifiers or anchors remain.
-        assert not {"$id", "id", "$anchor", "definitions"} & (node.keys() - {"properties"})
+        # Google: references point into the root's definitions. No other identifiers or
+        # anchors remain.
+        assert not {"$id", "id", "$anchor", "definitions"} & (
+            node.keys() - {"properties"}
+        )
         assert node is schema or "$defs" not in node
         if "$ref" in node:
             name = node["$ref"].removeprefix("#/$defs/")
@@ -75,41 +99,83 @@ def property_of(schema: Any) -> Any:
 
 BROKEN: dict[str, tuple[Any, Any]] = {
     "array without items": ({"type": "array"}, {"type": "array", "items": {}}),
-    "one of several types": ({"type": ["array", "null"]}, {"type": ["array", "null"], "items": {}}),
+    "one of several types": (
+        {"type": ["array", "null"]},
+        {"type": ["array", "null"], "items": {}},
+    ),
     "array in an array": (
         {"type": "array", "items": {"type": "array"}},
         {"type": "array", "items": {"type": "array", "items": {}}},
     ),
-    "array in alternatives": ({"anyOf": [{"type": "array"}]}, {"anyOf": [{"type": "array", "items": {}}]}),
+    "array in alternatives": (
+        {"anyOf": [{"type": "array"}]},
+        {"anyOf": [{"type": "array", "items": {}}]},
+    ),
     "array in other properties": (
         {"type": "object", "additionalProperties": {"type": "array"}},
         {"type": "object", "additionalProperties": {"type": "array", "items": {}}},
     ),
-    "items are null": ({"type": "array", "items": None}, {"type": "array", "items": {}}),
+    "items are null": (
+        {"type": "array", "items": None},
+        {"type": "array", "items": {}},
+    ),
     "first items alone": (
         {"type": "array", "prefixItems": [{"type": "array"}]},
         {"type": "array", "prefixItems": [{"type": "array", "items": {}}], "items": {}},
     ),
     "a tuple": (
-        {"type": "array", "items": [{"type": "string"}, {"type": "number"}], "additionalItems": False},
-        {"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}], "maxItems": 2, "items": {}},
+        {
+            "type": "array",
+            "items": [{"type": "string"}, {"type": "number"}],
+            "additionalItems": False,
+        },
+        {
+            "type": "array",
+            "prefixItems": [{"type": "string"}, {"type": "number"}],
+            "maxItems": 2,
+            "items": {},
+        },
     ),
     "an open tuple": (
-        {"type": "array", "items": [{"type": "string"}], "additionalItems": {"type": "array"}},
-        {"type": "array", "items": {"type": "array", "items": {}}, "prefixItems": [{"type": "string"}]},
+        {
+            "type": "array",
+            "items": [{"type": "string"}],
+            "additionalItems": {"type": "array"},
+        },
+        {
+            "type": "array",
+            "items": {"type": "array", "items": {}},
+            "prefixItems": [{"type": "string"}],
+        },
     ),
     "an empty tuple": ({"type": "array", "items": []}, {"type": "array", "items": {}}),
     "required is null": ({"type": "object", "required": None}, {"type": "object"}),
-    "required names nothing": ({"type": "object", "required": ["q"]}, {"type": "object"}),
+    "required names nothing": (
+        {"type": "object", "required": ["q"]},
+        {"type": "object"},
+    ),
     "required twice": (
         {"properties": {"a": {}}, "required": ["a", "a", 1, None, "b"]},
         {"properties": {"a": {}}, "required": ["a"]},
     ),
     "required by the property": (
-        {"type": "object", "properties": {"a": {"type": "string", "required": True}, "b": {"required": False}}},
-        {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]},
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "required": True},
+                "b": {"required": False},
+            },
+        },
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {}},
+            "required": ["a"],
+        },
     ),
-    "required is one name": ({"properties": {"a": {}}, "required": "a"}, {"properties": {"a": {}}, "required": ["a"]}),
+    "required is one name": (
+        {"properties": {"a": {}}, "required": "a"},
+        {"properties": {"a": {}}, "required": ["a"]},
+    ),
     "an unknown type": ({"type": "any"}, {}),
     "types of Python": ({"type": "str"}, {"type": "string"}),
     "types in capitals": ({"type": "OBJECT"}, {"type": "object"}),
@@ -125,31 +191,70 @@ BROKEN: dict[str, tuple[Any, Any]] = {
         {"type": "number", "maximum": 9, "exclusiveMaximum": False},
         {"type": "number", "maximum": 9},
     ),
-    "an excluded bound of nothing": ({"type": "number", "exclusiveMinimum": True}, {"type": "number"}),
-    "a whole number above": ({"type": "integer", "exclusiveMinimum": 0}, {"type": "integer", "minimum": 1}),
+    "an excluded bound of nothing": (
+        {"type": "number", "exclusiveMinimum": True},
+        {"type": "number"},
+    ),
+    "a whole number above": (
+        {"type": "integer", "exclusiveMinimum": 0},
+        {"type": "integer", "minimum": 1},
+    ),
     "a whole number below": (
         {"type": "integer", "exclusiveMaximum": 2.5, "maximum": 7},
         {"type": "integer", "maximum": 2},
     ),
-    "no description": ({"type": "string", "description": None, "title": 3}, {"type": "string"}),
+    "no description": (
+        {"type": "string", "description": None, "title": 3},
+        {"type": "string"},
+    ),
     "no regular expression": ({"type": "string", "pattern": "["}, {"type": "string"}),
-    "a pattern of Python": ({"type": "string", "pattern": "(?P<a>b)"}, {"type": "string"}),
+    "a pattern of Python": (
+        {"type": "string", "pattern": "(?P<a>b)"},
+        {"type": "string"},
+    ),
     "a pattern of names": (
         {"patternProperties": {"*": {}, "^a": {"type": "array"}}},
         {"patternProperties": {"^a": {"type": "array", "items": {}}}},
     ),
     "a lookahead": ({"pattern": r"^(?=.*\d).{8,}$"}, {"pattern": r"^(?=.*\d).{8,}$"}),
-    "counts that are none": ({"type": "string", "minLength": -1, "maxLength": "9"}, {"type": "string"}),
-    "a bound that is a text": ({"type": "number", "minimum": "0", "multipleOf": 0}, {"type": "number"}),
-    "a bound that is no number": ({"type": "number", "maximum": float("inf")}, {"type": "number"}),
-    "a default that is no number": ({"type": "number", "default": float("nan")}, {"type": "number"}),
+    "counts that are none": (
+        {"type": "string", "minLength": -1, "maxLength": "9"},
+        {"type": "string"},
+    ),
+    "a bound that is a text": (
+        {"type": "number", "minimum": "0", "multipleOf": 0},
+        {"type": "number"},
+    ),
+    "a bound that is no number": (
+        {"type": "number", "maximum": float("inf")},
+        {"type": "number"},
+    ),
+    "a default that is no number": (
+        {"type": "number", "default": float("nan")},
+        {"type": "number"},
+    ),
     "no choices": ({"type": "string", "enum": []}, {"type": "string"}),
-    "choices twice": ({"type": "string", "enum": ["a", "a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
+    "choices twice": (
+        {"type": "string", "enum": ["a", "a", "b"]},
+        {"type": "string", "enum": ["a", "b"]},
+    ),
     "a constant": ({"const": "a"}, {"enum": ["a"], "type": "string"}),
-    "choices without a type": ({"enum": ["a", "b"]}, {"enum": ["a", "b"], "type": "string"}),
-    "OpenAPI's null": ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
-    "OpenAPI's example": ({"type": "string", "example": "a"}, {"type": "string", "examples": ["a"]}),
-    "keywords of others": ({"type": "string", "x-order": 1, "markdownDescription": "m"}, {"type": "string"}),
+    "choices without a type": (
+        {"enum": ["a", "b"]},
+        {"enum": ["a", "b"], "type": "string"},
+    ),
+    "OpenAPI's null": (
+        {"type": "string", "nullable": True},
+        {"type": ["string", "null"]},
+    ),
+    "OpenAPI's example": (
+        {"type": "string", "example": "a"},
+        {"type": "string", "examples": ["a"]},
+    ),
+    "keywords of others": (
+        {"type": "string", "x-order": 1, "markdownDescription": "m"},
+        {"type": "string"},
+    ),
     "no schema": (None, {}),
     "the name of a type": ("string", {"type": "string"}),
     "yes": (True, {}),
@@ -159,7 +264,11 @@ BROKEN: dict[str, tuple[Any, Any]] = {
         {"allOf": [{"type": "string"}]},
     ),
     "alternatives that demand": (
-        {"type": "object", "properties": {"a": {}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {
+            "type": "object",
+            "properties": {"a": {}},
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
         {
             "type": "object",
             "properties": {"a": {}},
@@ -169,14 +278,26 @@ BROKEN: dict[str, tuple[Any, Any]] = {
             ],
         },
     ),
-    "a mistake under not": ({"type": "string", "not": {"type": "blob"}}, {"type": "string"}),
+    "a mistake under not": (
+        {"type": "string", "not": {"type": "blob"}},
+        {"type": "string"},
+    ),
     "nothing under not": ({"type": "string", "not": None}, {"type": "string"}),
-    "a mistake in a condition": ({"if": {"type": "blob"}, "then": {"minLength": 1}}, {}),
+    "a mistake in a condition": (
+        {"if": {"type": "blob"}, "then": {"minLength": 1}},
+        {},
+    ),
     "dependencies of draft 7": (
         {"dependencies": {"a": ["b"], "c": {"type": "array"}}},
-        {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"type": "array", "items": {}}}},
+        {
+            "dependentRequired": {"a": ["b"]},
+            "dependentSchemas": {"c": {"type": "array", "items": {}}},
+        },
     ),
-    "a reference to nowhere": ({"$ref": "https://example.com/a.json", "title": "t"}, {"title": "t"}),
+    "a reference to nowhere": (
+        {"$ref": "https://example.com/a.json", "title": "t"},
+        {"title": "t"},
+    ),
 }
 
 
@@ -187,7 +308,9 @@ def test_what_no_provider_takes_is_mended_wherever_it_stands(what: str) -> None:
     if isinstance(given_, dict):
         for around in ("items", "additionalProperties", "contains"):
             assert property_of({around: given_})[around] == right
-        whole: Any = input_schema({"$defs": {"A": given_}, "properties": {"v": {"$ref": "#/$defs/A"}}})
+        whole: Any = input_schema(
+            {"$defs": {"A": given_}, "properties": {"v": {"$ref": "#/$defs/A"}}}
+        )
         assert_every_provider_takes(whole)
         assert whole["$defs"]["A"] == right
         for around in ("anyOf", "oneOf", "allOf"):
@@ -198,8 +321,14 @@ def test_what_no_provider_takes_is_mended_wherever_it_stands(what: str) -> None:
 
 def test_the_top_of_a_schema_is_one_object() -> None:
     assert input_schema({}) == {"type": "object", "properties": {}}
-    assert input_schema({"type": "object", "properties": None}) == {"type": "object", "properties": {}}
-    assert input_schema({"type": ["object", "null"], "required": ["q"]}) == {"type": "object", "properties": {}}
+    assert input_schema({"type": "object", "properties": None}) == {
+        "type": "object",
+        "properties": {},
+    }
+    assert input_schema({"type": ["object", "null"], "required": ["q"]}) == {
+        "type": "object",
+        "properties": {},
+    }
     text: JsonObject = {"type": "string"}
     number: JsonObject = {"type": "number"}
     both: JsonObject = {"properties": {"a": text, "b": number}, "required": ["a", "b"]}
@@ -210,7 +339,10 @@ def test_the_top_of_a_schema_is_one_object() -> None:
         "required": ["a"],
     }
     assert input_schema(
-        {"allOf": [both, {"$ref": "#/definitions/C"}], "definitions": {"C": {"properties": {"c": text}}}}
+        {
+            "allOf": [both, {"$ref": "#/definitions/C"}],
+            "definitions": {"C": {"properties": {"c": text}}},
+        }
     ) == {
         "type": "object",
         "properties": {"a": text, "b": number, "c": text},
@@ -218,7 +350,9 @@ def test_the_top_of_a_schema_is_one_object() -> None:
     }
 
 
-def test_references_lead_into_the_definitions_of_the_root_and_the_others_are_left_out() -> None:
+def test_references_lead_into_the_definitions_of_the_root_and_the_others_are_left_out() -> (
+    None
+):
     schema: JsonObject = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "https://example.com/tool.json",
@@ -240,19 +374,28 @@ def test_references_lead_into_the_definitions_of_the_root_and_the_others_are_lef
     }
     made: Any = input_schema(schema)
     assert_every_provider_takes(made)
-    properties, definitions = made["properties"], made["$defs"]
-    assert properties["a"] == {"$ref": "#/$defs/A_b", "description": "d"}  # draft 7 ignores siblings of `$ref`
+    properties = made["properties"]
+    definitions = made["$defs"]
+    assert properties["a"] == {
+        "$ref": "#/$defs/A_b",
+        "description": "d",
+    }  # draft 7 ignores siblings of `$ref`
     assert properties["e"] == {"$ref": "#/$defs/A_b"}
     assert definitions["A_b"] == {"type": "array", "items": {}}
     assert definitions[properties["c"]["$ref"][8:]] == {"type": "number"}
     assert definitions[properties["d"]["$ref"][8:]] == {"type": "string"}
-    assert definitions[properties["tree"]["items"]["$ref"][8:]]["properties"] == properties
+    assert (
+        definitions[properties["tree"]["items"]["$ref"][8:]]["properties"] == properties
+    )
     assert definitions[properties["put"]["$ref"][8:]] == {"type": "boolean"}
     assert len(definitions) == 5
 
 
 def test_references_that_only_lead_to_each_other_are_left_out() -> None:
-    circle: JsonObject = {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A", "title": "b"}}
+    circle: JsonObject = {
+        "A": {"$ref": "#/$defs/B"},
+        "B": {"$ref": "#/$defs/A", "title": "b"},
+    }
     made = input_schema({"$defs": circle, "properties": {"a": {"$ref": "#/$defs/A"}}})
     assert made == {"type": "object", "properties": {"a": {}}}
 
@@ -273,12 +416,30 @@ JSON = st.recursive(
     | st.integers(-3, 9)
     | st.floats()
     | st.sampled_from(["", "a", "string", "#/$defs/a", "["]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 KEYWORDS = (
-    *("type", "items", "prefixItems", "additionalItems", "contains", "minContains", "properties", "patternProperties"),
-    *("additionalProperties", "required", "dependencies", "dependentRequired", "dependentSchemas", "propertyNames"),
+    *(
+        "type",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "contains",
+        "minContains",
+        "properties",
+        "patternProperties",
+    ),
+    *(
+        "additionalProperties",
+        "required",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "propertyNames",
+    ),
     *(
         "anyOf",
         "oneOf",
@@ -317,7 +478,15 @@ KEYWORDS = (
         "$anchor",
         "format",
     ),
-    *("$schema", "$recursiveRef", "$dynamicRef", "extends", "divisibleBy", "unevaluatedProperties", "x-more"),
+    *(
+        "$schema",
+        "$recursiveRef",
+        "$dynamicRef",
+        "extends",
+        "divisibleBy",
+        "unevaluatedProperties",
+        "x-more",
+    ),
 )
 REFERENCES = st.sampled_from(
     [
@@ -348,9 +517,15 @@ WILD: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(
-    st.dictionaries(st.sampled_from(KEYWORDS), WILD | st.dictionaries(NAMES, WILD, max_size=3) | REFERENCES, max_size=6)
+    st.dictionaries(
+        st.sampled_from(KEYWORDS),
+        WILD | st.dictionaries(NAMES, WILD, max_size=3) | REFERENCES,
+        max_size=6,
+    )
 )
-def test_whatever_a_server_sends_becomes_what_every_provider_takes(schema: JsonObject) -> None:
+def test_whatever_a_server_sends_becomes_what_every_provider_takes(
+    schema: JsonObject,
+) -> None:
     made = input_schema(schema)
     assert_every_provider_takes(made)
     assert input_schema(made) == made
@@ -358,20 +533,37 @@ def test_whatever_a_server_sends_becomes_what_every_provider_takes(schema: JsonO
 
 TEXTS = st.sampled_from(["", "a", "ab", "b1", "xyz"])
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 6) | st.sampled_from([0.5, 2.5, -1.5]) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 6)
+    | st.sampled_from([0.5, 2.5, -1.5])
+    | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 LIMITS = st.integers(0, 4)
 PLAIN: dict[str, st.SearchStrategy[Any]] = {
-    "type": st.sampled_from(KINDS) | st.lists(st.sampled_from(KINDS), min_size=1, max_size=3, unique=True),
+    "type": st.sampled_from(KINDS)
+    | st.lists(st.sampled_from(KINDS), min_size=1, max_size=3, unique=True),
     "enum": st.lists(VALUES, min_size=1, max_size=3),
     "minimum": st.integers(-3, 6) | st.just(0.5),
     "maximum": st.integers(-3, 6),
     "exclusiveMinimum": st.integers(-3, 6) | st.just(0.5),
     "exclusiveMaximum": st.integers(-3, 6) | st.just(2.5),
     "multipleOf": st.sampled_from([1, 2, 0.5]),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), LIMITS),
+    **dict.fromkeys(
+        (
+            "minLength",
+            "maxLength",
+            "minItems",
+            "maxItems",
+            "minProperties",
+            "maxProperties",
+        ),
+        LIMITS,
+    ),
     "uniqueItems": st.booleans(),
     "pattern": st.sampled_from(["^a", "b1$", "^(?=.*b)", r"\d"]),
     "title": TEXTS,
@@ -385,24 +577,50 @@ def _valid(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     optional: dict[str, st.SearchStrategy[Any]] = {
         **PLAIN,
         **dict.fromkeys(
-            ("items", "contains", "not", "if", "then", "else", "additionalProperties", "propertyNames"), inner
+            (
+                "items",
+                "contains",
+                "not",
+                "if",
+                "then",
+                "else",
+                "additionalProperties",
+                "propertyNames",
+            ),
+            inner,
         ),
         **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), some),
-        "dependentRequired": st.dictionaries(NAMES, st.lists(NAMES, max_size=2, unique=True), max_size=2),
+        "dependentRequired": st.dictionaries(
+            NAMES, st.lists(NAMES, max_size=2, unique=True), max_size=2
+        ),
         "dependentSchemas": named,
-        "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=2),
+        "patternProperties": st.dictionaries(
+            st.sampled_from(["^a", "b"]), inner, max_size=2
+        ),
     }
-    plain = st.sampled_from(sorted(optional)).flatmap(lambda key: st.tuples(st.just(key), optional[key]))
+    plain = st.sampled_from(sorted(optional)).flatmap(
+        lambda key: st.tuples(st.just(key), optional[key])
+    )
     ordinary = st.lists(plain, max_size=4).map(dict)
-    with_names = st.tuples(ordinary, named, st.lists(NAMES, max_size=3, unique=True)).map(_with_names)
-    references = st.sampled_from([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b", "title": "t"}])
+    with_names = st.tuples(
+        ordinary, named, st.lists(NAMES, max_size=3, unique=True)
+    ).map(_with_names)
+    references = st.sampled_from(
+        [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b", "title": "t"}]
+    )
     return ordinary | with_names | references
 
 
-def _with_names(parts: tuple[dict[str, Any], dict[str, Any], list[str]]) -> dict[str, Any]:
+def _with_names(
+    parts: tuple[dict[str, Any], dict[str, Any], list[str]],
+) -> dict[str, Any]:
     schema, properties, required = parts
     named = [name for name in required if name in properties]
-    return {**schema, "properties": properties, **({"required": named} if named else {})}
+    return {
+        **schema,
+        "properties": properties,
+        **({"required": named} if named else {}),
+    }
 
 
 VALID: st.SearchStrategy[Any] = st.recursive(
@@ -415,11 +633,18 @@ UNREFERRING = VALID.filter(lambda schema: "$ref" not in str(schema))
 
 
 @given(VALID, UNREFERRING, UNREFERRING, st.lists(VALUES, min_size=1, max_size=12))
-def test_a_valid_schema_accepts_what_it_accepted(schema: Any, first: Any, second: Any, values: list[Any]) -> None:
-    whole = {"type": "object", "properties": {"v": schema}, "$defs": {"a": first, "b": second}}
+def test_a_valid_schema_accepts_what_it_accepted(
+    schema: Any, first: Any, second: Any, values: list[Any]
+) -> None:
+    whole = {
+        "type": "object",
+        "properties": {"v": schema},
+        "$defs": {"a": first, "b": second},
+    }
     Draft202012Validator.check_schema(whole)
     made = input_schema(whole)
-    before, after = Draft202012Validator(whole), Draft202012Validator(made)
+    before = Draft202012Validator(whole)
+    after = Draft202012Validator(made)
     for value in values:
         is_right = before.is_valid({"v": value})
         assert after.is_valid({"v": value}) == is_right, (schema, made, value)

@@ -30,7 +30,9 @@ class Running:
         options = ServerOptions((folder,), os.environ, start_seconds=seconds)
         self.told: list[str] = []
         self._environment = Workspace(folder).environment
-        self.server = SessionServer(server, program.name, options, self._tell, self._change)
+        self.server = SessionServer(
+            server, program.name, options, self._tell, self._change
+        )
         self._changed = anyio.Event()
 
     async def _tell(self, text: str) -> None:
@@ -59,7 +61,8 @@ class Running:
         """Call a tool; its texts, or why there are none."""
         try:
             answer = await self.server.ask(
-                lambda there: there.call(name, {}, nothing, self._environment), "answered this call"
+                lambda there: there.call(name, {}, nothing, self._environment),
+                "answered this call",
             )
         except ToolError as error:
             return str(error)
@@ -70,20 +73,30 @@ async def nothing(progress: object) -> None:
     """Is told how far a call is."""
 
 
-async def test_a_server_that_crashes_is_started_again_and_one_that_refuses_a_call_is_not(tmp_path: Path) -> None:
+async def test_a_server_that_crashes_is_started_again_and_one_that_refuses_a_call_is_not(
+    tmp_path: Path,
+) -> None:
     results = {
         "crash": {"exit": 3},
         "buy": {"error": {"code": -32000, "message": "rate limited"}},
         "work": says("Worked."),
     }
-    program = mcp_program(tmp_path, "shaky", tools=[tool(name) for name in results], results=results)
+    program = mcp_program(
+        tmp_path, "shaky", tools=[tool(name) for name in results], results=results
+    )
     running = Running(program, tmp_path)
     async with running.run() as server:
         tools = server.tools
         lost = await running.call("crash")
-        assert "'shaky' ended during this call, which may or may not have been done: it ended with status 3" in lost
+        assert (
+            "'shaky' ended during this call, which may or may not have been done: it ended with status 3"
+            in lost
+        )
         assert await running.call("work") == ["Worked."]
-        assert await running.call("buy") == "The MCP server 'shaky' has not answered this call: rate limited."
+        assert (
+            await running.call("buy")
+            == "The MCP server 'shaky' has not answered this call: rate limited."
+        )
         assert await running.call("work") == ["Worked."]
         assert server.tools is tools
     assert len(program.pids()) == 2
@@ -95,7 +108,13 @@ async def test_a_server_that_keeps_crashing_is_given_up_and_started_again_when_i
 ) -> None:
     monkeypatch.setattr(module, "RESTART_DELAYS", (0.0, 0.0, 0.0))
     results = {"crash": {"exit": 1}, "work": says("Worked.")}
-    program = mcp_program(tmp_path, "dying", tools=[tool(name) for name in results], results=results, fails_again=3)
+    program = mcp_program(
+        tmp_path,
+        "dying",
+        tools=[tool(name) for name in results],
+        results=results,
+        fails_again=3,
+    )
     running = Running(program, tmp_path)
     async with running.run() as server:
         await running.call("crash")
@@ -112,17 +131,29 @@ async def test_a_server_that_keeps_crashing_is_given_up_and_started_again_when_i
     assert len(program.pids()) == 5
 
 
-async def test_a_server_that_knows_no_handshake_is_spoken_to_as_it_wants(tmp_path: Path) -> None:
+async def test_a_server_that_knows_no_handshake_is_spoken_to_as_it_wants(
+    tmp_path: Path,
+) -> None:
     results = {"work": says("Worked.", resultType="complete")}
-    running = Running(mcp_program(tmp_path, "new", tools=[tool("work")], results=results, modern=True), tmp_path)
+    running = Running(
+        mcp_program(
+            tmp_path, "new", tools=[tool("work")], results=results, modern=True
+        ),
+        tmp_path,
+    )
     async with running.run():
         assert await running.call("work") == ["Worked."]
 
 
-NAMES = tool("names", inputSchema={"type": "object", "properties": {"two words": {"type": "string"}}})
+NAMES = tool(
+    "names",
+    inputSchema={"type": "object", "properties": {"two words": {"type": "string"}}},
+)
 
 
-async def test_what_nobody_could_use_of_an_offer_is_left_out_by_its_name_and_the_rest_is_there(tmp_path: Path) -> None:
+async def test_what_nobody_could_use_of_an_offer_is_left_out_by_its_name_and_the_rest_is_there(
+    tmp_path: Path,
+) -> None:
     program = mcp_program(
         tmp_path,
         "garden",
@@ -133,14 +164,21 @@ async def test_what_nobody_could_use_of_an_offer_is_left_out_by_its_name_and_the
     )
     running = Running(program, tmp_path)
     async with running.run() as server:
-        assert [each.name for each in server.tools] == ["mcp__garden__first", "mcp__garden__last"]
+        assert [each.name for each in server.tools] == [
+            "mcp__garden__first",
+            "mcp__garden__last",
+        ]
         assert [each.name for each in server.offer.prompts] == ["good"]
         [told] = running.told
         assert told.endswith("the names of their arguments: names.")
 
 
-async def test_a_list_that_changes_while_it_is_listed_is_listed_again(tmp_path: Path) -> None:
-    leaf, twig, root = tool("leaf"), tool("twig"), tool("root")
+async def test_a_list_that_changes_while_it_is_listed_is_listed_again(
+    tmp_path: Path,
+) -> None:
+    leaf = tool("leaf")
+    twig = tool("twig")
+    root = tool("root")
     changes = [{"tools": [leaf, twig]}, {"tools": [leaf, twig, root]}]
     program = mcp_program(tmp_path, "tree", tools=[leaf], while_listed=changes)
     running = Running(program, tmp_path)
@@ -149,20 +187,41 @@ async def test_a_list_that_changes_while_it_is_listed_is_listed_again(tmp_path: 
     assert sum(note.get("got") == "tools/list" for note in program.notes()) == 3
 
 
-async def test_a_server_that_never_says_what_it_offers_is_given_up(tmp_path: Path) -> None:
+async def test_a_server_that_never_says_what_it_offers_is_given_up(
+    tmp_path: Path,
+) -> None:
     running = Running(mcp_program(tmp_path, "mute", mute=True), tmp_path, 0.5)
     async with running.run() as server:
         assert server.reason == "it has not said within 0.5 seconds what it offers"
-    assert "'mute' could not be started: it has not said within 0.5 seconds" in running.told[0]
+    assert (
+        "'mute' could not be started: it has not said within 0.5 seconds"
+        in running.told[0]
+    )
 
 
-@pytest.mark.parametrize("said", ["Odd \\ud83d", "Odd \udce2"], ids=["half", "no UTF-8"])
+@pytest.mark.parametrize(
+    "said", ["Odd \\ud83d", "Odd \udce2"], ids=["half", "no UTF-8"]
+)
 async def test_what_a_server_prints_by_mistake_is_passed_over_and_half_a_character_costs_that_character(
     tmp_path: Path, said: str
 ) -> None:
     line = f'{{"result":{{"content":[{{"type":"text","text":"{said}!"}}]}},"jsonrpc":"2.0","id":ID}}'
-    prints = ["Hello, I am a server.", "{}", "[]", "null", '{"jsonrpc":"2.0","id":[1],"result":{}}', '{"id":', "\x01"]
-    program = mcp_program(tmp_path, "odd", prints=prints, tools=[tool("say")], results={"say": {"line": line}})
+    prints = [
+        "Hello, I am a server.",
+        "{}",
+        "[]",
+        "null",
+        '{"jsonrpc":"2.0","id":[1],"result":{}}',
+        '{"id":',
+        "\x01",
+    ]
+    program = mcp_program(
+        tmp_path,
+        "odd",
+        prints=prints,
+        tools=[tool("say")],
+        results={"say": {"line": line}},
+    )
     running = Running(program, tmp_path)
     async with running.run():
         [text] = await running.call("say")

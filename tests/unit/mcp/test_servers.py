@@ -1,4 +1,6 @@
-"""MCP servers that are dead, missing or slow, and the end of all: a session works on, and leaves nothing behind."""
+"""MCP servers that are dead, missing or slow, and the end of all: a session works on,
+and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,15 @@ def running(it: Stage) -> set[Process]:
     }
 
 
-@pytest.mark.parametrize("editor", [ZED, ZED_BETA], ids=["without notices", "with notices"])
-async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(tmp_path: Path, editor: Editor) -> None:
-    dead = mcp_program(tmp_path, "dead", exit=7, stderr="no licence for sesame-street\n")
+@pytest.mark.parametrize(
+    "editor", [ZED, ZED_BETA], ids=["without notices", "with notices"]
+)
+async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(
+    tmp_path: Path, editor: Editor
+) -> None:
+    dead = mcp_program(
+        tmp_path, "dead", exit=7, stderr="no licence for sesame-street\n"
+    )
     dead_entry = {**dead.entry, "env": [{"name": "DOOR", "value": "sesame-street"}]}
     missing = {"name": "missing", "command": "/no/such/program", "args": [], "env": []}
     refused = {
@@ -41,25 +49,45 @@ async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(tmp_p
         "url": "http://127.0.0.1:9/mcp?key=a-secret-key",
         "headers": [{"name": "X-Key", "value": "another-secret"}],
     }
-    good = mcp_program(tmp_path, "good", tools=[tool("help")], results={"help": says("Helped.")})
-    replies = (Reply(tool_calls=[ToolCall("mcp__good__help")]), Reply("Done."), Reply("Again."))
+    good = mcp_program(
+        tmp_path, "good", tools=[tool("help")], results={"help": says("Helped.")}
+    )
+    replies = (
+        Reply(tool_calls=[ToolCall("mcp__good__help")]),
+        Reply("Done."),
+        Reply("Again."),
+    )
     servers = [dead_entry, missing, refused, good.entry]
-    async with stage(tmp_path, *replies, editor=editor, mcp=servers, mode="full-access") as it:
+    async with stage(
+        tmp_path, *replies, editor=editor, mcp=servers, mode="full-access"
+    ) as it:
         await ready(it, "good")
         for name in ("dead", "missing", "nobody"):
             await logged(it, f"MCP server {name} could not be started")
         assert await it.prompt() == {"stopReason": "end_turn"}
-        assert [result.text for result in results(it.server.calls[1].body)] == ["Helped."]
+        assert [result.text for result in results(it.server.calls[1].body)] == [
+            "Helped."
+        ]
         notices = json.dumps(it.agent.updates(kind="notice"))
         told = it.agent.text() if editor is ZED else notices
-        assert "'dead' could not be started: it ended with status 7 and said: no licence for ***" in told
-        assert "'missing' could not be started: no such file or directory: /no/such/program" in told
+        assert (
+            "'dead' could not be started: it ended with status 7 and said: no licence for ***"
+            in told
+        )
+        assert (
+            "'missing' could not be started: no such file or directory: /no/such/program"
+            in told
+        )
         assert "'nobody' could not be started: nothing answers" in told
         assert (notices == "[]") is (editor is ZED)
         log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
         assert all(name in log for name in ("dead", "missing", "nobody"))
-        assert not any(secret in log + told for secret in ("sesame", "a-secret-key", "another-secret"))
-        # They are tried again with each prompt, but nobody wants to hear the same twice.
+        assert not any(
+            secret in log + told
+            for secret in ("sesame", "a-secret-key", "another-secret")
+        )
+        # They are tried again with each prompt, but nobody wants to hear the same
+        # twice.
         heard = len(it.agent.lines)
         await it.prompt()
         assert "could not be started" not in it.agent.text(since=heard)
@@ -68,11 +96,16 @@ async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(tmp_p
 async def test_a_server_runs_outside_of_its_session_s_directory_and_ends_with_it(
     tmp_path: Path,
 ) -> None:
-    server = mcp_program(tmp_path, "kept", tools=[tool("one")], results={}, child=True, stubborn=True)
+    server = mcp_program(
+        tmp_path, "kept", tools=[tool("one")], results={}, child=True, stubborn=True
+    )
     async with stage(tmp_path, Reply("Hi."), Reply("Hi."), mcp=[server.entry]) as it:
         await ready(it, "kept")
         [start] = [note for note in server.notes() if "started" in note]
-        assert (start["cwd"], start["env"]["ACP_AGENT_PROJECT_DIR"]) == ("/", str(it.folder))
+        assert (start["cwd"], start["env"]["ACP_AGENT_PROJECT_DIR"]) == (
+            "/",
+            str(it.folder),
+        )
         first = running(it)
         assert len(first) == 2
         await it.agent.request("session/close", {"sessionId": it.session})
@@ -93,7 +126,10 @@ async def test_a_server_runs_outside_of_its_session_s_directory_and_ends_with_it
 
 async def test_a_call_that_is_never_answered_ends_with_the_turn(tmp_path: Path) -> None:
     server = mcp_program(
-        tmp_path, "deaf", tools=[tool("hang"), tool("work")], results={"hang": {"hang": True}, "work": says("Worked.")}
+        tmp_path,
+        "deaf",
+        tools=[tool("hang"), tool("work")],
+        results={"hang": {"hang": True}, "work": says("Worked.")},
     )
     replies = (
         Reply(tool_calls=[ToolCall("mcp__deaf__hang")]),
@@ -108,16 +144,30 @@ async def test_a_call_that_is_never_answered_ends_with_the_turn(tmp_path: Path) 
         assert await pending.result(20) == {"stopReason": "cancelled"}
         await server.noted("notifications/cancelled")
         assert await it.prompt() == {"stopReason": "end_turn"}
-        assert [result.text for result in results(it.server.calls[2].body)] == ["Worked."]
+        assert [result.text for result in results(it.server.calls[2].body)] == [
+            "Worked."
+        ]
         assert len(server.pids()) == 1
 
 
-async def test_servers_of_the_configuration_run_in_every_session_with_values_of_variables(tmp_path: Path) -> None:
-    own = mcp_program(tmp_path, "own", tools=[tool("mine")], results={"mine": {"hang": True}})
-    both = mcp_program(tmp_path, "both", tools=[tool("of_the_configuration")], results={})
-    editors = mcp_program(tmp_path / "..", "both", tools=[tool("of_the_editor")], results={})
+async def test_servers_of_the_configuration_run_in_every_session_with_values_of_variables(
+    tmp_path: Path,
+) -> None:
+    own = mcp_program(
+        tmp_path, "own", tools=[tool("mine")], results={"mine": {"hang": True}}
+    )
+    both = mcp_program(
+        tmp_path, "both", tools=[tool("of_the_configuration")], results={}
+    )
+    editors = mcp_program(
+        tmp_path / "..", "both", tools=[tool("of_the_editor")], results={}
+    )
     configured = {
-        "own": {**own.configured, "env": {"TOKEN_OF_MINE": "x-${MY_TOKEN}-x"}, "timeout": 0.5},
+        "own": {
+            **own.configured,
+            "env": {"TOKEN_OF_MINE": "x-${MY_TOKEN}-x"},
+            "timeout": 0.5,
+        },
         "both": both.configured,
         "unset": {"command": sys.executable, "env": {"A": "${NO_SUCH_VARIABLE}"}},
     }
@@ -159,7 +209,9 @@ async def test_the_tools_of_a_slow_server_come_when_it_is_ready(
     slow = mcp_program(tmp_path, "slow", tools=[tool("late")], results={}, slow=True)
     async with stage(tmp_path, Reply("One."), Reply("Two."), mcp=[slow.entry]) as it:
         await it.prompt("/help")
-        handle = await it.agent.start_prompt(it.session, "Cancelled while it waits for the server")
+        handle = await it.agent.start_prompt(
+            it.session, "Cancelled while it waits for the server"
+        )
         for _ in range(10):
             await it.agent.request("session/list", {})
         await it.agent.cancel(it.session)

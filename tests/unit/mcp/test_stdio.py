@@ -1,4 +1,6 @@
-"""The stdio transport: messages of any length in both directions, how a server ends, and all that it has started."""
+"""The stdio transport: messages of any length in both directions, how a server ends,
+and all that it has started.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,21 @@ for line in sys.stdin.buffer:
 
 
 def python(code: str, watch: Watch) -> AbstractAsyncContextManager[Streams]:
-    return over_stdio(Launch((sys.executable, "-I", "-S", "-c", code), {"PATH": "/usr/bin"}), watch)
+    return over_stdio(
+        Launch((sys.executable, "-I", "-S", "-c", code), {"PATH": "/usr/bin"}), watch
+    )
 
 
 def message(text: str) -> SessionMessage:
     params: dict[str, Any] = {"text": text}
-    return SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="say", params=params))
+    return SessionMessage(
+        types.JSONRPCNotification(jsonrpc="2.0", method="say", params=params)
+    )
 
 
-async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_passed_over() -> None:
+async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_passed_over() -> (
+    None
+):
     sent = [message("short"), message("x" * 300_000), message("ä")]
     async with python(ECHO, Watch()) as (received, to_server):
         with anyio.fail_after(20):
@@ -102,7 +110,11 @@ SAID = {
         ["Cannot find module '/no/server.js'"],
     ),
     "a long line of a program": (
-        ["import{Command as e}" * 100, " " * 50 + "^^^^", "SyntaxError: no export named 'x'"],
+        [
+            "import{Command as e}" * 100,
+            " " * 50 + "^^^^",
+            "SyntaxError: no export named 'x'",
+        ],
         ["no export named 'x'"],
     ),
     "pip": (
@@ -124,7 +136,9 @@ async def test_the_reason_is_told_and_not_the_news_behind_it(program: str) -> No
     lines, told = SAID[program]
     watch = Watch()
     text = "\n".join(lines)
-    async with python(f"import sys; sys.stderr.write({text!r}); sys.exit(1)", watch) as (received, _):
+    async with python(
+        f"import sys; sys.stderr.write({text!r}); sys.exit(1)", watch
+    ) as (received, _):
         with anyio.fail_after(20):
             async for _ in received:
                 pass
@@ -137,7 +151,10 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
     ready = '{"jsonrpc":"2.0","method":"up"}'
     command = f"trap '' TERM; sleep 600 & echo '{ready}'; wait"
     env = {"PATH": "/usr/bin:/bin", "MCP_MARK": mark}
-    async with over_stdio(Launch(("/bin/sh", "-c", command), env), Watch()) as (received, _):
+    async with over_stdio(Launch(("/bin/sh", "-c", command), env), Watch()) as (
+        received,
+        _,
+    ):
         with anyio.fail_after(20):
             await received.receive()
         found = marked(mark)

@@ -1,4 +1,6 @@
-"""Tools of MCP servers in whole turns: what the model is told of them, who is asked, what it reads."""
+"""Tools of MCP servers in whole turns: what the model is told of them, who is asked,
+what it reads.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ from support.stage import Stage, results
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 READS = {"annotations": {"readOnlyHint": True, "title": "Look around"}}
-BUILT_IN = ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall", "ask_user"]
+BUILT_IN = [
+    "read",
+    "write",
+    "edit",
+    "list",
+    "glob",
+    "grep",
+    "shell",
+    "plan",
+    "recall",
+    "ask_user",
+]
 
 
 def told(it: Stage, call: int) -> list[str]:
@@ -28,16 +41,23 @@ def asked(it: Stage) -> list[str]:
     return [params["toolCall"]["title"] for params in it.agent.desk.permissions]
 
 
-async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_called(tmp_path: Path) -> None:
+async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_called(
+    tmp_path: Path,
+) -> None:
     first, second, third = (tmp_path / name for name in "123")
     for folder in (first, second, third):
         folder.mkdir()
-    mine, other, third_one = (mcp_program(folder, "s", tools=[tool("put")]) for folder in (first, second, third))
+    mine, other, third_one = (
+        mcp_program(folder, "s", tools=[tool("put")])
+        for folder in (first, second, third)
+    )
     changed = {**mine.entry, "env": []}
     called: list[str] = []
 
     def script(body: Any) -> Reply:
-        names = [each["name"] for each in body["tools"] if each["name"].startswith("mcp__s")]
+        names = [
+            each["name"] for each in body["tools"] if each["name"].startswith("mcp__s")
+        ]
         if body["input"][-1].get("type") == "function_call_output":
             return Reply("Done.")
         called.extend(names)
@@ -46,7 +66,9 @@ async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_call
     async def asked_with(it: Stage, *entries: dict[str, Any]) -> int:
         before = len(asked(it))
         session = await it.agent.new_session(it.folder, mcpServers=list(entries))
-        assert await it.agent.prompt(session, "Put them", 60) == {"stopReason": "end_turn"}
+        assert await it.agent.prompt(session, "Put them", 60) == {
+            "stopReason": "end_turn"
+        }
         return len(asked(it)) - before
 
     async with stage(tmp_path, script=script) as it:
@@ -57,7 +79,9 @@ async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_call
         assert await asked_with(it, other.entry) == 1
         assert await asked_with(it, changed) == 1
         it.agent.permission_answer = "allow_always"
-        assert await asked_with(it, mine.entry, other.entry) == 1  # the other is now called s-2
+        assert (
+            await asked_with(it, mine.entry, other.entry) == 1
+        )  # the other is now called s-2
         it.agent.permission_answer = "allow_once"
         assert await asked_with(it, other.entry, third_one.entry) == 2
         assert called[-2:] == ["mcp__s__put", "mcp__s-2__put"]
@@ -65,28 +89,55 @@ async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_call
         assert re.search(r"mcp__s__put \([0-9a-f]{12}\)\n", listed.out)
 
 
-async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(tmp_path: Path) -> None:
-    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "oneOf": [{"required": ["what"]}]}
+async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(
+    tmp_path: Path,
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"what": {"type": "string"}},
+        "oneOf": [{"required": ["what"]}],
+    }
     structured = {"stones": [1, 2]}
     server = mcp_program(
         tmp_path,
         "garden",
         tools=[tool("put", inputSchema=schema), tool("look", **READS)],
         results={
-            "put": {"content": [], "structuredContent": structured, "progress": "carrying"},
-            "look": {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]},
+            "put": {
+                "content": [],
+                "structuredContent": structured,
+                "progress": "carrying",
+            },
+            "look": {
+                "content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]
+            },
         },
     )
-    put, look = ToolCall("mcp__garden__put", {"what": "a stone"}), ToolCall("mcp__garden__look")
-    replies = (Reply(tool_calls=[put, look]), Reply("Done."), Reply(tool_calls=[put]), Reply("No."))
+    put = ToolCall("mcp__garden__put", {"what": "a stone"})
+    look = ToolCall("mcp__garden__look")
+    replies = (
+        Reply(tool_calls=[put, look]),
+        Reply("Done."),
+        Reply(tool_calls=[put]),
+        Reply("No."),
+    )
     async with stage(tmp_path, *replies, mcp=[server.entry]) as it:
         await ready(it, "garden")
         it.agent.permission_answer = "allow_always"
         assert await it.prompt() == {"stopReason": "end_turn"}
         definitions = it.server.calls[0].body["tools"]
-        assert [each["name"] for each in definitions] == [*BUILT_IN, "mcp__garden__put", "mcp__garden__look"]
-        # What providers refuse at the top of a schema would fail every request of the session.
-        wanted = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+        assert [each["name"] for each in definitions] == [
+            *BUILT_IN,
+            "mcp__garden__put",
+            "mcp__garden__look",
+        ]
+        # What providers refuse at the top of a schema would fail every request of the
+        # session.
+        wanted = {
+            "type": "object",
+            "properties": {"what": {"type": "string"}},
+            "required": ["what"],
+        }
         assert definitions[-2]["parameters"] == wanted
         assert asked(it) == ["put (garden)"]
         first, second = it.server.calls[1].body["input"][-2:]
@@ -99,7 +150,10 @@ async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(
             ("Look around (garden)", "read", "completed"),
         ]
         assert shown[1]["content"] == [
-            {"type": "content", "content": {"type": "image", "data": PNG, "mimeType": "image/png"}}
+            {
+                "type": "content",
+                "content": {"type": "image", "data": PNG, "mimeType": "image/png"},
+            }
         ]
         assert "carrying" in json.dumps(it.agent.updates(kind="tool_call_update"))
         # "Always" covers this tool, and plan mode covers nothing that changes anything.
@@ -108,10 +162,15 @@ async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(
         [refused] = results(it.server.calls[3].body)
         assert "plan mode" in refused.text
         assert len(asked(it)) == 1
-        assert server.calls() == [{"name": "put", "arguments": {"what": "a stone"}}, {"name": "look", "arguments": {}}]
+        assert server.calls() == [
+            {"name": "put", "arguments": {"what": "a stone"}},
+            {"name": "look", "arguments": {}},
+        ]
 
 
-async def test_a_changed_list_is_taken_over_with_the_next_turn_and_not_before(tmp_path: Path) -> None:
+async def test_a_changed_list_is_taken_over_with_the_next_turn_and_not_before(
+    tmp_path: Path,
+) -> None:
     later: dict[str, Any] = {"tools": [tool("grow"), tool("new")]}
     server = mcp_program(
         tmp_path,
@@ -119,7 +178,11 @@ async def test_a_changed_list_is_taken_over_with_the_next_turn_and_not_before(tm
         tools=[tool("grow")],
         results={"grow": says("It grows.") | {"then": later}, "new": says("New.")},
     )
-    replies = (Reply(tool_calls=[ToolCall("mcp__tree__grow")]), Reply("Grown."), Reply("I see."))
+    replies = (
+        Reply(tool_calls=[ToolCall("mcp__tree__grow")]),
+        Reply("Grown."),
+        Reply("I see."),
+    )
     async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
         await ready(it, "tree")
         await it.prompt()
@@ -129,22 +192,53 @@ async def test_a_changed_list_is_taken_over_with_the_next_turn_and_not_before(tm
         assert told(it, 2) == [*BUILT_IN, "mcp__tree__grow", "mcp__tree__new"]
 
 
-async def test_tools_are_told_in_a_form_that_every_provider_takes(tmp_path: Path) -> None:
+async def test_tools_are_told_in_a_form_that_every_provider_takes(
+    tmp_path: Path,
+) -> None:
     def with_schema(name: str, schema: Any, **more: Any) -> dict[str, Any]:
         return {"name": name, "inputSchema": schema, **more}
 
-    unused = {f"Unused{number}": {"type": "object", "description": "x" * 500} for number in range(50)}
+    unused = {
+        f"Unused{number}": {"type": "object", "description": "x" * 500}
+        for number in range(50)
+    }
     tools = [
-        with_schema("tags", {"properties": {"tags": {"type": "array"}}, "required": ["tags", "q", "tags"]}),
-        with_schema("page", {"properties": {"p": {"$ref": "#/$defs/P"}}, "$defs": {"P": {"type": "str"}, **unused}}),
+        with_schema(
+            "tags",
+            {
+                "properties": {"tags": {"type": "array"}},
+                "required": ["tags", "q", "tags"],
+            },
+        ),
+        with_schema(
+            "page",
+            {
+                "properties": {"p": {"$ref": "#/$defs/P"}},
+                "$defs": {"P": {"type": "str"}, **unused},
+            },
+        ),
         with_schema("none", None, description=None),
-        with_schema("null", {"type": "object", "properties": None, "required": None}, title=None),
+        with_schema(
+            "null", {"type": "object", "properties": None, "required": None}, title=None
+        ),
         with_schema("text", "object", description=["no", "text"]),
         {"name": "bare", "description": "d"},
         with_schema("later", {"type": "object"}, execution={"taskSupport": "required"}),
-        with_schema("perhaps", {"type": "object"}, execution={"taskSupport": "optional"}),
-        with_schema("hole", {"required": ["q", None, 3], "properties": {"q": True}}, annotations={"title": 5}),
-        with_schema("icons", {}, icons={}, execution="forbidden", annotations={"readOnlyHint": True}),
+        with_schema(
+            "perhaps", {"type": "object"}, execution={"taskSupport": "optional"}
+        ),
+        with_schema(
+            "hole",
+            {"required": ["q", None, 3], "properties": {"q": True}},
+            annotations={"title": 5},
+        ),
+        with_schema(
+            "icons",
+            {},
+            icons={},
+            execution="forbidden",
+            annotations={"readOnlyHint": True},
+        ),
         with_schema("long", {"type": "object"}, description="d" * 9000),
         {"title": "without a name"},
     ]
@@ -152,14 +246,41 @@ async def test_tools_are_told_in_a_form_that_every_provider_takes(tmp_path: Path
     async with stage(tmp_path, Reply("Hi."), mcp=[server.entry]) as it:
         await ready(it, "odd")
         assert await it.prompt() == {"stopReason": "end_turn"}
-        told = {each["name"]: each for each in it.server.calls[0].body["tools"] if each["name"].startswith("mcp__")}
-        names = ["tags", "page", "none", "null", "text", "bare", "perhaps", "icons", "long"]
+        told = {
+            each["name"]: each
+            for each in it.server.calls[0].body["tools"]
+            if each["name"].startswith("mcp__")
+        }
+        names = [
+            "tags",
+            "page",
+            "none",
+            "null",
+            "text",
+            "bare",
+            "perhaps",
+            "icons",
+            "long",
+        ]
         empty = {"type": "object", "properties": {}}
         assert {*told} == {"mcp__odd__hole", *(f"mcp__odd__{name}" for name in names)}
-        assert told["mcp__odd__hole"]["parameters"] == empty | {"properties": {"q": {}}, "required": ["q"]}
+        assert told["mcp__odd__hole"]["parameters"] == empty | {
+            "properties": {"q": {}},
+            "required": ["q"],
+        }
         tags = {"type": "array", "items": {}}
-        assert told["mcp__odd__tags"]["parameters"] == empty | {"properties": {"tags": tags}, "required": ["tags"]}
-        assert told["mcp__odd__page"]["parameters"]["$defs"] == {"P": {"type": "string"}}
-        assert all(told[f"mcp__odd__{name}"]["parameters"] == empty for name in names[2:])
+        assert told["mcp__odd__tags"]["parameters"] == empty | {
+            "properties": {"tags": tags},
+            "required": ["tags"],
+        }
+        assert told["mcp__odd__page"]["parameters"]["$defs"] == {
+            "P": {"type": "string"}
+        }
+        assert all(
+            told[f"mcp__odd__{name}"]["parameters"] == empty for name in names[2:]
+        )
         assert len(told["mcp__odd__long"]["description"]) == DESCRIPTION_LIMIT
-        assert "left out, because they run as tasks only, which this agent does not support: later." in it.agent.text()
+        assert (
+            "left out, because they run as tasks only, which this agent does not support: later."
+            in it.agent.text()
+        )

@@ -1,4 +1,6 @@
-"""Variables in an MCP server's entry: all its texts follow the same rule, and none is passed on unexpanded."""
+"""Variables in an MCP server's entry: all its texts follow the same rule, and none is
+passed on unexpanded.
+"""
 
 from __future__ import annotations
 
@@ -43,49 +45,83 @@ def test_a_text_gets_the_values_of_its_variables(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["${", "${NAME", "${1}", "${NAME:?no}", "${NAME-x}", "${NAME:=x}", "${}", "${UNSET:-${}}"]
+    "text",
+    [
+        "${",
+        "${NAME",
+        "${1}",
+        "${NAME:?no}",
+        "${NAME-x}",
+        "${NAME:=x}",
+        "${}",
+        "${UNSET:-${}}",
+    ],
 )
 def test_what_is_no_variable_is_refused_with_the_forms_that_are(text: str) -> None:
-    with pytest.raises(ToolError, match=r"^`args` of its entry has `.*\$\{NAME:-default\}"):
+    with pytest.raises(
+        ToolError, match=r"^`args` of its entry has `.*\$\{NAME:-default\}"
+    ):
         expanded(text, ENV, "args")
 
 
 @given(st.text(st.sampled_from("ab$}{:- ")))
 def test_what_is_written_for_itself_stays(text: str) -> None:
-    assert expanded(text.replace("${", "$${").replace("$$${", "$$ {"), {}, "args").count("${") <= text.count("${")
+    assert expanded(
+        text.replace("${", "$${").replace("$$${", "$$ {"), {}, "args"
+    ).count("${") <= text.count("${")
 
 
 @pytest.mark.parametrize("key", ["command", "args", "env", "url", "headers"])
 def test_every_text_of_an_entry_has_variables(key: str) -> None:
     def entry(text: str) -> McpServer:
-        values: dict[str, Any] = {"args": (text,), "env": {"A": text}, "headers": {"A": text}}
+        values: dict[str, Any] = {
+            "args": (text,),
+            "env": {"A": text},
+            "headers": {"A": text},
+        }
         return McpServer("s", "stdio", variables=True, **{key: values.get(key, text)})
 
     base = "https://a.example/" if key == "url" else ""
     value: Any = getattr(with_values(entry(f"{base}${{NAME:-x}}"), ENV), key)
     assert value in (f"{base}n", (f"{base}n",), {"A": f"{base}n"})
     with pytest.raises(
-        ToolError, match=f"^`{key}` of its entry names the environment variable UNSET, which is not set$"
+        ToolError,
+        match=f"^`{key}` of its entry names the environment variable UNSET, which is not set$",
     ):
         with_values(entry("${UNSET}"), ENV)
 
 
 def test_an_address_has_to_be_one_with_its_values() -> None:
     entry = McpServer("s", "http", url="${UNSET:-ftp://a}", variables=True)
-    with pytest.raises(ToolError, match="`url` of its entry should be an http or https URL"):
+    with pytest.raises(
+        ToolError, match="`url` of its entry should be an http or https URL"
+    ):
         with_values(entry, ENV)
 
 
-def test_secrets_of_an_address_and_of_arguments_are_masked_and_other_values_are_not() -> None:
-    entry = McpServer("s", "stdio", command="run", args=("--key=${MY_TOKEN}", "${PROJECT}"), variables=True)
+def test_secrets_of_an_address_and_of_arguments_are_masked_and_other_values_are_not() -> (
+    None
+):
+    entry = McpServer(
+        "s",
+        "stdio",
+        command="run",
+        args=("--key=${MY_TOKEN}", "${PROJECT}"),
+        variables=True,
+    )
     assert secrets(entry, {**ENV, "PROJECT": "/home/me/project"}) == ["open-sesame"]
 
 
-async def test_an_unset_variable_turns_that_server_off_and_is_named(tmp_path: Path) -> None:
+async def test_an_unset_variable_turns_that_server_off_and_is_named(
+    tmp_path: Path,
+) -> None:
     good = mcp_program(tmp_path, "good", tools=[tool("one")])
     script = good.configured["args"]
     configured = {
-        "good": {**good.configured, "args": [*script[:-1], "${NO_SUCH_PLAN:-" + script[-1] + "}"]},
+        "good": {
+            **good.configured,
+            "args": [*script[:-1], "${NO_SUCH_PLAN:-" + script[-1] + "}"],
+        },
         "program": {"command": sys.executable, "args": ["--flag", "${NO_SUCH_FLAG}"]},
         "page": {"url": "${NO_SUCH_PLACE}/mcp"},
         "home": {"url": "https://${NO_SUCH_HOST}/mcp"},
@@ -113,7 +149,9 @@ def test_proxies_and_certificates_pass_to_a_program_and_logins_do_not() -> None:
     assert inherited(env) == {name: env[name] for name in passed}
 
 
-async def test_a_program_that_fails_without_its_proxys_login_says_how_to_pass_it(tmp_path: Path) -> None:
+async def test_a_program_that_fails_without_its_proxys_login_says_how_to_pass_it(
+    tmp_path: Path,
+) -> None:
     dead = mcp_program(tmp_path, "dead", exit=1, stderr="cannot reach the registry\n")
     own = mcp_program(tmp_path, "own", exit=1)
     entry = {**own.entry, "env": [{"name": "HTTPS_PROXY", "value": "http://other:1"}]}
@@ -132,9 +170,16 @@ async def test_a_program_that_fails_without_its_proxys_login_says_how_to_pass_it
 
 async def test_a_server_without_roots_is_told_no_directories(tmp_path: Path) -> None:
     asks = [{"method": "roots/list"}]
-    plan: dict[str, Any] = {"tools": [tool("ask")], "results": {"ask": {"content": [], "asks": asks}}}
-    told, untold = mcp_program(tmp_path, "told", **plan), mcp_program(tmp_path, "untold", **plan)
-    configured = {"told": told.configured, "untold": {**untold.configured, "roots": False}}
+    plan: dict[str, Any] = {
+        "tools": [tool("ask")],
+        "results": {"ask": {"content": [], "asks": asks}},
+    }
+    told = mcp_program(tmp_path, "told", **plan)
+    untold = mcp_program(tmp_path, "untold", **plan)
+    configured = {
+        "told": told.configured,
+        "untold": {**untold.configured, "roots": False},
+    }
     async with stage(tmp_path, Reply("Hi."), config={"mcp_servers": configured}) as it:
         for server in (told, untold):
             await ready(it, server.name)

@@ -1,4 +1,6 @@
-"""The generator keeps the modules, the stripped schema and its record in step, and finds where they are not."""
+"""The generator keeps the modules, the stripped schema and its record in step, and
+finds where they are not.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def copy(tmp_path: Path) -> Path:
     (tmp_path / ".ci").mkdir()
     for module in (ROOT / ".ci").glob("*protocol*.py"):
         shutil.copy(module, tmp_path / ".ci")
-    shutil.copytree(ROOT / ROOMS, tmp_path / ROOMS, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / ROOMS, tmp_path / ROOMS, ignore=shutil.ignore_patterns("__pycache__")
+    )
     return tmp_path
 
 
@@ -36,15 +40,26 @@ def test_the_generated_modules_are_up_to_date() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_new_property_in_the_schema_reaches_the_models_of_its_version(copy: Path) -> None:
+def test_a_new_property_in_the_schema_reaches_the_models_of_its_version(
+    copy: Path,
+) -> None:
     path = copy / ROOM / "schema.json"
     schema: dict[str, Any] = json.loads(path.read_text())
     added = {"type": ["array", "null"], "items": {"type": "string"}}
-    added |= {"x-deserialize-default-on-error": True, "x-deserialize-skip-invalid-items": True}
+    added |= {
+        "x-deserialize-default-on-error": True,
+        "x-deserialize-skip-invalid-items": True,
+    }
     schema["$defs"]["TextContent"]["properties"]["iconNames"] = added
     path.write_text(json.dumps(schema))
     assert generate(copy, "--check").returncode == 1
     assert generate(copy).returncode == 0
-    assert "icon_names: Lenient[list[OnErrorOmit[str]] | None] = None" in (copy / ROOM / "_models.py").read_text()
+    assert (
+        "icon_names: Lenient[list[OnErrorOmit[str]] | None] = None"
+        in (copy / ROOM / "_models.py").read_text()
+    )
     # Version 2 has its own now, since it is no longer the same.
-    assert "class TextContent(WireModel):" in (copy / ROOMS / "v2" / "_models.py").read_text()
+    assert (
+        "class TextContent(WireModel):"
+        in (copy / ROOMS / "v2" / "_models.py").read_text()
+    )

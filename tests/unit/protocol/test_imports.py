@@ -1,4 +1,6 @@
-"""What is loaded when: start-up time is a promise, and a module that is not imported costs nothing."""
+"""What is loaded when: start-up time is a promise, and a module that is not imported
+costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +23,7 @@ assert not hasattr(v1, "NoSuchModel")
 """
 
 
-def test_names_load_no_models_and_version_1_builds_the_models_alone_that_are_used() -> None:
+def test_names_load_no_models_and_version_1_builds_the_models_alone_that_are_used() -> (
+    None
+):
     subprocess.run([sys.executable, "-c", CODE], cwd=REPOSITORY, check=True, timeout=30)

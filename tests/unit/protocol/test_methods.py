@@ -1,4 +1,6 @@
-"""Every method of the official schemas is spoken, each by the model that the schema has for it."""
+"""Every method of the official schemas is spoken, each by the model that the schema has
+for it.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,31 @@ def agent(version: int) -> Agent:
 
 
 def test_the_names_are_those_of_the_schemas() -> None:
-    named = {value for key, value in vars(methods).items() if key.isupper() and isinstance(value, str)}
-    defined = [each for version in (1, 2) for each in official_schema(version)["$defs"].values()]
-    assert named | {CANCEL_METHOD} == {each["x-method"] for each in defined if "x-method" in each}
+    named = {
+        value
+        for key, value in vars(methods).items()
+        if key.isupper() and isinstance(value, str)
+    }
+    defined = [
+        each
+        for version in (1, 2)
+        for each in official_schema(version)["$defs"].values()
+    ]
+    assert named | {CANCEL_METHOD} == {
+        each["x-method"] for each in defined if "x-method" in each
+    }
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_every_method_of_an_agent_is_handled_with_the_model_of_its_params(version: int) -> None:
+def test_every_method_of_an_agent_is_handled_with_the_model_of_its_params(
+    version: int,
+) -> None:
     models = {
         each["x-method"]: name
         for name, each in official_schema(version)["$defs"].items()
-        if "x-method" in each and each["x-side"] != "client" and not name.endswith("Response")
+        if "x-method" in each
+        and each["x-side"] != "client"
+        and not name.endswith("Response")
     }
     made = agent(version)
     assert made.handlers().keys() == models.keys() - NOT_HANDLED

@@ -1,4 +1,6 @@
-"""The generated models read every message of the official schemas, and are lenient where those say so."""
+"""The generated models read every message of the official schemas, and are lenient
+where those say so.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,21 @@ READ: list[Name] = [
 TOLERATED = {"mcpServers", "args", "env", "headers"}
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def model(name: Name) -> type[WireModel]:
@@ -50,33 +61,53 @@ def without_unread(value: Any) -> Any:
     """A value of the schema as the models have it."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return {key: without_unread(member) for key, member in members.items() if key not in UNREAD}
-    return [without_unread(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {
+            key: without_unread(member)
+            for key, member in members.items()
+            if key not in UNREAD
+        }
+    return (
+        [without_unread(item) for item in cast("list[Any]", value)]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def properties_marked(mark: str) -> list[tuple[Name, str]]:
-    """(definition, property) for every definition that is a model of ours, where a value can be wrong at all."""
+    """(definition, property) for every definition that is a model of ours, where a
+    value can be wrong at all.
+    """
     names = [
         (version, name)
         for version, room in ROOMS.items()
         for name in official_schema(version)["$defs"]
-        if isinstance(getattr(room, name, None), type) and issubclass(getattr(room, name), WireModel)
+        if isinstance(getattr(room, name, None), type)
+        and issubclass(getattr(room, name), WireModel)
     ]
     return [
         (name, key)
         for name in names
         for key, part in definition(name).get("properties", {}).items()
-        if mark in part and part.keys() & {"type", "anyOf", "allOf"} and key not in UNREAD
+        if mark in part
+        and part.keys() & {"type", "anyOf", "allOf"}
+        and key not in UNREAD
     ]
 
 
 def discriminator(name: Name) -> dict[str, str]:
-    """The constant of a model that is one alternative of a union: the schema's own definition does not have it."""
+    """The constant of a model that is one alternative of a union: the schema's own
+    definition does not have it.
+    """
     declared = definition(name).get("properties", {})
     found: dict[str, str] = {}
     for field, info in model(name).model_fields.items():
         options = getattr(info.annotation, "__args__", ())
-        if info.is_required() and len(options) == 1 and info.alias not in declared and isinstance(options[0], str):
+        if (
+            info.is_required()
+            and len(options) == 1
+            and info.alias not in declared
+            and isinstance(options[0], str)
+        ):
             found[info.alias or field] = options[0]
     return found
 
@@ -85,7 +116,9 @@ def junk_for(part: dict[str, Any], version: int) -> Any:
     """Something that the schema of a property refuses."""
     probe = {"properties": {"it": part}, "$defs": official_schema(version)["$defs"]}
     validator = Draft202012Validator(probe)
-    return next(junk for junk in (17, "junk", {"j": 1}) if not validator.is_valid({"it": junk}))
+    return next(
+        junk for junk in (17, "junk", {"j": 1}) if not validator.is_valid({"it": junk})
+    )
 
 
 def dump(model: WireModel) -> dict[str, Any]:
@@ -108,7 +141,8 @@ def refused(name: Name, params: Any) -> str:
 
 @cache
 def values(definition: str, version: int = 1) -> st.SearchStrategy[Any]:
-    """Valid values of one of the schema's `$defs`, without undeclared properties, and without kinds of things to come.
+    """Valid values of one of the schema's `$defs`, without undeclared properties, and
+    without kinds of things to come.
 
     They follow the schema, not our models.
     """
@@ -122,24 +156,37 @@ def _values(schema: Schema, version: int) -> st.SearchStrategy[Any]:
     if "const" in schema:
         return st.just(schema["const"])
     alternatives: list[Schema] = schema.get("oneOf") or schema.get("anyOf") or []
-    alternatives = [alternative for alternative in alternatives if "not" not in alternative]
+    alternatives = [
+        alternative for alternative in alternatives if "not" not in alternative
+    ]
     parts = [_values(part, version) for part in schema.get("allOf", [])]
     if alternatives:
-        parts.append(st.one_of([_values(alternative, version) for alternative in alternatives]))
+        parts.append(
+            st.one_of([_values(alternative, version) for alternative in alternatives])
+        )
     if "properties" in schema:
         required = schema.get("required", [])
-        declared = {key: _values(part, version) for key, part in schema["properties"].items()}
+        declared = {
+            key: _values(part, version) for key, part in schema["properties"].items()
+        }
         parts.append(
             st.fixed_dictionaries(
                 {key: part for key, part in declared.items() if key in required},
-                optional={key: part for key, part in declared.items() if key not in required},
+                optional={
+                    key: part for key, part in declared.items() if key not in required
+                },
             )
         )
     if parts:
         return parts[0] if len(parts) == 1 else st.tuples(*parts).map(_merged)
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        return st.one_of([_plain({**schema, "type": kind}, version) for kind in cast(list[str], kinds)])
+        return st.one_of(
+            [
+                _plain({**schema, "type": kind}, version)
+                for kind in cast(list[str], kinds)
+            ]
+        )
     return _plain(schema, version)
 
 
@@ -152,15 +199,26 @@ def _plain(schema: Schema, version: int) -> st.SearchStrategy[Any]:
         case "string":
             return st.text(min_size=schema.get("minLength", 0), max_size=8)
         case "integer":
-            return st.integers(schema.get("minimum", -(2**63)), schema.get("maximum", 2**63 - 1))
+            return st.integers(
+                schema.get("minimum", -(2**63)), schema.get("maximum", 2**63 - 1)
+            )
         case "number":
-            return st.floats(schema.get("minimum"), schema.get("maximum"), allow_nan=False, allow_infinity=False)
+            return st.floats(
+                schema.get("minimum"),
+                schema.get("maximum"),
+                allow_nan=False,
+                allow_infinity=False,
+            )
         case "boolean":
             return st.booleans()
         case "null":
             return st.none()
         case "array":
-            return st.lists(_values(schema["items"], version), min_size=schema.get("minItems", 0), max_size=3)
+            return st.lists(
+                _values(schema["items"], version),
+                min_size=schema.get("minItems", 0),
+                max_size=3,
+            )
         case "object" if "additionalProperties" not in schema:
             return st.builds(dict)
         case "object":
@@ -189,21 +247,29 @@ def test_what_is_read_is_written_back_the_same(name: Name) -> None:
 
 @pytest.mark.parametrize("name", READ, ids=str)
 def test_a_required_property_that_is_missing_is_named(name: Name) -> None:
-    required = [key for key in definition(name).get("required", []) if key not in TOLERATED]
+    required = [
+        key for key in definition(name).get("required", []) if key not in TOLERATED
+    ]
 
     @quick
     @given(values(name[1], name[0]), st.sampled_from(required))
     def check(value: dict[str, Any], key: str) -> None:
         del value[key]
-        with pytest.raises(InvalidParamsError, match=rf"^some/method: {key} is missing$"):
+        with pytest.raises(
+            InvalidParamsError, match=rf"^some/method: {key} is missing$"
+        ):
             parse(model(name), value, "some/method")
 
     if required:
         check()
 
 
-@pytest.mark.parametrize(("name", "key"), properties_marked("x-deserialize-default-on-error"), ids=str)
-def test_a_property_that_the_schema_marks_takes_its_default_when_it_cannot_be_read(name: Name, key: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "key"), properties_marked("x-deserialize-default-on-error"), ids=str
+)
+def test_a_property_that_the_schema_marks_takes_its_default_when_it_cannot_be_read(
+    name: Name, key: str
+) -> None:
     junk = junk_for(definition(name)["properties"][key], name[0])
 
     @settings(quick, max_examples=5)
@@ -211,7 +277,11 @@ def test_a_property_that_the_schema_marks_takes_its_default_when_it_cannot_be_re
     def check(value: dict[str, Any]) -> None:
         value |= discriminator(name)
         value.pop(key, None)
-        field = next(field for field, info in model(name).model_fields.items() if info.alias == key)
+        field = next(
+            field
+            for field, info in model(name).model_fields.items()
+            if info.alias == key
+        )
         default = getattr(parse(model(name), value, "m"), field)
         read = parse(model(name), {**value, key: junk}, "m")
         assert getattr(read, field) == default
@@ -221,7 +291,9 @@ def test_a_property_that_the_schema_marks_takes_its_default_when_it_cannot_be_re
     check()
 
 
-@pytest.mark.parametrize(("name", "key"), properties_marked("x-deserialize-default-on-null"), ids=str)
+@pytest.mark.parametrize(
+    ("name", "key"), properties_marked("x-deserialize-default-on-null"), ids=str
+)
 def test_null_counts_as_empty_where_the_schema_says_so(name: Name, key: str) -> None:
     @settings(quick, max_examples=5)
     @given(values(name[1], name[0]))
@@ -232,10 +304,23 @@ def test_null_counts_as_empty_where_the_schema_says_so(name: Name, key: str) -> 
     check()
 
 
-def test_a_session_can_be_opened_without_mcp_servers_and_with_one_that_has_no_type() -> None:
-    assert parse(v1.NewSessionRequest, {"cwd": "/", "_meta": 5, "surprise": [1]}, "session/new").mcp_servers == []
+def test_a_session_can_be_opened_without_mcp_servers_and_with_one_that_has_no_type() -> (
+    None
+):
+    assert (
+        parse(
+            v1.NewSessionRequest,
+            {"cwd": "/", "_meta": 5, "surprise": [1]},
+            "session/new",
+        ).mcp_servers
+        == []
+    )
     server = {"name": "n", "command": "c", "args": ["-x"], "env": []}
-    read = parse(v1.NewSessionRequest, {"cwd": "/", "mcpServers": [server, {**server, "type": "stdio"}]}, "session/new")
+    read = parse(
+        v1.NewSessionRequest,
+        {"cwd": "/", "mcpServers": [server, {**server, "type": "stdio"}]},
+        "session/new",
+    )
     assert [type(found) for found in read.mcp_servers] == [v1.McpServerStdio] * 2
 
 
@@ -244,7 +329,10 @@ def test_a_session_can_be_opened_without_mcp_servers_and_with_one_that_has_no_ty
     [
         ([{"type": "text"}], "prompt[0].text is missing"),
         ([{"type": "text", "text": 5}], "prompt[0].text must be a string"),
-        ([{"type": "text", "text": "x"}, {"type": "video"}], "prompt[1].type is 'video', which is none of text"),
+        (
+            [{"type": "text", "text": "x"}, {"type": "video"}],
+            "prompt[1].type is 'video', which is none of text",
+        ),
         ({}, "prompt must be a valid list"),
     ],
 )
@@ -255,7 +343,11 @@ def test_wrong_params_are_refused_by_their_path(prompt: Any, sentence: str) -> N
     assert caught.value.code == -32602
 
 
-@given(st.text(min_size=12).filter(lambda text: text not in "authenticate: methodId must be a string"))
+@given(
+    st.text(min_size=12).filter(
+        lambda text: text not in "authenticate: methodId must be a string"
+    )
+)
 def test_the_error_does_not_tell_the_values(secret: str) -> None:
     with pytest.raises(InvalidParamsError) as caught:
         parse(v1.AuthenticateRequest, {"methodId": [secret]}, "authenticate")
@@ -267,7 +359,11 @@ def test_whatever_comes_is_read_or_refused_in_one_short_line(name: Name) -> None
     @settings(quick, max_examples=15)
     @given(JSON, values(name[1], name[0]), st.data())
     def check(anything: Any, value: dict[str, Any], data: st.DataObject) -> None:
-        spoilt = {**value, data.draw(st.sampled_from(sorted(value))): anything} if value else {}
+        spoilt = (
+            {**value, data.draw(st.sampled_from(sorted(value))): anything}
+            if value
+            else {}
+        )
         for params in (anything, spoilt):
             refusal = refused(name, params)
             assert len(refusal.splitlines()) <= 1
@@ -276,25 +372,51 @@ def test_whatever_comes_is_read_or_refused_in_one_short_line(name: Name) -> None
     check()
 
 
-def test_an_answer_of_null_counts_as_empty_and_one_that_cannot_be_used_is_no_fault_of_the_request() -> None:
-    assert v1.WaitForTerminalExitResponse.from_result(None, "terminal/wait_for_exit").exit_code is None
-    with pytest.raises(AgentError, match=r"fs/read_text_file cannot be used: content is missing") as caught:
+def test_an_answer_of_null_counts_as_empty_and_one_that_cannot_be_used_is_no_fault_of_the_request() -> (
+    None
+):
+    assert (
+        v1.WaitForTerminalExitResponse.from_result(
+            None, "terminal/wait_for_exit"
+        ).exit_code
+        is None
+    )
+    with pytest.raises(
+        AgentError, match=r"fs/read_text_file cannot be used: content is missing"
+    ) as caught:
         v1.ReadTextFileResponse.from_result({}, "fs/read_text_file")
     assert not isinstance(caught.value, InvalidParamsError)
 
 
 def test_a_kind_of_thing_that_is_not_known_yet_is_read_as_that() -> None:
     server: JsonObject = {"type": "_pigeon", "name": "n", "loft": "north"}
-    opened = parse(v2.NewSessionRequest, {"cwd": "/", "mcpServers": [server]}, "session/new")
+    opened = parse(
+        v2.NewSessionRequest, {"cwd": "/", "mcpServers": [server]}, "session/new"
+    )
     assert [type(found) for found in opened.mcp_servers] == [v2.OtherMcpServer]
-    prompt: JsonObject = {"sessionId": "s", "prompt": [{"type": "smell", "strength": 3}, {"type": "text", "text": "x"}]}
-    kinds = [type(block) for block in parse(v2.PromptRequest, prompt, "session/prompt").prompt]
+    prompt: JsonObject = {
+        "sessionId": "s",
+        "prompt": [{"type": "smell", "strength": 3}, {"type": "text", "text": "x"}],
+    }
+    kinds = [
+        type(block)
+        for block in parse(v2.PromptRequest, prompt, "session/prompt").prompt
+    ]
     assert kinds == [v2.OtherContentBlock, v2.TextContent]
-    outcome = parse(v2.RequestPermissionResponse, {"outcome": {"outcome": "_later"}}, "x").outcome
+    outcome = parse(
+        v2.RequestPermissionResponse, {"outcome": {"outcome": "_later"}}, "x"
+    ).outcome
     assert isinstance(outcome, v2.OtherRequestPermissionOutcome)
 
 
-@pytest.mark.parametrize("server", [{"type": "stdio", "name": "n"}, {"type": "http", "name": "n"}, {"name": "n"}, "n"])
+@pytest.mark.parametrize(
+    "server",
+    [{"type": "stdio", "name": "n"}, {"type": "http", "name": "n"}, {"name": "n"}, "n"],
+)
 def test_a_known_kind_that_lacks_something_is_refused(server: object) -> None:
     with pytest.raises(InvalidParamsError, match="mcpServers"):
-        parse(v2.NewSessionRequest, {"cwd": "/", "mcpServers": [cast("Any", server)]}, "session/new")
+        parse(
+            v2.NewSessionRequest,
+            {"cwd": "/", "mcpServers": [cast("Any", server)]},
+            "session/new",
+        )

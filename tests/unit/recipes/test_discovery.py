@@ -1,4 +1,6 @@
-"""Which recipes are found in which folder, which one wins, what is said of the rest, and how a change is noticed."""
+"""Which recipes are found in which folder, which one wins, what is said of the rest,
+and how a change is noticed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ SWAP = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 
 def write(folder: Path, *names: str, **texts: str) -> None:
-    for name, text in {**dict.fromkeys(names, "x"), **{f"{name}.md": text for name, text in texts.items()}}.items():
+    for name, text in {
+        **dict.fromkeys(names, "x"),
+        **{f"{name}.md": text for name, text in texts.items()},
+    }.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -40,18 +45,26 @@ class Folders:
     """The three folders that recipes come from."""
 
     def __init__(self, root: Path) -> None:
-        self.builtin, self.user = root / "builtin", root / "user" / "recipes"
+        self.builtin = root / "builtin"
+        self.user = root / "user" / "recipes"
         self.project = root / "project" / ".acp-agent" / "recipes"
         for folder in (self.builtin, self.user, self.project):
             folder.mkdir(parents=True)
 
     def library(self) -> RecipeLibrary:
-        folders = [RecipeFolder("builtin", self.builtin), RecipeFolder("user", self.user)]
-        return RecipeLibrary.read([*folders, RecipeFolder("project", self.project)], KNOWN, ["pin"])
+        folders = [
+            RecipeFolder("builtin", self.builtin),
+            RecipeFolder("user", self.user),
+        ]
+        return RecipeLibrary.read(
+            [*folders, RecipeFolder("project", self.project)], KNOWN, ["pin"]
+        )
 
     def errors(self) -> dict[str, str]:
         """The errors by the names of the files."""
-        return {Path(error.source or "").name: str(error) for error in self.library().errors}
+        return {
+            Path(error.source or "").name: str(error) for error in self.library().errors
+        }
 
 
 @pytest.fixture
@@ -65,10 +78,18 @@ NAMES = st.sets(st.sampled_from(["a", "b", "c-1", "d_2"]))
 @settings(deadline=None, max_examples=40)
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_the_later_folder_wins_and_a_broken_file_takes_nothing_away(
-    tmp_path_factory: pytest.TempPathFactory, builtin: set[str], user: set[str], project: set[str], broken: set[str]
+    tmp_path_factory: pytest.TempPathFactory,
+    builtin: set[str],
+    user: set[str],
+    project: set[str],
+    broken: set[str],
 ) -> None:
     folders = Folders(tmp_path_factory.mktemp("folders"))
-    for folder, names in ((folders.builtin, builtin), (folders.user, user), (folders.project, project - broken)):
+    for folder, names in (
+        (folders.builtin, builtin),
+        (folders.user, user),
+        (folders.project, project - broken),
+    ):
         write(folder, *(f"{name}.md" for name in names))
     write(folders.project, **dict.fromkeys(broken, "---\nzebra: 1\n---\nx"))
     library = folders.library()
@@ -79,7 +100,9 @@ def test_the_later_folder_wins_and_a_broken_file_takes_nothing_away(
     assert [Path(error.source or "").stem for error in library.errors] == sorted(broken)
 
 
-def test_mistakes_name_file_line_and_key_and_the_other_recipes_load(folders: Folders) -> None:
+def test_mistakes_name_file_line_and_key_and_the_other_recipes_load(
+    folders: Folders,
+) -> None:
     write(folders.builtin, squash=f"---\n{SWAP}---\nx")
     write(
         folders.user,
@@ -89,23 +112,46 @@ def test_mistakes_name_file_line_and_key_and_the_other_recipes_load(folders: Fol
         bad="---\ndescription: x\nhooks:\n  turn_end: {handler: burn}\n---\nx",
         maks=f"---\n{SWAP}compaction:\n  strategy: maks\n---\nx",
     )
-    write(folders.project, note="---\ndescription: x\n---\n\n{% set x = 1 %}", squash="Tell me all.", pin="Mine.")
-    library, user, project = folders.library(), folders.user, folders.project
+    write(
+        folders.project,
+        note="---\ndescription: x\n---\n\n{% set x = 1 %}",
+        squash="Tell me all.",
+        pin="Mine.",
+    )
+    library = folders.library()
+    user = folders.user
+    project = folders.project
     assert {name: recipe.origin for name, recipe in library.recipes.items()} == {
         **dict.fromkeys(("good", "note", "old"), "user"),
         "squash": "builtin",
     }
     [notice] = library.notices
-    assert notice.startswith(f"{user / 'old.md'}: `compaction.tail` (line 4) is no longer used")
+    assert notice.startswith(
+        f"{user / 'old.md'}: `compaction.tail` (line 4) is no longer used"
+    )
     bad, maks, note, pin, squash = map(str, library.errors)
-    assert bad.startswith(f"{user / 'bad.md'}:4: hooks.turn_end.handler: no handler 'burn'")
-    assert maks.startswith(f"{user / 'maks.md'}:5: compaction.strategy: there is no strategy 'maks'; did you mean")
-    assert note == f"{project / 'note.md'}:5: the template is wrong: recipes cannot use `{{% set %}}`"
-    assert pin == f"{project / 'pin.md'}: /pin is a command of the agent's own; rename the file"
-    assert squash.startswith(f"{project / 'squash.md'}:1: hooks: a recipe named `squash` must have")
+    assert bad.startswith(
+        f"{user / 'bad.md'}:4: hooks.turn_end.handler: no handler 'burn'"
+    )
+    assert maks.startswith(
+        f"{user / 'maks.md'}:5: compaction.strategy: there is no strategy 'maks'; did you mean"
+    )
+    assert (
+        note
+        == f"{project / 'note.md'}:5: the template is wrong: recipes cannot use `{{% set %}}`"
+    )
+    assert (
+        pin
+        == f"{project / 'pin.md'}: /pin is a command of the agent's own; rename the file"
+    )
+    assert squash.startswith(
+        f"{project / 'squash.md'}:1: hooks: a recipe named `squash` must have"
+    )
 
 
-def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(folders: Folders, tmp_path: Path) -> None:
+def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(
+    folders: Folders, tmp_path: Path
+) -> None:
     write(folders.user, "Shout.md", "two words.md", "Team/x.md", open="---\nname: x\n")
     (folders.user / "latin.md").write_bytes("größe".encode("latin-1"))
     (folders.user / "picture.md").write_bytes(b"\x89PNG\0")
@@ -114,7 +160,9 @@ def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(folders: Fold
     os.mkfifo(folders.user / "pipe.md")
     named = "a recipe's file and its folders are named with lower-case letters, digits, - and _ alone; rename it"
     assert folders.library().recipes == {}
-    assert {name: error.split(": ", 1)[1] for name, error in folders.errors().items()} == {
+    assert {
+        name: error.split(": ", 1)[1] for name, error in folders.errors().items()
+    } == {
         "Shout.md": named,
         "two words.md": named,
         "x.md": named,
@@ -127,15 +175,29 @@ def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(folders: Fold
     }
 
 
-def test_files_are_named_by_their_path_and_hidden_ones_and_readmes_are_none(folders: Folders) -> None:
-    write(folders.user, "a.md", "b/c.md", "b/d/e.md", "b/README.md", ".git/x.md", "b/.x.md", "b/notes.txt", "w.mdx")
+def test_files_are_named_by_their_path_and_hidden_ones_and_readmes_are_none(
+    folders: Folders,
+) -> None:
+    write(
+        folders.user,
+        "a.md",
+        "b/c.md",
+        "b/d/e.md",
+        "b/README.md",
+        ".git/x.md",
+        "b/.x.md",
+        "b/notes.txt",
+        "w.mdx",
+    )
     library = folders.library()
     assert (list(library.recipes), library.errors) == (["a", "b/c", "b/d/e"], ())
     assert library.get("b:c") is library.get("b/c") is library.recipes["b/c"]
     assert (library.recipes["b/c"].command, library.get("zebra")) == ("b:c", None)
 
 
-def test_links_to_folders_are_named_and_not_followed(folders: Folders, tmp_path: Path) -> None:
+def test_links_to_folders_are_named_and_not_followed(
+    folders: Folders, tmp_path: Path
+) -> None:
     write(folders.user, "a/x.md", "1/2/3/4/ok.md", "1/2/3/4/5/deep.md", "README.md")
     write(tmp_path / "elsewhere", "team.md")
     (folders.user / "a" / "again").symlink_to("..")
@@ -149,14 +211,19 @@ def test_links_to_folders_are_named_and_not_followed(folders: Folders, tmp_path:
     assert deep.startswith(f"{folders.user / '1/2/3/4/5'}: is more than 4 folders deep")
 
 
-def test_a_projects_files_may_not_be_links_out_of_it_and_the_users_may(folders: Folders, tmp_path: Path) -> None:
+def test_a_projects_files_may_not_be_links_out_of_it_and_the_users_may(
+    folders: Folders, tmp_path: Path
+) -> None:
     write(tmp_path / "elsewhere", "secret.md")
     (folders.project.parents[1] / "shared").write_text("shared")
     for folder in (folders.user, folders.project):
         (folder / "mine.md").symlink_to(tmp_path / "elsewhere" / "secret.md")
     (folders.project / "inside.md").symlink_to("../../shared")
     library = folders.library()
-    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {"inside": "project", "mine": "user"}
+    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {
+        "inside": "project",
+        "mine": "user",
+    }
     assert [Path(error.source or "").name for error in library.errors] == ["mine.md"]
     assert all("is a link that leads out of" in str(error) for error in library.errors)
 
@@ -165,14 +232,24 @@ def test_very_many_files_are_used_in_part(tmp_path: Path) -> None:
     write(tmp_path / "many", *(f"{number:04}.md" for number in range(MAX_FILES + 5)))
     files, unread = listing(RecipeFolder("user", tmp_path / "many"))
     assert len(files) == MAX_FILES
-    assert unread == ((tmp_path / "many", "has more than 500 files, and the others are left out"),)
+    assert unread == (
+        (tmp_path / "many", "has more than 500 files, and the others are left out"),
+    )
 
 
-def test_missing_folders_are_nothing_and_a_file_in_their_place_is_an_error(tmp_path: Path) -> None:
+def test_missing_folders_are_nothing_and_a_file_in_their_place_is_an_error(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_text("")
-    assert RecipeLibrary.read([RecipeFolder("project", tmp_path / "a" / "b" / "none")], KNOWN) == RecipeLibrary({})
-    [error] = RecipeLibrary.read([RecipeFolder("user", tmp_path / "file")], KNOWN).errors
-    assert str(error) == f"{tmp_path / 'file'}: cannot read this folder (Not a directory)"
+    assert RecipeLibrary.read(
+        [RecipeFolder("project", tmp_path / "a" / "b" / "none")], KNOWN
+    ) == RecipeLibrary({})
+    [error] = RecipeLibrary.read(
+        [RecipeFolder("user", tmp_path / "file")], KNOWN
+    ).errors
+    assert (
+        str(error) == f"{tmp_path / 'file'}: cannot read this folder (Not a directory)"
+    )
 
 
 def test_of_a_project_only_the_text_that_was_trusted_is_used(folders: Folders) -> None:
@@ -182,28 +259,44 @@ def test_of_a_project_only_the_text_that_was_trusted_is_used(folders: Folders) -
     write(folders.project, **{name: f"{name} {{{{ instructions }}}}" for name in names})
     write(claude, "See It.md", "squash.md")
     trusted = {
-        folders.project / f"{name}.md": hashlib.sha256((folders.project / f"{name}.md").read_bytes()).hexdigest()
+        folders.project / f"{name}.md": hashlib.sha256(
+            (folders.project / f"{name}.md").read_bytes()
+        ).hexdigest()
         for name in ("fine", "changed")
     }
     write(folders.project, changed="---\nzebra: 1\n---\n{% set x = 1 %}")
-    places = [RecipeFolder("project", claude, "claude"), RecipeFolder("user", folders.user)]
+    places = [
+        RecipeFolder("project", claude, "claude"),
+        RecipeFolder("user", folders.user),
+    ]
     places.append(RecipeFolder("project", folders.project))
     library = RecipeLibrary.read(places, KNOWN, ["pin"], trusted.get)
-    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {"fine": "project", "note": "user"}
+    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {
+        "fine": "project",
+        "note": "user",
+    }
     assert list(library.untrusted) == ["changed", "note", "see-it"]
-    assert {(recipe.body, recipe.description) for recipe in library.untrusted.values()} == {("", UNTRUSTED)}
+    assert {
+        (recipe.body, recipe.description) for recipe in library.untrusted.values()
+    } == {("", UNTRUSTED)}
     assert library.known["note"].origin == "user"
 
 
 def test_every_built_in_recipe_loads() -> None:
-    library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(KNOWN.handlers))
+    library = RecipeLibrary.read(
+        [RecipeFolder("builtin", builtin_recipes_dir())], Known(KNOWN.handlers)
+    )
     assert library.errors == ()
     for recipe in library.recipes.values():
         check(recipe)
-    assert set(library.recipes) == {path.stem for path in builtin_recipes_dir().glob("*.md")}
+    assert set(library.recipes) == {
+        path.stem for path in builtin_recipes_dir().glob("*.md")
+    }
 
 
-def test_built_in_recipes_and_plain_texts_leave_the_heavy_libraries_to_those_who_need_them(folders: Folders) -> None:
+def test_built_in_recipes_and_plain_texts_leave_the_heavy_libraries_to_those_who_need_them(
+    folders: Folders,
+) -> None:
     write(folders.user, plain="Say {hello}.")
     code = (
         "import sys; from pathlib import Path; from acp_agent.recipes.model import Known;"
@@ -219,13 +312,18 @@ def test_built_in_recipes_and_plain_texts_leave_the_heavy_libraries_to_those_who
     assert run.stdout.splitlines() == ["[]", "False () True"]
 
 
-FILES = st.dictionaries(st.sampled_from(["a.md", "b.md", "c/d.md", "c/e/f.md"]), st.text("xy", min_size=1, max_size=3))
+FILES = st.dictionaries(
+    st.sampled_from(["a.md", "b.md", "c/d.md", "c/e/f.md"]),
+    st.text("xy", min_size=1, max_size=3),
+)
 
 
 @settings(deadline=None, max_examples=40)
 @given(FILES, FILES)
 def test_the_signature_is_another_one_exactly_where_files_are(
-    tmp_path_factory: pytest.TempPathFactory, before: dict[str, str], after: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory,
+    before: dict[str, str],
+    after: dict[str, str],
 ) -> None:
     root = tmp_path_factory.mktemp("root")
     folders = [RecipeFolder("user", root), RecipeFolder("user", root / "none")]
@@ -244,7 +342,9 @@ def test_the_signature_is_another_one_exactly_where_files_are(
     assert (signature(folders) == first) == (before == after)
 
 
-def test_a_change_that_keeps_time_and_size_and_one_of_a_broken_folder_are_changes(tmp_path: Path) -> None:
+def test_a_change_that_keeps_time_and_size_and_one_of_a_broken_folder_are_changes(
+    tmp_path: Path,
+) -> None:
     folder = RecipeFolder("user", tmp_path / "recipes")
     seen = [signature([folder])]
     folder.path.write_text("")
@@ -252,8 +352,11 @@ def test_a_change_that_keeps_time_and_size_and_one_of_a_broken_folder_are_change
     folder.path.unlink()
     write(folder.path, a="one")
     seen.append(signature([folder]))
-    path, before = folder.path / "a.md", (folder.path / "a.md").stat()
-    while path.stat().st_ctime_ns == before.st_ctime_ns:  # the file system's clock may be coarse
+    path = folder.path / "a.md"
+    before = (folder.path / "a.md").stat()
+    while (
+        path.stat().st_ctime_ns == before.st_ctime_ns
+    ):  # the file system's clock may be coarse
         path.write_text("two")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     seen.append(signature([folder]))

@@ -32,12 +32,25 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def in_sandbox(root: Path, line: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    names = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+def in_sandbox(
+    root: Path, line: str
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    names = {
+        f"GIT_{who}_{what}": "n@example.org"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
     blocked: list[str] = []
-    with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False, blocked=blocked) as (_, words):
+    with Sandbox((root,), ()).wrap(
+        ("bash", "-c", line), root, network=False, blocked=blocked
+    ) as (_, words):
         done = subprocess.run(
-            words, cwd=root, env={**environment_without(()), **names}, capture_output=True, text=True, check=False
+            words,
+            cwd=root,
+            env={**environment_without(()), **names},
+            capture_output=True,
+            text=True,
+            check=False,
         )
     return done, blocked
 
@@ -56,19 +69,34 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_nothing_that_other_programs_run_by_themselves_is_there_after_a_command(root: Path, form: str) -> None:
-    lines = [FORMS[form].format(str(Path(name).parent), name, Path(name).name) for name in CLOSED]
-    done, blocked = in_sandbox(root, "\n".join(f"({line}) 2> /dev/null; rm -rf x" for line in lines))
+def test_nothing_that_other_programs_run_by_themselves_is_there_after_a_command(
+    root: Path, form: str
+) -> None:
+    lines = [
+        FORMS[form].format(str(Path(name).parent), name, Path(name).name)
+        for name in CLOSED
+    ]
+    done, blocked = in_sandbox(
+        root, "\n".join(f"({line}) 2> /dev/null; rm -rf x" for line in lines)
+    )
     assert planted(root) == []
     assert len(blocked) > 60
     assert done.returncode == 0
     # Nothing is lost: it has another name.
-    assert (root / ".cursor.blocked").exists() or (root / ".cursor.blocked").is_symlink()
+    assert (root / ".cursor.blocked").exists() or (
+        root / ".cursor.blocked"
+    ).is_symlink()
 
 
 @pytest.mark.parametrize("form", ["changed", "replaced", "folder moved", "link turned"])
 def test_what_is_there_already_stays_as_it_is(root: Path, form: str) -> None:
-    for name in (".hg/hgrc", ".mcp.json", ".cursor/mcp.json", ".jj/repo/config.toml", ".github/hooks/a.json"):
+    for name in (
+        ".hg/hgrc",
+        ".mcp.json",
+        ".cursor/mcp.json",
+        ".jj/repo/config.toml",
+        ".github/hooks/a.json",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("mine")
     (root / "shared").mkdir()
@@ -100,7 +128,10 @@ def test_a_link_on_the_way_leads_no_renaming_elsewhere(root: Path) -> None:
     (other / "repo").mkdir(parents=True)
     (other / "hgrc").write_text("mine")
     (other / "repo" / "config.toml").write_text("mine")
-    in_sandbox(root, "ln -s ../other .hg; ln -s ../other .jj; mkdir .github; ln -s ../../other .github/hooks")
+    in_sandbox(
+        root,
+        "ln -s ../other .hg; ln -s ../other .jj; mkdir .github; ln -s ../../other .github/hooks",
+    )
     assert sorted(path.name for path in other.iterdir()) == ["hgrc", "repo"]
     assert (other / "repo" / "config.toml").exists()
     assert planted(root) == []
@@ -113,10 +144,17 @@ def test_a_name_that_is_taken_is_not_overwritten(root: Path) -> None:
     assert blocked == [".cursor → .cursor.blocked-2"]
 
 
-def test_files_of_settings_and_hooks_that_git_s_settings_name_are_not_written(root: Path) -> None:
-    for key, value in (("include.path", "../.gitconfig"), ("includeIf.onbranch:main.path", "../team.conf")):
+def test_files_of_settings_and_hooks_that_git_s_settings_name_are_not_written(
+    root: Path,
+) -> None:
+    for key, value in (
+        ("include.path", "../.gitconfig"),
+        ("includeIf.onbranch:main.path", "../team.conf"),
+    ):
         subprocess.run(["git", "config", key, value], cwd=root, check=True)
-    subprocess.run(["git", "config", "core.hooksPath", "tools/hooks"], cwd=root, check=True)
+    subprocess.run(
+        ["git", "config", "core.hooksPath", "tools/hooks"], cwd=root, check=True
+    )
     (root / ".gitconfig").write_text("[user]\n\tname = me\n")
     (root / "tools" / "hooks").mkdir(parents=True)
     (root / "tools" / "hooks" / "pre-commit").write_text("true\n")
@@ -151,24 +189,43 @@ def committed(root: Path) -> None:
         "GIT_SEQUENCE_EDITOR='echo break >' git rebase -qi HEAD~2; echo '../evil' > .git/rebase-merge/strategy",
     ],
 )
-def test_an_unfinished_rebase_runs_nothing_that_a_command_put_into_it(root: Path, line: str) -> None:
+def test_an_unfinished_rebase_runs_nothing_that_a_command_put_into_it(
+    root: Path, line: str
+) -> None:
     committed(root)
     _, blocked = in_sandbox(root, line)
     assert blocked == ["rebase-merge → rebase-merge.blocked"]
-    done = subprocess.run([*GIT, "rebase", "--continue"], cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*GIT, "rebase", "--continue"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "no rebase in progress" in done.stderr.lower()
-    done, blocked = in_sandbox(root, "mv .git/rebase-merge.blocked .git/rebase-merge && git rebase --abort")
+    done, blocked = in_sandbox(
+        root, "mv .git/rebase-merge.blocked .git/rebase-merge && git rebase --abort"
+    )
     assert (done.returncode, blocked) == (0, [])
 
 
-@pytest.mark.parametrize("name", ["FETCH_HEAD", "COMMIT_EDITMSG", "logs/HEAD", "logs/refs/heads/new"])
-def test_git_writes_through_no_link_that_a_command_made_in_the_git_directory(root: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["FETCH_HEAD", "COMMIT_EDITMSG", "logs/HEAD", "logs/refs/heads/new"]
+)
+def test_git_writes_through_no_link_that_a_command_made_in_the_git_directory(
+    root: Path, name: str
+) -> None:
     committed(root)
     outside = root.parent / "outside"
     outside.write_text("mine\n")
-    _, blocked = in_sandbox(root, f"rm -f .git/{name}; mkdir -p .git/logs/refs/heads; ln -s {outside} .git/{name}")
+    _, blocked = in_sandbox(
+        root,
+        f"rm -f .git/{name}; mkdir -p .git/logs/refs/heads; ln -s {outside} .git/{name}",
+    )
     assert blocked == [f"{name} → {name}.blocked"]
-    subprocess.run([*GIT, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True)
+    subprocess.run(
+        [*GIT, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True
+    )
     subprocess.run([*GIT, "branch", "new"], cwd=root, check=True)
     subprocess.run([*GIT, "fetch", "-q", "."], cwd=root, check=True)
     assert outside.read_text() == "mine\n"
@@ -188,8 +245,20 @@ def test_an_ordinary_rebase_and_one_of_the_user_s_go_on(root: Path) -> None:
     done, blocked = in_sandbox(root, f"git rebase -q --exec true HEAD~2 && {line}")
     assert (done.returncode, blocked) == (0, [])
     edit = {**os.environ, "GIT_SEQUENCE_EDITOR": "sed -i 1iexec\\ false"}
-    subprocess.run([*GIT, "rebase", "-qi", "HEAD~2"], cwd=root, env=edit, capture_output=True, check=False)
-    subprocess.run([*GIT, "rebase", "--edit-todo"], cwd=root, env=edit, capture_output=True, check=False)
+    subprocess.run(
+        [*GIT, "rebase", "-qi", "HEAD~2"],
+        cwd=root,
+        env=edit,
+        capture_output=True,
+        check=False,
+    )
+    subprocess.run(
+        [*GIT, "rebase", "--edit-todo"],
+        cwd=root,
+        env=edit,
+        capture_output=True,
+        check=False,
+    )
     done, blocked = in_sandbox(root, "git status && git log --oneline")
     assert (done.returncode, blocked) == (0, [])
     assert (root / ".git" / "rebase-merge").is_dir()
@@ -199,7 +268,9 @@ def test_no_name_that_is_missing_costs_a_placeholder_or_a_mount(root: Path) -> N
     with Sandbox((root,), ()).wrap(("true",), root, network=False) as (_, words):
         made = {path.name for path in root.iterdir()}
         assert made == {".git", *(row.parts[0] for row in guarded_paths("covered"))}
-        assert not [word for word in words if word.endswith((".cursor", ".hgrc", ".helix"))]
+        assert not [
+            word for word in words if word.endswith((".cursor", ".hgrc", ".helix"))
+        ]
 
 
 def test_what_is_watched_is_looked_at_without_listing_a_folder(tmp_path: Path) -> None:
@@ -226,12 +297,18 @@ def of_size(folder: Path, count: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("are_tracked", [False, True])
-def test_a_folder_of_large_files_holds_up_nothing(root: Path, are_tracked: bool) -> None:
+def test_a_folder_of_large_files_holds_up_nothing(
+    root: Path, are_tracked: bool
+) -> None:
     """Whether a commit of the user's has files at these paths, too, or not."""
     seen = places((root,))
     of_size(root / ".husky", 150, 9 if are_tracked else 0)
     (root / ".tool-versions").write_text("python 3\n")
-    subprocess.run([*GIT, "add", "-f", ".husky" if are_tracked else ".tool-versions"], cwd=root, check=True)
+    subprocess.run(
+        [*GIT, "add", "-f", ".husky" if are_tracked else ".tool-versions"],
+        cwd=root,
+        check=True,
+    )
     subprocess.run([*GIT, "commit", "-qm", "x"], cwd=root, check=True)
     (root / ".tool-versions").unlink()
     repository = Repository(root, root / ".git", root / ".git")
@@ -252,7 +329,9 @@ def test_a_folder_of_large_files_holds_up_nothing(root: Path, are_tracked: bool)
         assert True not in touched[-8:]
 
 
-def test_files_of_the_user_s_commits_stay_if_they_are_of_ordinary_size(root: Path) -> None:
+def test_files_of_the_user_s_commits_stay_if_they_are_of_ordinary_size(
+    root: Path,
+) -> None:
     seen = places((root,))
     of_size(root / ".husky", 20, 1024 * 1024)
     subprocess.run([*GIT, "add", "-f", ".husky"], cwd=root, check=True)

@@ -1,4 +1,6 @@
-"""Guarded paths that git checks out of the user's own commits stay; what a command makes of them does not."""
+"""Guarded paths that git checks out of the user's own commits stay; what a command
+makes of them does not.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,18 @@ def project(tmp_path: Path) -> Project:
         "git pack-refs --all && git repack -adq && git switch -q feat",
     ],
 )
-def test_what_git_checks_out_of_a_branch_stays_and_the_work_tree_is_clean(project: Project, line: str) -> None:
+def test_what_git_checks_out_of_a_branch_stays_and_the_work_tree_is_clean(
+    project: Project, line: str
+) -> None:
     assert project.run(line) == []
     for name, text in FILES.items():
         assert (project.root / name).read_text() == text
-    assert project.git("status", "--porcelain", "-unormal").replace("A  ", "").split() in ([], sorted(FILES))
-    assert sorted(project.keeper.kept) == sorted({Path(name).parts[0] for name in FILES})
+    assert project.git("status", "--porcelain", "-unormal").replace(
+        "A  ", ""
+    ).split() in ([], sorted(FILES))
+    assert sorted(project.keeper.kept) == sorted(
+        {Path(name).parts[0] for name in FILES}
+    )
     assert project.run("true") == []
 
 
@@ -54,7 +62,9 @@ def test_a_stash_with_guarded_files_comes_back(project: Project) -> None:
     assert (project.root / ".cursor/rules/a.mdc").exists()
 
 
-def test_branches_of_a_remote_tags_and_work_trees_count_like_branches(project: Project, tmp_path: Path) -> None:
+def test_branches_of_a_remote_tags_and_work_trees_count_like_branches(
+    project: Project, tmp_path: Path
+) -> None:
     for number, ref in enumerate(("refs/remotes/origin/feat", "refs/tags/v1")):
         project.git("update-ref", ref, "feat")
         tree = tmp_path.resolve() / f"tree{number}"
@@ -68,7 +78,9 @@ def test_branches_of_a_remote_tags_and_work_trees_count_like_branches(project: P
     assert project.run("git checkout -q v2") == []
 
 
-def test_executables_links_and_line_ends_are_compared_as_git_has_them(project: Project) -> None:
+def test_executables_links_and_line_ends_are_compared_as_git_has_them(
+    project: Project,
+) -> None:
     project.git("switch", "-q", "feat")
     (project.root / ".husky/pre-commit").chmod(0o755)
     (project.root / ".agents").mkdir()
@@ -103,7 +115,9 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_a_command_has_written_is_renamed_by_whatever_way_git_checks_it_out(project: Project, name: str) -> None:
+def test_what_a_command_has_written_is_renamed_by_whatever_way_git_checks_it_out(
+    project: Project, name: str
+) -> None:
     blocked = project.run(ATTACKS[name])
     assert not (project.root / ".cursor/mcp.json").exists(), project.output
     assert any(".cursor" in line for line in blocked), project.output
@@ -119,7 +133,9 @@ def test_what_a_command_has_written_is_renamed_by_whatever_way_git_checks_it_out
         f"git clone -q . copy && cd copy && {COMMIT} && cd .. && git fetch -q ./copy HEAD:evil",
     ],
 )
-def test_a_commit_of_an_earlier_command_is_not_the_user_s(project: Project, first: str) -> None:
+def test_a_commit_of_an_earlier_command_is_not_the_user_s(
+    project: Project, first: str
+) -> None:
     project.run(first)
     project.run("true")
     assert project.run("git checkout -q evil || git checkout -q origin/evil") != []
@@ -149,8 +165,12 @@ def test_a_commit_that_a_command_made_in_a_nested_repository_is_not_the_user_s_i
     project.run(NESTED[name].format(f'{COMMIT} && git rev-parse HEAD > "$OLDPWD/evil"'))
     assert not {"error:", "fatal:"} & {*project.output.split()}, project.output
     commit = (project.root / "evil").read_text().strip()
-    session = next(each for each in (project.root / "new", project.root / "inner") if each.exists())
-    assert project.run(f"git checkout -qf {commit}", session) == [".cursor → .cursor.blocked"], project.output
+    session = next(
+        each for each in (project.root / "new", project.root / "inner") if each.exists()
+    )
+    assert project.run(f"git checkout -qf {commit}", session) == [
+        ".cursor → .cursor.blocked"
+    ], project.output
     assert not (session / ".cursor/mcp.json").exists()
 
 
@@ -160,7 +180,9 @@ def test_commits_that_the_user_made_in_a_nested_repository_are_the_user_s_in_a_l
     inner = project.root / "inner"
     project.git("clone", "-q", "--branch", "feat", ".", "inner")
     project.git("-C", "inner", "switch", "-q", "-c", "plain", "origin/main")
-    project.run("cd inner && git switch -q -c work && touch c && git add c && git commit -qm c && git switch -q plain")
+    project.run(
+        "cd inner && git switch -q -c work && touch c && git add c && git commit -qm c && git switch -q plain"
+    )
     assert project.run("git switch -q feat", inner) == []
     assert (inner / ".husky/pre-commit").exists()
 
@@ -177,7 +199,11 @@ def test_a_commit_of_the_user_s_that_only_another_work_tree_has_checked_out_stay
     project.git("worktree", "add", "-q", "--detach", str(tmp_path / "tree"), "feat")
     project.git("branch", "-D", "feat")
     project.run("true")
-    project.git("branch", "again", project.git("-C", str(tmp_path / "tree"), "rev-parse", "HEAD").strip())
+    project.git(
+        "branch",
+        "again",
+        project.git("-C", str(tmp_path / "tree"), "rev-parse", "HEAD").strip(),
+    )
     assert project.run("git switch -q again") == []
 
 
@@ -192,36 +218,62 @@ def test_every_stash_of_the_user_s_comes_back(project: Project) -> None:
     assert (project.root / ".cursor/rules/a.mdc").exists()
 
 
-def test_a_commit_of_a_command_counts_in_no_history_of_the_user_s(project: Project) -> None:
-    project.run(f"git switch -qc evil; {COMMIT}; git rm -rqf .cursor; git commit -qm gone")
+def test_a_commit_of_a_command_counts_in_no_history_of_the_user_s(
+    project: Project,
+) -> None:
+    project.run(
+        f"git switch -qc evil; {COMMIT}; git rm -rqf .cursor; git commit -qm gone"
+    )
     project.commit({"b.txt": "mine\n"})
     assert project.run("git checkout -q HEAD~2; git log --oneline") != []
     assert not (project.root / ".cursor/mcp.json").exists()
 
 
-def test_a_commit_of_a_command_that_still_runs_is_not_the_user_s(project: Project) -> None:
+def test_a_commit_of_a_command_that_still_runs_is_not_the_user_s(
+    project: Project,
+) -> None:
     sandbox = Sandbox((project.root,), (project.home,), keeper=project.keeper)
     line = f"git switch -qc evil; {COMMIT}; git switch -q main"
     with sandbox.wrap(("bash", "-c", line), project.root, network=False) as (_, words):
-        subprocess.run(words, cwd=project.root, env={**environment_without(()), **NAMES}, check=False)
+        subprocess.run(
+            words,
+            cwd=project.root,
+            env={**environment_without(()), **NAMES},
+            check=False,
+        )
         assert project.run("git checkout -q evil") != []
     assert not (project.root / ".cursor/mcp.json").exists()
 
 
-@pytest.mark.parametrize("ref", ["refs/remotes/origin/pr/1", "refs/pull/1/head", "FETCH_HEAD"])
-def test_proposals_of_others_that_were_fetched_do_not_count(project: Project, ref: str) -> None:
-    project.git("config", "--add", "remote.origin.fetch", "+refs/pull/*/head:refs/remotes/origin/pr/*")
+@pytest.mark.parametrize(
+    "ref", ["refs/remotes/origin/pr/1", "refs/pull/1/head", "FETCH_HEAD"]
+)
+def test_proposals_of_others_that_were_fetched_do_not_count(
+    project: Project, ref: str
+) -> None:
+    project.git(
+        "config",
+        "--add",
+        "remote.origin.fetch",
+        "+refs/pull/*/head:refs/remotes/origin/pr/*",
+    )
     commit = project.git("rev-parse", "feat").strip()
     project.git("branch", "-D", "feat")
     if ref == "FETCH_HEAD":
-        (project.root / ".git/FETCH_HEAD").write_text(f"{commit}\t\tbranch 'feat' of elsewhere\n")
+        (project.root / ".git/FETCH_HEAD").write_text(
+            f"{commit}\t\tbranch 'feat' of elsewhere\n"
+        )
     else:
         project.git("update-ref", ref, commit)
-    assert len(project.run(f"git checkout -q {ref}")) == len({Path(name).parts[0] for name in FILES})
+    assert len(project.run(f"git checkout -q {ref}")) == len(
+        {Path(name).parts[0] for name in FILES}
+    )
     assert not (project.root / ".husky").exists()
 
 
-def test_a_file_beside_those_of_a_commit_is_moved_and_the_rest_stays(project: Project) -> None:
+def test_a_file_beside_those_of_a_commit_is_moved_and_the_rest_stays(
+    project: Project,
+) -> None:
     line = "git switch -q feat && mkdir .husky/_ && echo evil > .husky/_/pre-commit && echo evil > .cursor/mcp.json"
     assert sorted(project.run(line)) == [
         ".cursor/mcp.json → .cursor.blocked/mcp.json",
@@ -231,26 +283,38 @@ def test_a_file_beside_those_of_a_commit_is_moved_and_the_rest_stays(project: Pr
     assert (project.root / ".cursor.blocked/mcp.json").read_text() == "evil\n"
 
 
-@pytest.mark.parametrize("line", ["chmod 555 .cursor", "chmod 555 .", "chmod 000 .", "chmod 111 .cursor"])
-def test_what_a_command_has_written_is_renamed_also_in_folders_that_it_closes(project: Project, line: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["chmod 555 .cursor", "chmod 555 .", "chmod 000 .", "chmod 111 .cursor"]
+)
+def test_what_a_command_has_written_is_renamed_also_in_folders_that_it_closes(
+    project: Project, line: str
+) -> None:
     project.run(f"git switch -q feat && echo evil > .cursor/mcp.json && {line}")
     assert not (project.root / ".cursor/mcp.json").exists()
 
 
-def test_renamed_paths_are_not_committed_by_the_next_command_nor_the_same(project: Project) -> None:
-    project.run(f"{PLANT}; until [ ! -e .cursor ]; do sleep 0.02; done; git add -A; git commit -qm all; git status -s")
+def test_renamed_paths_are_not_committed_by_the_next_command_nor_the_same(
+    project: Project,
+) -> None:
+    project.run(
+        f"{PLANT}; until [ ! -e .cursor ]; do sleep 0.02; done; git add -A; git commit -qm all; git status -s"
+    )
     project.run("touch b.txt; git add -A; git commit -qm more; git status --short")
     assert (project.root / ".cursor.blocked/mcp.json").exists()
     assert ".blocked" not in project.git("log", "--name-only", "--all")
     assert ".cursor.blocked" in project.git("status", "--short")
 
 
-async def test_what_the_agent_s_own_tools_write_while_a_command_runs_stays(project: Project) -> None:
+async def test_what_the_agent_s_own_tools_write_while_a_command_runs_stays(
+    project: Project,
+) -> None:
     path = project.root / ".cursor/rules/b.mdc"
     sandbox = Sandbox((project.root,), (project.home,), keeper=project.keeper)
     blocked: list[str] = []
     line = "until [ -e .cursor/rules/b.mdc ]; do sleep 0.02; done; sleep 0.3; echo evil > .cursor/mcp.json"
-    with sandbox.wrap(("bash", "-c", line), project.root, network=False, blocked=blocked) as (_, words):
+    with sandbox.wrap(
+        ("bash", "-c", line), project.root, network=False, blocked=blocked
+    ) as (_, words):
         command = subprocess.Popen(words, cwd=project.root)
         await LocalFiles().write_text(path, "mine\n")
         command.wait()
@@ -259,7 +323,9 @@ async def test_what_the_agent_s_own_tools_write_while_a_command_runs_stays(proje
     assert project.keeper.kept == []
 
 
-async def test_what_a_command_makes_of_a_file_of_the_agent_s_does_not_stay(project: Project) -> None:
+async def test_what_a_command_makes_of_a_file_of_the_agent_s_does_not_stay(
+    project: Project,
+) -> None:
     path = project.root / ".mcp.json"
     sandbox = Sandbox((project.root,), (project.home,), keeper=project.keeper)
     line = "until [ -e .mcp.json ]; do sleep 0.02; done; echo evil > .mcp.json; cp .mcp.json .crush.json"
@@ -267,4 +333,7 @@ async def test_what_a_command_makes_of_a_file_of_the_agent_s_does_not_stay(proje
         command = subprocess.Popen(words, cwd=project.root)
         await LocalFiles().write_text(path, "mine\n")
         command.wait()
-    assert sorted(project.keeper.blocked) == [".crush.json → .crush.json.blocked", ".mcp.json → .mcp.json.blocked"]
+    assert sorted(project.keeper.blocked) == [
+        ".crush.json → .crush.json.blocked",
+        ".mcp.json → .mcp.json.blocked",
+    ]

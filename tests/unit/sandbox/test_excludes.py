@@ -24,15 +24,29 @@ pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 
 def git(folder: Path, *words: str) -> str:
     command = ("git", "-c", "user.name=n", "-c", "user.email=n@example.org", *words)
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def in_sandbox(root: Path, line: str) -> subprocess.CompletedProcess[str]:
     """Run a shell command in the sandbox of a session in this folder."""
-    names = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False) as (_, words):
+    names = {
+        f"GIT_{who}_{what}": "n@example.org"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
+    with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False) as (
+        _,
+        words,
+    ):
         return subprocess.run(
-            words, cwd=root, env={**environment_without(()), **names}, capture_output=True, text=True, check=False
+            words,
+            cwd=root,
+            env={**environment_without(()), **names},
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
 
@@ -45,7 +59,9 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(params=["repository", "no info", "worktree", "odd [folder]* of one "])
 def root(request: pytest.FixtureRequest, place: Path) -> Path:
-    """A session's folder in a repository, with a modified file, a new one and ignored ones."""
+    """A session's folder in a repository, with a modified file, a new one and ignored
+    ones.
+    """
     main = place / "main"
     folder = main / request.param if request.param.startswith("odd") else main
     folder.mkdir(parents=True)
@@ -83,7 +99,9 @@ def test_untracked_files_are_stashed_and_come_back(root: Path) -> None:
     assert listed(root) == names
 
 
-def test_clean_removes_what_is_untracked_and_says_nothing_of_placeholders(root: Path) -> None:
+def test_clean_removes_what_is_untracked_and_says_nothing_of_placeholders(
+    root: Path,
+) -> None:
     for options in ("-fdn", "-fd"):
         done = in_sandbox(root, f"git clean {options} .")
         assert (done.returncode, done.stderr) == (0, "")
@@ -95,7 +113,8 @@ def test_clean_removes_what_is_untracked_and_says_nothing_of_placeholders(root: 
 
 def test_status_lists_ignored_files_and_no_placeholder(root: Path) -> None:
     shown = in_sandbox(
-        root, "git status --porcelain --ignored && git ls-files -o --exclude-standard --directory"
+        root,
+        "git status --porcelain --ignored && git ls-files -o --exclude-standard --directory",
     ).stdout
     assert "x.o" in shown
     assert "new.txt" in shown
@@ -106,7 +125,11 @@ def test_status_lists_ignored_files_and_no_placeholder(root: Path) -> None:
 
 
 def test_what_the_user_excludes_stays_excluded(root: Path) -> None:
-    excludes = Path(git(root, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").strip())
+    excludes = Path(
+        git(
+            root, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude"
+        ).strip()
+    )
     excludes.parent.mkdir(exist_ok=True)
     excludes.write_text("*.mine")
     (root / "x.global").write_text("")
@@ -120,14 +143,21 @@ def test_what_the_user_excludes_stays_excluded(root: Path) -> None:
 def test_a_guarded_folder_of_the_user_s_is_not_hidden(root: Path) -> None:
     (root / ".vscode").mkdir()
     (root / ".vscode" / "tasks.json").write_text("{}")
-    done = in_sandbox(root, "git status --porcelain -uall && git add . && git commit -qm second && git ls-files")
+    done = in_sandbox(
+        root,
+        "git status --porcelain -uall && git add . && git commit -qm second && git ls-files",
+    )
     assert "?? " in done.stdout
     assert done.stdout.count(".vscode/tasks.json") == 2
 
 
 @pytest.mark.parametrize("name", ["info", "hooks"])
-def test_nothing_is_left_of_a_killed_agent_after_the_next_command(root: Path, name: str) -> None:
-    common = Path(git(root, "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
+def test_nothing_is_left_of_a_killed_agent_after_the_next_command(
+    root: Path, name: str
+) -> None:
+    common = Path(
+        git(root, "rev-parse", "--path-format=absolute", "--git-common-dir").strip()
+    )
     subprocess.run(["rm", "-rf", str(common / name)], check=True)
     before = sorted(common.rglob("*")), listed(root)
     script = (
@@ -142,7 +172,13 @@ def test_nothing_is_left_of_a_killed_agent_after_the_next_command(root: Path, na
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20))
+@given(
+    st.text(
+        st.characters(exclude_characters="/\0", exclude_categories=["Cs"]),
+        min_size=1,
+        max_size=20,
+    )
+)
 @example("!#x")
 @example("a\\b")
 @example("[a]*?")
@@ -153,6 +189,8 @@ def test_a_pattern_matches_the_path_that_it_is_for(name: str) -> None:
     with TemporaryDirectory() as folder:
         git(Path(folder), "init", "-q")
         Path(folder, name).mkdir()
-        Path(folder, ".git/info/exclude").write_bytes(_pattern(Path(name, ".vscode")) + b"\n")
+        Path(folder, ".git/info/exclude").write_bytes(
+            _pattern(Path(name, ".vscode")) + b"\n"
+        )
         line = ("git", "check-ignore", "-q", "--", f"./{name}/.vscode")
         assert subprocess.run(line, cwd=folder, check=False).returncode == 0

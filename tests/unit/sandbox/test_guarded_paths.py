@@ -27,9 +27,13 @@ def test_every_guarded_path_says_who_runs_it_and_where_that_is_documented() -> N
         assert row["how"] in get_args(How), row
         assert len(row["run_by"]) > 5, row
         source = row["source"]
-        is_documented = urlsplit(source).scheme == "https" or (REPOSITORY / source).is_file()
+        is_documented = (
+            urlsplit(source).scheme == "https" or (REPOSITORY / source).is_file()
+        )
         assert is_documented, row
-    assert len({row["path"].lower() for row in rows}) == len(rows) == len(guarded_paths())
+    assert (
+        len({row["path"].lower() for row in rows}) == len(rows) == len(guarded_paths())
+    )
 
 
 def test_wildcards_stand_in_names_alone_and_are_not_watched() -> None:
@@ -39,7 +43,12 @@ def test_wildcards_stand_in_names_alone_and_are_not_watched() -> None:
     assert all(len(row.parts) == 1 for row in guarded_paths() if "*" in row.parts[0])
 
 
-@given(st.sampled_from(guarded_paths()), st.booleans(), st.sampled_from(["", "packages/one"]), st.booleans())
+@given(
+    st.sampled_from(guarded_paths()),
+    st.booleans(),
+    st.sampled_from(["", "packages/one"]),
+    st.booleans(),
+)
 def test_an_edit_of_each_is_asked_for_wherever_it_lies_and_however_it_is_written(
     row: module.Guarded, upper: bool, above: str, deeper: bool
 ) -> None:

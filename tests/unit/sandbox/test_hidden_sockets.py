@@ -1,4 +1,6 @@
-"""A command that moves or closes the folder of a service's socket opens no way to the service."""
+"""A command that moves or closes the folder of a service's socket opens no way to the
+service.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ from support.keeper import Kept
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 PYTHON = f"{sys.base_prefix}/bin/python3"  # a virtual environment in `/tmp` is not there in the sandbox
-OBEDIENT = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+OBEDIENT = (
+    "setpriv",
+    "--bounding-set=-dac_override,-dac_read_search",
+    "--inh-caps=-all",
+)
 """Runs a program that obeys permissions even if it is root's."""
 AGENT = """
 import os, shutil, socket, subprocess, sys
@@ -112,9 +118,20 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @needs_bubblewrap
-def test_a_command_that_moves_or_closes_a_sockets_folder_opens_no_way_to_the_service(home: Path) -> None:
-    words = [*(OBEDIENT if os.geteuid() == 0 else ()), sys.executable, "-c", AGENT, PYTHON, str(home)]
-    done = subprocess.run([*words, *ATTACKS.values()], capture_output=True, text=True, check=False)
+def test_a_command_that_moves_or_closes_a_sockets_folder_opens_no_way_to_the_service(
+    home: Path,
+) -> None:
+    words = [
+        *(OBEDIENT if os.geteuid() == 0 else ()),
+        sys.executable,
+        "-c",
+        AGENT,
+        PYTHON,
+        str(home),
+    ]
+    done = subprocess.run(
+        [*words, *ATTACKS.values()], capture_output=True, text=True, check=False
+    )
     assert not done.returncode, done.stderr
     names = [name for name in ATTACKS for _ in range(2)]
     held = [line.split(" ", 2)[2] for line in done.stdout.splitlines()]
@@ -129,8 +146,12 @@ def listening(path: Path, stack: ExitStack) -> Path:
 
 
 def in_sandbox(root: Path, code: str, keeper: Kept | None = None) -> str:
-    with Sandbox((root,), (), keeper=keeper).wrap((PYTHON, "-c", code), root, network=False) as (_, line):
-        return subprocess.run(line, cwd=root, capture_output=True, text=True, check=True).stdout
+    with Sandbox((root,), (), keeper=keeper).wrap(
+        (PYTHON, "-c", code), root, network=False
+    ) as (_, line):
+        return subprocess.run(
+            line, cwd=root, capture_output=True, text=True, check=True
+        ).stdout
 
 
 @needs_bubblewrap
@@ -145,8 +166,11 @@ def test_folders_are_moved_as_ever_if_no_socket_is_in_them(home: Path) -> None:
 
 
 @needs_bubblewrap
-def test_a_socket_that_was_not_found_for_one_session_is_searched_for_again_for_another(home: Path) -> None:
-    first, second = home / "first", home / "second"
+def test_a_socket_that_was_not_found_for_one_session_is_searched_for_again_for_another(
+    home: Path,
+) -> None:
+    first = home / "first"
+    second = home / "second"
     first.mkdir()
     deep = second / "node_modules" / "x"
     deep.mkdir(parents=True)
@@ -160,7 +184,9 @@ def test_a_socket_that_was_not_found_for_one_session_is_searched_for_again_for_a
 
 
 @needs_bubblewrap
-def test_a_socket_whose_path_is_too_long_for_the_kernel_counts_as_not_found(home: Path) -> None:
+def test_a_socket_whose_path_is_too_long_for_the_kernel_counts_as_not_found(
+    home: Path,
+) -> None:
     root = home / "project"
     root.mkdir()
     with ExitStack() as stack:
@@ -175,7 +201,9 @@ def test_a_socket_whose_path_is_too_long_for_the_kernel_counts_as_not_found(home
         os.close(folder)
         keeper = Kept()
         told = in_sandbox(
-            root, "import socket\ntry: socket.socket(socket.AF_UNIX)\nexcept OSError: print('no')", keeper
+            root,
+            "import socket\ntry: socket.socket(socket.AF_UNIX)\nexcept OSError: print('no')",
+            keeper,
         )
         assert told == "no\n"
         assert keeper.lost == [str(name)]
@@ -201,6 +229,11 @@ def test_a_command_creates_no_local_sockets_while_the_file_of_one_cannot_be_foun
         assert in_sandbox(root, code, keeper).split() == ["made"] * 4
         name = listening(root / "s", stack)
         name.rename(root / "node_modules" / "x" / "y" / "s")
-        assert in_sandbox(root, code, keeper).split() == ["made", "made", "refused", "refused"]
+        assert in_sandbox(root, code, keeper).split() == [
+            "made",
+            "made",
+            "refused",
+            "refused",
+        ]
         assert keeper.lost == [str(name)]
     assert in_sandbox(root, code).split() == ["made"] * 4

@@ -1,4 +1,6 @@
-"""The agent's own installation, wherever it lies, is closed to the commands and the edits of the model."""
+"""The agent's own installation, wherever it lies, is closed to the commands and the
+edits of the model.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,12 @@ def forget() -> None:
 
 
 @pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Makes a virtual environment at a path below the test's folder, of which the agent seems to run."""
+def environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Path]:
+    """Makes a virtual environment at a path below the test's folder, of which the agent
+    seems to run.
+    """
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "argv", ["acp-agent"])
 
@@ -40,7 +46,11 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
         package.mkdir(parents=True)
         (folder / "bin").mkdir()
         (folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
-        for file in (package / "__init__.py", folder / SITE / "anyio.py", folder / "bin" / "acp-agent"):
+        for file in (
+            package / "__init__.py",
+            folder / SITE / "anyio.py",
+            folder / "bin" / "acp-agent",
+        ):
             file.write_text("own = True\n")
         for name in ("prefix", "exec_prefix"):
             monkeypatch.setattr(sys, name, str(folder))
@@ -68,7 +78,10 @@ ATTACKS = (
 
 
 @pytest.mark.skipif(bool(fault()), reason="no sandbox here")
-@pytest.mark.parametrize("place", ["project/.venv", "project", "home/.cache/uv/archive-v0/x", "project/tools/env"])
+@pytest.mark.parametrize(
+    "place",
+    ["project/.venv", "project", "home/.cache/uv/archive-v0/x", "project/tools/env"],
+)
 def test_no_command_changes_the_agent_s_own_installation(
     environment: Callable[[str], Path], tmp_path: Path, place: str
 ) -> None:
@@ -78,17 +91,33 @@ def test_no_command_changes_the_agent_s_own_installation(
     package = prefix / SITE / "acp_agent"
     # As uv does: the same file in an environment of the project's.
     (root / "linked.py").hardlink_to(package / "__init__.py")
-    files = [SITE + "/acp_agent/__init__.py", SITE + "/anyio.py", "bin/acp-agent", "pyvenv.cfg"]
+    files = [
+        SITE + "/acp_agent/__init__.py",
+        SITE + "/anyio.py",
+        "bin/acp-agent",
+        "pyvenv.cfg",
+    ]
     before = [(prefix / name).read_text() for name in files]
     sandbox, why = Sandbox((root,), ()).usable()
     assert sandbox is not None, why
-    names = {"package": package, "site": prefix / SITE, "prefix": prefix, "parent": prefix.parent, "root": root}
+    names = {
+        "package": package,
+        "site": prefix / SITE,
+        "prefix": prefix,
+        "parent": prefix.parent,
+        "root": root,
+    }
     lines = [f"({line.format_map(names)}) 2> /dev/null" for line in ATTACKS]
-    with sandbox.wrap(("/bin/sh", "-c", f"touch {root}/ran; {'; '.join(lines)}"), root, network=False) as (_, words):
+    with sandbox.wrap(
+        ("/bin/sh", "-c", f"touch {root}/ran; {'; '.join(lines)}"), root, network=False
+    ) as (_, words):
         subprocess.run(words, check=False)
     assert (root / "ran").exists()
     assert [(prefix / name).read_text() for name in files] == before
-    assert {file.name for file in (prefix / SITE).iterdir()} == {"acp_agent", "anyio.py"}
+    assert {file.name for file in (prefix / SITE).iterdir()} == {
+        "acp_agent",
+        "anyio.py",
+    }
 
 
 @pytest.mark.skipif(bool(fault()), reason="no sandbox here")
@@ -106,7 +135,9 @@ def test_where_the_agent_runs_from_uv_s_cache_commands_have_another_that_they_ca
     assert done.stdout.strip() == f"{tmp_path.resolve()}/home/.cache/uv-of-commands"
 
 
-def test_an_ordinary_project_s_environment_stays_open(environment: Callable[[str], Path], tmp_path: Path) -> None:
+def test_an_ordinary_project_s_environment_stays_open(
+    environment: Callable[[str], Path], tmp_path: Path
+) -> None:
     environment("home/.local/pipx/venvs/acp-agent")
     root = tmp_path.resolve() / "project"
     (root / ".venv" / SITE).mkdir(parents=True)
@@ -139,7 +170,9 @@ def test_an_environment_that_is_reached_by_a_link_in_the_project_leaves_no_sandb
     assert Policy.of((root,), (), (), ()).unprotectable == root / ".venv"
 
 
-def test_a_project_inside_of_an_environment_s_folder_is_edited_freely(environment: Callable[[str], Path]) -> None:
+def test_a_project_inside_of_an_environment_s_folder_is_edited_freely(
+    environment: Callable[[str], Path],
+) -> None:
     prefix = environment("env")
     (prefix / "src" / "project").mkdir(parents=True)
     assert not is_installed(prefix / "src" / "project" / "x.py")
@@ -150,14 +183,20 @@ def test_files_that_have_other_names_get_copies_of_their_own_with_the_same_conte
     environment: Callable[[str], Path], tmp_path: Path
 ) -> None:
     prefix = environment("env")
-    file, other = prefix / SITE / "acp_agent" / "__init__.py", tmp_path / "other.py"
+    file = prefix / SITE / "acp_agent" / "__init__.py"
+    other = tmp_path / "other.py"
     os.utime(file, (1, 2))
     other.hardlink_to(file)
     file.chmod(0o755)
     assert shared_fault() == ""
     other.write_text("evil")
     found = file.stat()
-    assert (file.read_text(), found.st_mtime, found.st_mode & 0o777, found.st_nlink) == ("own = True\n", 2, 0o755, 1)
+    assert (
+        file.read_text(),
+        found.st_mtime,
+        found.st_mode & 0o777,
+        found.st_nlink,
+    ) == ("own = True\n", 2, 0o755, 1)
     assert [each.name for each in file.parent.iterdir()] == ["__init__.py"]
 
 
@@ -165,18 +204,28 @@ async def test_an_edit_of_the_agent_s_own_installation_is_asked_for(
     environment: Callable[[str], Path], tmp_path: Path
 ) -> None:
     package = environment("project/.venv") / SITE / "acp_agent"
-    calls = [ToolCall("write", {"path": str(package / name), "content": "evil"}) for name in ("__init__.py", "new.py")]
+    calls = [
+        ToolCall("write", {"path": str(package / name), "content": "evil"})
+        for name in ("__init__.py", "new.py")
+    ]
     free = ToolCall("write", {"path": "free.txt", "content": "x"})
-    async with stage(tmp_path, Reply(tool_calls=[*calls, free]), Reply("Done."), mode="accept-edits") as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=[*calls, free]), Reply("Done."), mode="accept-edits"
+    ) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt()
         assert len(it.agent.desk.permissions) == 2
         assert (package / "__init__.py").read_text() == "own = True\n"
 
 
-def test_no_module_is_imported_from_the_directory_that_the_agent_is_started_in(tmp_path: Path) -> None:
+def test_no_module_is_imported_from_the_directory_that_the_agent_is_started_in(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "anyio.py").write_text("raise SystemExit('planted')")
-    for words in (("-m", "acp_agent"), (shutil.which("acp-agent", path=str(Path(sys.executable).parent)) or "",)):
+    for words in (
+        ("-m", "acp_agent"),
+        (shutil.which("acp-agent", path=str(Path(sys.executable).parent)) or "",),
+    ):
         if all(words):
             done = subprocess.run(
                 (sys.executable, *words, "trust", "--list"),

@@ -1,4 +1,6 @@
-"""What git would run or follow in git directories that a command makes or may write, when the user goes on there."""
+"""What git would run or follow in git directories that a command makes or may write,
+when the user goes on there.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,27 @@ from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
-NAMES = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+NAMES = {
+    f"GIT_{who}_{what}": "n@example.org"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 REBASE = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~1 2> /dev/null"
 TODO = "$(git rev-parse --git-dir)/rebase-merge/git-rebase-todo"
 
 
-def git(folder: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def git(
+    folder: Path, *words: str, check: bool = True
+) -> subprocess.CompletedProcess[str]:
     env = {**environment_without(()), **NAMES, "GIT_EDITOR": "true"}
-    return subprocess.run(("git", *words), cwd=folder, env=env, capture_output=True, text=True, check=check)
+    return subprocess.run(
+        ("git", *words),
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=check,
+    )
 
 
 def repository(folder: Path) -> Path:
@@ -43,12 +58,19 @@ def root(tmp_path: Path) -> Path:
     return repository(tmp_path.resolve() / "project")
 
 
-def run(root: Path, line: str, keeper: Kept | None = None, *, network: bool = False) -> list[str]:
+def run(
+    root: Path, line: str, keeper: Kept | None = None, *, network: bool = False
+) -> list[str]:
     blocked: list[str] = []
     sandbox = Sandbox((root,), (), keeper=keeper or Kept())
-    with sandbox.wrap(("bash", "-c", line), root, network=network, blocked=blocked) as (_, words):
+    with sandbox.wrap(("bash", "-c", line), root, network=network, blocked=blocked) as (
+        _,
+        words,
+    ):
         env = {**environment_without(()), **NAMES}
-        done = subprocess.run(words, cwd=root, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            words, cwd=root, env=env, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     return blocked
 
@@ -68,10 +90,14 @@ PLACES = {
 
 @needs_bubblewrap
 @pytest.mark.parametrize("place", PLACES)
-def test_an_unfinished_rebase_runs_nothing_in_any_repository_that_a_command_may_write(root: Path, place: str) -> None:
+def test_an_unfinished_rebase_runs_nothing_in_any_repository_that_a_command_may_write(
+    root: Path, place: str
+) -> None:
     repository(root / "nested")
     ran = root.parent / "ran"
-    blocked = run(root, f"{PLACES[place]} && {REBASE}; echo 'exec touch {ran}' > {TODO}")
+    blocked = run(
+        root, f"{PLACES[place]} && {REBASE}; echo 'exec touch {ran}' > {TODO}"
+    )
     assert blocked == ["rebase-merge → rebase-merge.blocked"]
     for folder in (root, *(each.parent for each in root.rglob(".git"))):
         git(folder, "rebase", "--continue", check=False)
@@ -80,7 +106,10 @@ def test_an_unfinished_rebase_runs_nothing_in_any_repository_that_a_command_may_
 
 UNFINISHED = {
     "short exec": (f"{REBASE}; echo 'x touch ran' > {TODO}", "rebase-merge"),
-    "strategy": (f"{REBASE}; echo ../evil > $(dirname {TODO})/strategy", "rebase-merge"),
+    "strategy": (
+        f"{REBASE}; echo ../evil > $(dirname {TODO})/strategy",
+        "rebase-merge",
+    ),
     "autosquash and exec": (
         "GIT_SEQUENCE_EDITOR=: git rebase -q -i --autosquash -x false HEAD~2 2> /dev/null; true",
         "rebase-merge",
@@ -93,32 +122,72 @@ UNFINISHED = {
         "mkdir .git/sequencer; printf '[options]\\n\\tstrategy = ../evil\\n' > .git/sequencer/opts",
         "sequencer",
     ),
-    "strategy with a blank in its name": (f"{REBASE}; echo ' ort' > $(dirname {TODO})/strategy", "rebase-merge"),
-    "strategy options of a rebase": (f"{REBASE}; echo \\`x\\` > $(dirname {TODO})/strategy_opts", "rebase-merge"),
-    "signing option of a rebase": (f"{REBASE}; echo --exec=x > $(dirname {TODO})/gpg_sign_opt", "rebase-merge"),
-    "strategy of a rebase by patches": ("mkdir .git/rebase-apply; echo x > .git/rebase-apply/strategy", "rebase-apply"),
-    "signing option of patches": ("mkdir .git/rebase-apply; echo -x > .git/rebase-apply/gpg_sign_opt", "rebase-apply"),
+    "strategy with a blank in its name": (
+        f"{REBASE}; echo ' ort' > $(dirname {TODO})/strategy",
+        "rebase-merge",
+    ),
+    "strategy options of a rebase": (
+        f"{REBASE}; echo \\`x\\` > $(dirname {TODO})/strategy_opts",
+        "rebase-merge",
+    ),
+    "signing option of a rebase": (
+        f"{REBASE}; echo --exec=x > $(dirname {TODO})/gpg_sign_opt",
+        "rebase-merge",
+    ),
+    "strategy of a rebase by patches": (
+        "mkdir .git/rebase-apply; echo x > .git/rebase-apply/strategy",
+        "rebase-apply",
+    ),
+    "signing option of patches": (
+        "mkdir .git/rebase-apply; echo -x > .git/rebase-apply/gpg_sign_opt",
+        "rebase-apply",
+    ),
     "names of a bisection": ("echo '$(touch ran)' > .git/BISECT_NAMES", "BISECT_NAMES"),
     "a remote of old form": (
         "mkdir -p .git/remotes; echo 'URL: ../evil.git' > .git/remotes/origin",
         "remotes/origin",
     ),
-    "a branch of old form": ("mkdir -p .git/branches; echo ../evil.git > .git/branches/origin", "branches/origin"),
-    "a link in what is unfinished": (f"{REBASE}; ln -s ../../../x $(dirname {TODO})/done2", "rebase-merge/done2"),
+    "a branch of old form": (
+        "mkdir -p .git/branches; echo ../evil.git > .git/branches/origin",
+        "branches/origin",
+    ),
+    "a link in what is unfinished": (
+        f"{REBASE}; ln -s ../../../x $(dirname {TODO})/done2",
+        "rebase-merge/done2",
+    ),
 }
 
 
 @needs_bubblewrap
 @pytest.mark.parametrize("name", UNFINISHED)
-def test_no_unfinished_operation_and_no_remote_names_what_a_command_has_chosen(root: Path, name: str) -> None:
+def test_no_unfinished_operation_and_no_remote_names_what_a_command_has_chosen(
+    root: Path, name: str
+) -> None:
     line, planted = UNFINISHED[name]
     assert run(root, line) == [f"{planted} → {planted}.blocked"]
     assert not (root / ".git" / planted).exists()
 
 
 WRITTEN = (
-    *('e"vi"l', '"ev""il"', '"ev\\"il"', '"evil" # no', "ev\\\nil", "ort\\\n2", '"ort" x', "\\t", "'ort'", '" ort"'),
-    *('ort"', "ort\\x", "ort\n[options]\nStrategy=evil", "ort\n[options] strategy = evil", "ort\n\ufeffx = y"),
+    *(
+        'e"vi"l',
+        '"ev""il"',
+        '"ev\\"il"',
+        '"evil" # no',
+        "ev\\\nil",
+        "ort\\\n2",
+        '"ort" x',
+        "\\t",
+        "'ort'",
+        '" ort"',
+    ),
+    *(
+        'ort"',
+        "ort\\x",
+        "ort\n[options]\nStrategy=evil",
+        "ort\n[options] strategy = evil",
+        "ort\n\ufeffx = y",
+    ),
 )
 
 
@@ -129,10 +198,16 @@ def test_a_strategy_is_found_however_it_is_quoted(tmp_path: Path, value: str) ->
     assert state_of(tmp_path)
 
 
-@pytest.mark.parametrize("value", ["ort", '"ort"', 'o"r"t', "ort ; evil", "or\\\nt", '""', "ort\r"])
-def test_a_strategy_of_git_s_own_is_none_of_the_command_s_however_it_is_quoted(tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["ort", '"ort"', 'o"r"t', "ort ; evil", "or\\\nt", '""', "ort\r"]
+)
+def test_a_strategy_of_git_s_own_is_none_of_the_command_s_however_it_is_quoted(
+    tmp_path: Path, value: str
+) -> None:
     (tmp_path / "sequencer").mkdir()
-    (tmp_path / "sequencer/opts").write_text(f"[options]\n\tstrategy = {value}\n", newline="")
+    (tmp_path / "sequencer/opts").write_text(
+        f"[options]\n\tstrategy = {value}\n", newline=""
+    )
     assert not state_of(tmp_path)
 
 
@@ -158,26 +233,46 @@ def test_ordinary_unfinished_work_is_left_alone(root: Path, line: str) -> None:
 def test_what_the_user_left_unfinished_goes_on_in_the_sandbox(root: Path) -> None:
     nested = repository(root / "nested")
     for folder in (root, nested):
-        edit = {**environment_without(()), **NAMES, "GIT_SEQUENCE_EDITOR": "sed -i '1s/pick/edit/;$aexec true'"}
-        subprocess.run(["git", "rebase", "-qi", "HEAD~2"], cwd=folder, env=edit, capture_output=True, check=False)
+        edit = {
+            **environment_without(()),
+            **NAMES,
+            "GIT_SEQUENCE_EDITOR": "sed -i '1s/pick/edit/;$aexec true'",
+        }
+        subprocess.run(
+            ["git", "rebase", "-qi", "HEAD~2"],
+            cwd=folder,
+            env=edit,
+            capture_output=True,
+            check=False,
+        )
         (folder / ".git/remotes").mkdir()
         (folder / ".git/remotes/old").write_text("URL: ../x\n")
         (folder / ".git/mine").symlink_to("HEAD")
     while time.time_ns() - (nested / ".git/mine").lstat().st_ctime_ns < 50_000_000:
         os.sched_yield()  # clocks of files are coarse
-    assert run(root, "for each in . nested; do (cd $each; echo x > b; git add b; git commit -qm b); done") == []
+    assert (
+        run(
+            root,
+            "for each in . nested; do (cd $each; echo x > b; git add b; git commit -qm b); done",
+        )
+        == []
+    )
     assert run(root, "git rebase --continue && git -C nested rebase --continue") == []
     assert not (nested / ".git/rebase-merge").exists()
 
 
 @needs_bubblewrap
 @pytest.mark.parametrize("place", ["a nested repository", "a new work tree"])
-def test_git_writes_through_no_link_in_other_repositories_either(root: Path, place: str) -> None:
+def test_git_writes_through_no_link_in_other_repositories_either(
+    root: Path, place: str
+) -> None:
     repository(root / "nested")
     outside = root.parent / "outside"
     outside.write_text("mine\n")
     line = f"d=$(git rev-parse --absolute-git-dir); rm -f $d/FETCH_HEAD; ln -s {outside} $d/FETCH_HEAD"
-    assert run(root, f"{PLACES[place]} && {line}") == ["FETCH_HEAD → FETCH_HEAD.blocked"]
+    assert run(root, f"{PLACES[place]} && {line}") == [
+        "FETCH_HEAD → FETCH_HEAD.blocked"
+    ]
 
 
 MAKE = "git clone -q . made && cd made"
@@ -208,7 +303,8 @@ SETTINGS = {
 def test_values_that_lead_out_of_a_repository_that_a_command_made_become_comments(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    home, keeper = tmp_path / "home", Kept()
+    home = tmp_path / "home"
+    keeper = Kept()
     (home / ".cache").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     line = SETTINGS[name].format(outside=root.parent, home=home)
@@ -216,7 +312,9 @@ def test_values_that_lead_out_of_a_repository_that_a_command_made_become_comment
     key = name.partition(" ")[0]
     file = "config.worktree" if name.endswith("of a work tree") else "config"
     listed = git(root, "config", "-f", str(root / "made/.git" / file), "--list").stdout
-    assert [each for each in listed.lower().splitlines() if each.startswith(f"{key}=")] == []
+    assert [
+        each for each in listed.lower().splitlines() if each.startswith(f"{key}=")
+    ] == []
     assert len(keeper.done) == 1
 
 
@@ -242,18 +340,32 @@ def test_ordinary_values_stay(root: Path, line: str) -> None:
 
 
 @needs_bubblewrap
-def test_work_trees_of_submodules_stay_and_are_looked_at_again_when_a_link_takes_their_place(root: Path) -> None:
+def test_work_trees_of_submodules_stay_and_are_looked_at_again_when_a_link_takes_their_place(
+    root: Path,
+) -> None:
     keeper = Kept()
     other = repository(root / "other")
-    git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "mine")
+    git(
+        root,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        str(other),
+        "mine",
+    )
     git(root, "commit", "-qm", "submodule")
     run(
         root,
-        PLACES["a submodule"] + f" && cd .. && git -c protocol.file.allow=always submodule add -q {other} sub",
+        PLACES["a submodule"]
+        + f" && cd .. && git -c protocol.file.allow=always submodule add -q {other} sub",
         keeper,
     )
     assert keeper.done == []
-    assert git(root / "made", "rev-parse", "--show-toplevel").stdout.strip() == str(root / "made")
+    assert git(root / "made", "rev-parse", "--show-toplevel").stdout.strip() == str(
+        root / "made"
+    )
     assert git(root / "mine", "status", "--short").stdout == ""
     line = "mkdir x; mv made/.git x/.git; rm -r made; ln -s other made"
     run(root, line, keeper)
@@ -261,7 +373,9 @@ def test_work_trees_of_submodules_stay_and_are_looked_at_again_when_a_link_takes
 
 
 @needs_bubblewrap
-def test_a_partial_clone_stays_one_where_the_command_had_the_network(root: Path) -> None:
+def test_a_partial_clone_stays_one_where_the_command_had_the_network(
+    root: Path,
+) -> None:
     keeper = Kept()
     line = f"{MAKE} && git config remote.origin.url {HTTP} && git config remote.origin.promisor true"
     run(root, line, keeper, network=True)
@@ -277,8 +391,16 @@ def test_whatever_is_in_a_git_directory_its_state_is_read(
     tmp_path_factory: pytest.TempPathFactory, path: str, content: bytes
 ) -> None:
     folder = tmp_path_factory.mktemp("git")
-    names = {"rebase-merge": "git-rebase-todo", "rebase-apply": "apply-opt", "sequencer": "opts"}
-    file = folder / path / names.get(path, "x") if path in (*names, "remotes", "branches") else folder / path
+    names = {
+        "rebase-merge": "git-rebase-todo",
+        "rebase-apply": "apply-opt",
+        "sequencer": "opts",
+    }
+    file = (
+        folder / path / names.get(path, "x")
+        if path in (*names, "remotes", "branches")
+        else folder / path
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     found = state_of(folder)

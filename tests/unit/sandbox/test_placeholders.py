@@ -1,4 +1,6 @@
-"""Placeholders are made and removed where they are expected, whatever links are put in their place meanwhile."""
+"""Placeholders are made and removed where they are expected, whatever links are put in
+their place meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -43,26 +45,48 @@ def test_a_link_in_the_place_of_a_placeholder_changes_no_mode_of_what_it_leads_t
         path.symlink_to(key)
 
 
-def test_a_link_in_the_place_of_the_folder_of_a_placeholder_leads_nowhere(tmp_path: Path, key: Path) -> None:
+def test_a_link_in_the_place_of_the_folder_of_a_placeholder_leads_nowhere(
+    tmp_path: Path, key: Path
+) -> None:
     root = tmp_path / "project"
     (root / "objects").mkdir(parents=True)
-    with placeholders([Closed(root, (root / "objects" / "hooks",), (root / "objects" / "info" / "alternates",))]):
+    with placeholders(
+        [
+            Closed(
+                root,
+                (root / "objects" / "hooks",),
+                (root / "objects" / "info" / "alternates",),
+            )
+        ]
+    ):
         (root / "objects").rename(tmp_path / "aside")
         (root / "objects").symlink_to(key.parent)
     (root / "objects").unlink()
     (root / "objects").symlink_to(key.parent)
-    with placeholders([Closed(root, (root / "objects" / "hooks",), (root / "objects" / "info" / "alternates",))]):
+    with placeholders(
+        [
+            Closed(
+                root,
+                (root / "objects" / "hooks",),
+                (root / "objects" / "info" / "alternates",),
+            )
+        ]
+    ):
         pass
 
 
-def test_folders_and_links_that_are_exchanged_meanwhile_change_nothing_elsewhere(tmp_path: Path, key: Path) -> None:
+def test_folders_and_links_that_are_exchanged_meanwhile_change_nothing_elsewhere(
+    tmp_path: Path, key: Path
+) -> None:
     root = tmp_path / "project"
     (root / "own").mkdir(parents=True)
     (root / "link").symlink_to(key.parent)
     (root / "own" / "id_rsa").touch()
     with exchanged(root / "own", root / "link"):
         for _ in range(30):
-            with placeholders([Closed(root, (root / "own" / ".vscode",), (root / "own" / "id_rsa",))]):
+            with placeholders(
+                [Closed(root, (root / "own" / ".vscode",), (root / "own" / "id_rsa",))]
+            ):
                 pass
 
 

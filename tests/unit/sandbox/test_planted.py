@@ -1,4 +1,6 @@
-"""Nested repositories: protected while a command runs, and what a command makes is found and made harmless."""
+"""Nested repositories: protected while a command runs, and what a command makes is
+found and made harmless.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.sandbox.bubblewrap import fault
-from acp_agent.sandbox.git_settings import Surroundings, harmless
+from acp_agent.sandbox.git_settings import RepositorySurroundings, harmless
 from acp_agent.sandbox.nested import gitlinks, gitlinks_below, gitlinks_in, marks_below
 from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
@@ -20,7 +22,13 @@ IDENTITY = ("-c", "user.name=n", "-c", "user.email=n@example.org")
 
 
 def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *IDENTITY, *words], cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["git", *IDENTITY, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout
 
 
@@ -40,8 +48,17 @@ def run(root: Path, keeper: Kept, line: str) -> subprocess.CompletedProcess[str]
 
 
 def what_git_runs(root: Path, ran: Path) -> bool:
-    """Return whether an editor's `git status` runs something, in the project and in each folder of it."""
-    for folder in (root, *(each for each in root.rglob("*") if each.is_dir() and ".git" not in each.parts)):
+    """Return whether an editor's `git status` runs something, in the project and in
+    each folder of it.
+    """
+    for folder in (
+        root,
+        *(
+            each
+            for each in root.rglob("*")
+            if each.is_dir() and ".git" not in each.parts
+        ),
+    ):
         subprocess.run(["git", "status"], cwd=folder, capture_output=True, check=False)
     return ran.exists()
 
@@ -51,11 +68,15 @@ MAKE = "git init -q {0} && git -C {0} -c user.name=n -c user.email=n@x commit -q
 EVIL = "git -C {0} config core.fsmonitor 'touch {ran};:'"
 ATTACKS = {
     "a gitlink": f"{MAKE} && {LINK} && {EVIL}",
-    "deep in packages": f"mkdir -p node_modules/p && {MAKE} && {LINK} && {EVIL}".replace("{0}", "node_modules/p"),
+    "deep in packages": f"mkdir -p node_modules/p && {MAKE} && {LINK} && {EVIL}".replace(
+        "{0}", "node_modules/p"
+    ),
     "a gitlink in an index of version 4": f"{MAKE} && {LINK} && {EVIL} && git update-index --index-version 4",
     "a gitlink in a split index": f"{MAKE} && {LINK} && {EVIL} && git update-index --split-index",
     "a repository without a gitlink": f"{MAKE} && {EVIL}",
-    "a folder of packages without a gitlink": f"mkdir venv && {MAKE} && {EVIL}".replace("{0}", "venv"),
+    "a folder of packages without a gitlink": f"mkdir venv && {MAKE} && {EVIL}".replace(
+        "{0}", "venv"
+    ),
     "a gitlink of another repository": f"mkdir -p {{0}}/target/x/y && {MAKE} && {LINK} && cd sub && "
     + f"{MAKE} && {LINK} && {EVIL}".replace("{0}", "target/x/y"),
     "a directory elsewhere": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git hidden && "
@@ -79,7 +100,8 @@ ATTACKS = {
 def test_no_program_of_a_repository_that_a_command_made_is_run_by_git_outside(
     root: Path, tmp_path: Path, name: str
 ) -> None:
-    keeper, ran = Kept(), tmp_path / "ran"
+    keeper = Kept()
+    ran = tmp_path / "ran"
     line = ATTACKS[name].replace("{0}", "sub").replace("{ran}", str(ran))
     done = run(root, keeper, line)
     assert done.returncode == 0, done.stderr
@@ -98,7 +120,16 @@ def test_gitlinks_are_found_where_the_session_s_folder_has_no_index_of_its_own(
     elif kind == "folder":
         session.mkdir()
     else:
-        git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(root / ".git"), "inner")
+        git(
+            root,
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "add",
+            "-q",
+            str(root / ".git"),
+            "inner",
+        )
     place = "target/x/y"
     inner = tmp_path / "made"
     inner.mkdir()
@@ -131,14 +162,18 @@ def test_a_repository_behind_a_thousand_folders_is_found(tmp_path: Path) -> None
     assert below.is_whole
 
 
-def test_an_index_whose_paths_only_grow_is_read_no_further_than_a_path_can_be_long() -> None:
+def test_an_index_whose_paths_only_grow_is_read_no_further_than_a_path_can_be_long() -> (
+    None
+):
     entry = bytes(24) + b"\x00\x00\xe0\x00" + bytes(34) + b"\0" + b"a" * 1_000 + b"\0"
     index = b"DIRC\0\0\0\4" + (5_000).to_bytes(4, "big") + entry * 5_000
     assert sum(map(len, gitlinks_in(index))) < 20_000
 
 
 @needs_bubblewrap
-def test_a_repository_that_is_there_keeps_its_settings_hooks_and_place(root: Path) -> None:
+def test_a_repository_that_is_there_keeps_its_settings_hooks_and_place(
+    root: Path,
+) -> None:
     keeper = Kept()
     nested = root / "libs" / "nested"
     nested.mkdir(parents=True)
@@ -154,31 +189,61 @@ def test_a_repository_that_is_there_keeps_its_settings_hooks_and_place(root: Pat
     ):
         assert run(root, keeper, line).returncode, line
     assert (nested / ".git" / "config").read_text() == before
-    assert run(root, keeper, "cd libs/nested && touch a && git add a && git status").returncode == 0
+    assert (
+        run(
+            root, keeper, "cd libs/nested && touch a && git add a && git status"
+        ).returncode
+        == 0
+    )
     assert keeper.planted == []
     assert (
-        sorted(each.name for each in (nested / ".git").iterdir() if each.name in ("commondir", "config.worktree")) == []
+        sorted(
+            each.name
+            for each in (nested / ".git").iterdir()
+            if each.name in ("commondir", "config.worktree")
+        )
+        == []
     )
 
 
 @needs_bubblewrap
-def test_cloning_and_removing_repositories_is_ordinary_work(root: Path, tmp_path: Path) -> None:
+def test_cloning_and_removing_repositories_is_ordinary_work(
+    root: Path, tmp_path: Path
+) -> None:
     keeper = Kept()
     origin = root / "origin"
     git(root, "init", "-q", str(origin))
     git(origin, "commit", "-q", "--allow-empty", "-m", "x")
-    assert run(root, keeper, "git clone -q ./origin copy && git init -q --bare store.git").returncode == 0
+    assert (
+        run(
+            root, keeper, "git clone -q ./origin copy && git init -q --bare store.git"
+        ).returncode
+        == 0
+    )
     assert sorted(keeper.names(root)) == ["copy/.git", "store.git"]
     assert [each.done for each in keeper.planted] == [(), ()]
-    assert run(root, keeper, "git -C copy config user.name n && rm -rf copy store.git").returncode == 0
+    assert (
+        run(
+            root, keeper, "git -C copy config user.name n && rm -rf copy store.git"
+        ).returncode
+        == 0
+    )
     assert len(keeper.planted) == 2
 
 
 @needs_bubblewrap
-def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(root: Path, tmp_path: Path) -> None:
-    keeper, ran = Kept(), tmp_path / "ran"
+def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(
+    root: Path, tmp_path: Path
+) -> None:
+    keeper = Kept()
+    ran = tmp_path / "ran"
     assert run(root, keeper, MAKE.replace("{0}", "sub")).returncode == 0
-    assert run(root, keeper, EVIL.replace("{0}", "sub").replace("{ran}", str(ran))).returncode == 0
+    assert (
+        run(
+            root, keeper, EVIL.replace("{0}", "sub").replace("{ran}", str(ran))
+        ).returncode
+        == 0
+    )
     assert len(keeper.planted) == 2
     assert not what_git_runs(root, ran)
 
@@ -186,7 +251,10 @@ def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(
 @needs_bubblewrap
 def test_hooks_of_a_made_repository_are_kept_under_another_name(root: Path) -> None:
     keeper = Kept()
-    line = MAKE.replace("{0}", "sub") + " && echo 'touch ran' > sub/.git/hooks/x && chmod +x sub/.git/hooks/x"
+    line = (
+        MAKE.replace("{0}", "sub")
+        + " && echo 'touch ran' > sub/.git/hooks/x && chmod +x sub/.git/hooks/x"
+    )
     assert run(root, keeper, line).returncode == 0
     assert (root / "sub" / ".git" / "hooks.off" / "x").read_text() == "touch ran\n"
     [planted] = keeper.planted
@@ -194,16 +262,49 @@ def test_hooks_of_a_made_repository_are_kept_under_another_name(root: Path) -> N
 
 
 @needs_bubblewrap
-def test_settings_folders_that_a_command_makes_further_down_are_found(root: Path) -> None:
+def test_settings_folders_that_a_command_makes_further_down_are_found(
+    root: Path,
+) -> None:
     keeper = Kept()
-    run(root, keeper, "mkdir -p sub/.acp-agent sub/.claude deep/.acp-agent; touch sub/.acp-agent/x deep/.acp-agent/x")
+    run(
+        root,
+        keeper,
+        "mkdir -p sub/.acp-agent sub/.claude deep/.acp-agent; touch sub/.acp-agent/x deep/.acp-agent/x",
+    )
     assert sorted(keeper.names(root)) == ["deep/.acp-agent", "sub/.acp-agent"]
 
 
 LINES = (
-    *("[core]", '[remote "x"]', "[CORE]", "[core] fsmonitor = x", "fsmonitor = x", "\tbare = false", "# a \\", ""),
-    *("bare = x \\", "\turl = /a", '[includeIf "gitdir:/"]', "path = evil", "[alias]", "x = !y", "bare", "\r"),
-    *("url = a ; b", 'url = "a', "[core]\r", "\ufeff[core]", "hookspath=x", '[filter "a"]', "clean = x", "[x.y]"),
+    *(
+        "[core]",
+        '[remote "x"]',
+        "[CORE]",
+        "[core] fsmonitor = x",
+        "fsmonitor = x",
+        "\tbare = false",
+        "# a \\",
+        "",
+    ),
+    *(
+        "bare = x \\",
+        "\turl = /a",
+        '[includeIf "gitdir:/"]',
+        "path = evil",
+        "[alias]",
+        "x = !y",
+        "bare",
+        "\r",
+    ),
+    *(
+        "url = a ; b",
+        'url = "a',
+        "[core]\r",
+        "\ufeff[core]",
+        "hookspath=x",
+        '[filter "a"]',
+        "clean = x",
+        "[x.y]",
+    ),
 )
 
 
@@ -212,40 +313,71 @@ def test_git_reads_no_setting_but_harmless_ones_of_what_is_left(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "config-of-a-test"
-    around = Surroundings(Path("/r/.git"), Path("/r"))
+    around = RepositorySurroundings(Path("/r/.git"), Path("/r"))
     text, _ = harmless(end.join(lines).encode(), around)
     file.write_bytes(text)
-    done = subprocess.run(["git", "config", "-f", str(file), "--list", "-z"], capture_output=True, check=False)
+    done = subprocess.run(
+        ["git", "config", "-f", str(file), "--list", "-z"],
+        capture_output=True,
+        check=False,
+    )
     keys = {each.split(b"\n")[0] for each in done.stdout.split(b"\0") if each}
     assert keys <= {b"core.bare", b"remote.x.url"}
     assert harmless(text, around) == (text, ())
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])
-def test_gitlinks_are_read_from_an_index_of_each_version(root: Path, version: str) -> None:
-    head, blob = git(root, "rev-parse", "HEAD").strip(), git(root, "hash-object", "-w", "/dev/null").strip()
+def test_gitlinks_are_read_from_an_index_of_each_version(
+    root: Path, version: str
+) -> None:
+    head = git(root, "rev-parse", "HEAD").strip()
+    blob = git(root, "hash-object", "-w", "/dev/null").strip()
     links = {f"folder/of some/depth{number:03d}" for number in (0, 100, 299)}
     names = [f"folder/of some/depth{number:03d}" for number in range(300)]
-    lines = [f"160000 {head}\t{name}\n" if name in links else f"100644 {blob}\t{name}\n" for name in names]
-    subprocess.run(["git", "update-index", "--index-info"], cwd=root, input="".join(lines), text=True, check=True)
+    lines = [
+        f"160000 {head}\t{name}\n" if name in links else f"100644 {blob}\t{name}\n"
+        for name in names
+    ]
+    subprocess.run(
+        ["git", "update-index", "--index-info"],
+        cwd=root,
+        input="".join(lines),
+        text=True,
+        check=True,
+    )
     git(root, "update-index", "--index-version", version)
     assert gitlinks(root / ".git") == links
 
 
 @needs_bubblewrap
-def test_a_repository_that_cannot_be_protected_is_looked_at_after_the_command(root: Path, tmp_path: Path) -> None:
-    keeper, ran = Kept(), tmp_path / "ran"
+def test_a_repository_that_cannot_be_protected_is_looked_at_after_the_command(
+    root: Path, tmp_path: Path
+) -> None:
+    keeper = Kept()
+    ran = tmp_path / "ran"
     for number in range(52):
         git(root, "init", "-q", f"many/{number:02d}")
     settings = (root / "many" / "00" / ".git" / "config").read_text()
-    run(root, keeper, f"for each in many/*; do git -C $each config core.fsmonitor 'touch {ran};:'; done")
+    run(
+        root,
+        keeper,
+        f"for each in many/*; do git -C $each config core.fsmonitor 'touch {ran};:'; done",
+    )
     assert len(keeper.planted) == 2
     hook = (
-        f"printf '#!/bin/sh\ntouch {ran}\n' > $each/.git/hooks/post-checkout; chmod +x $each/.git/hooks/post-checkout"
+        f"printf '#!/bin/sh\ntouch {ran}\n' > $each/.git/hooks/post-checkout; "
+        f"chmod +x $each/.git/hooks/post-checkout"
     )
     for number in range(52):
         (root / f"many/{number:02d}/.git/hooks/post-checkout").write_text("#!/bin/sh\n")
     run(root, keeper, f"for each in many/*; do {hook}; done")
-    assert [path for path in root.rglob("hooks/post-checkout") if str(ran) in path.read_text()] == []
-    assert {(each / ".git" / "config").read_text() == settings for each in (root / "many").iterdir()} == {True, False}
+    assert [
+        path
+        for path in root.rglob("hooks/post-checkout")
+        if str(ran) in path.read_text()
+    ] == []
+    assert {
+        (each / ".git" / "config").read_text() == settings
+        for each in (root / "many").iterdir()
+    } == {True, False}
     assert not what_git_runs(root, ran)

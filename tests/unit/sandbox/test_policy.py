@@ -1,4 +1,6 @@
-"""What commands may do in the sandbox, and the placeholders that protect what is missing."""
+"""What commands may do in the sandbox, and the placeholders that protect what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -32,32 +34,54 @@ def _policy(*roots: Path) -> Policy:
 
 
 def _repository(root: Path) -> None:
-    for folder in ("hooks", "objects/info", "refs", "modules/lib/objects/info", "modules/lib/hooks"):
+    for folder in (
+        "hooks",
+        "objects/info",
+        "refs",
+        "modules/lib/objects/info",
+        "modules/lib/hooks",
+    ):
         (root / ".git" / folder).mkdir(parents=True)
     for file in ("HEAD", "config", "modules/lib/HEAD", "modules/lib/config"):
         (root / ".git" / file).write_text("content")
 
 
-def test_what_other_programs_run_is_protected_in_every_root_and_in_submodules(root: Path) -> None:
+def test_what_other_programs_run_is_protected_in_every_root_and_in_submodules(
+    root: Path,
+) -> None:
     _repository(root)
     protected = {str(path.relative_to(root)) for path in _policy(root).protected}
     assert {".vscode", ".zed", ".idea", ".claude", ".acp-agent", ".envrc"} <= protected
-    assert {".git/hooks", ".git/config", ".git/modules/lib/hooks", ".git/modules/lib/config"} <= protected
+    assert {
+        ".git/hooks",
+        ".git/config",
+        ".git/modules/lib/hooks",
+        ".git/modules/lib/config",
+    } <= protected
 
 
-def test_relative_paths_of_the_settings_begin_at_the_session_s_directory(root: Path) -> None:
+def test_relative_paths_of_the_settings_begin_at_the_session_s_directory(
+    root: Path,
+) -> None:
     for name in ("made", "secrets"):
         (root / name).mkdir()
     policy = Policy.of((root,), (), ("made",), ("secrets",))
-    assert (root / "made" in policy.write, root / "secrets" in policy.read_deny) == (True, True)
+    assert (root / "made" in policy.write, root / "secrets" in policy.read_deny) == (
+        True,
+        True,
+    )
 
 
-def test_a_worktree_s_git_file_is_protected_since_it_names_the_repository(root: Path) -> None:
+def test_a_worktree_s_git_file_is_protected_since_it_names_the_repository(
+    root: Path,
+) -> None:
     (root / ".git").write_text("gitdir: /elsewhere")
     assert root / ".git" in _policy(root).protected
 
 
-def test_missing_paths_have_placeholders_during_the_command_and_none_afterwards(root: Path) -> None:
+def test_missing_paths_have_placeholders_during_the_command_and_none_afterwards(
+    root: Path,
+) -> None:
     policy = _policy(root)
     with placeholders(policy.closed):
         assert all(path.exists() for path in policy.protected)
@@ -73,19 +97,39 @@ def test_what_existed_or_was_filled_meanwhile_is_not_removed(root: Path) -> None
 
 
 def test_a_command_cannot_hide_a_git_directory_from_the_next(root: Path) -> None:
-    for name in ("common/worktrees/here", "common/worktrees/other", "common/modules/a/b/hooks"):
+    for name in (
+        "common/worktrees/here",
+        "common/worktrees/other",
+        "common/modules/a/b/hooks",
+    ):
         (root / name).mkdir(parents=True)
     (root / ".git").write_text(f"gitdir: {root}/common/worktrees/here\n")
     (root / "common" / "worktrees" / "here" / "commondir").write_text("../..\n")
-    (root / "common" / "modules" / "a" / "b" / "config").write_text("")  # which cannot be moved, as all else can
+    (root / "common" / "modules" / "a" / "b" / "config").write_text(
+        ""
+    )  # which cannot be moved, as all else can
     policy = _policy(root)
     protected = {str(path.relative_to(root)) for path in policy.protected}
-    assert {"common/hooks", "common/config", "common/modules/a/b/hooks", ".git"} <= protected
-    assert {"common/worktrees/other/config.worktree", "common/worktrees/other/commondir"} <= protected
-    assert {root / "common", root / "common/modules/a/b", root / "common/worktrees/here"} <= {*policy.holders}
+    assert {
+        "common/hooks",
+        "common/config",
+        "common/modules/a/b/hooks",
+        ".git",
+    } <= protected
+    assert {
+        "common/worktrees/other/config.worktree",
+        "common/worktrees/other/commondir",
+    } <= protected
+    assert {
+        root / "common",
+        root / "common/modules/a/b",
+        root / "common/worktrees/here",
+    } <= {*policy.holders}
 
 
-def test_in_a_folder_of_a_repository_nothing_stands_between_git_and_the_repository(root: Path) -> None:
+def test_in_a_folder_of_a_repository_nothing_stands_between_git_and_the_repository(
+    root: Path,
+) -> None:
     _repository(root)
     (root / "folder").mkdir()
     with placeholders(_policy(root / "folder").closed):
@@ -117,7 +161,9 @@ def test_an_empty_git_folder_is_covered_whoever_made_it(root: Path) -> None:
     assert root / ".git" in policy.protected
 
 
-def test_what_was_planted_as_a_placeholder_neither_hangs_nor_is_followed(root: Path) -> None:
+def test_what_was_planted_as_a_placeholder_neither_hangs_nor_is_followed(
+    root: Path,
+) -> None:
     _repository(root)
     worktree = root / ".git" / "worktrees" / "w"
     worktree.mkdir(parents=True)
@@ -130,7 +176,9 @@ def test_what_was_planted_as_a_placeholder_neither_hangs_nor_is_followed(root: P
     assert (worktree / "commondir").exists()
 
 
-def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_theirs(root: Path) -> None:
+def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_theirs(
+    root: Path,
+) -> None:
     with placeholders(_policy(root).closed):
         (root / ".zed").rmdir()
         (root / ".idea" / "file").write_text("")
@@ -140,7 +188,9 @@ def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_th
     assert not (root / ".idea").stat().st_mode & stat.S_ISVTX
 
 
-def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(root: Path) -> None:
+def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(
+    root: Path,
+) -> None:
     script = (
         "import pathlib, sys; from acp_agent.sandbox.policy import Policy\n"
         "from acp_agent.sandbox.placeholders import placeholders\n"
@@ -148,7 +198,8 @@ def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(root
         "with placeholders(closed, locks): print(flush=True), input()"
     )
     locks = root.parent / "home" / "locks"
-    command, pipe = [sys.executable, "-c", script, str(root), str(locks)], subprocess.PIPE
+    command = [sys.executable, "-c", script, str(root), str(locks)]
+    pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"\n"
@@ -175,7 +226,9 @@ def test_a_folder_that_cannot_be_written_needs_no_placeholders(tmp_path: Path) -
         pass
 
 
-def test_a_protected_path_that_is_a_link_is_reported_since_a_link_can_be_replaced(root: Path) -> None:
+def test_a_protected_path_that_is_a_link_is_reported_since_a_link_can_be_replaced(
+    root: Path,
+) -> None:
     assert _policy(root).unprotectable is None
     (root / ".vscode").symlink_to(root / "settings")
     assert _policy(root).unprotectable == root / ".vscode"
@@ -188,18 +241,26 @@ def test_lists_of_the_user_extend_what_is_closed_and_what_is_open(
     for name in (".ssh", ".cache", "vault", "builds"):
         (home / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
-    policy = Policy.of((root,), (home / "agent",), ("~/builds", "~/missing"), ("~/vault",))
+    policy = Policy.of(
+        (root,), (home / "agent",), ("~/builds", "~/missing"), ("~/vault",)
+    )
     assert policy.read_deny == (home / ".ssh", home / "vault")
     assert policy.write == (home / ".cache", home / "builds")
 
 
-def test_no_other_repository_can_be_named_as_the_one_whose_hooks_and_settings_count(root: Path) -> None:
+def test_no_other_repository_can_be_named_as_the_one_whose_hooks_and_settings_count(
+    root: Path,
+) -> None:
     _repository(root)
     (root / ".git" / "worktrees" / "other").mkdir(parents=True)
     named = root / ".git" / "worktrees" / "other" / "commondir"
     named.write_text("../..\n")
     policy = _policy(root)
-    assert {named, root / ".git" / "commondir", root / ".git/modules/lib/commondir"} <= {*policy.protected}
+    assert {
+        named,
+        root / ".git" / "commondir",
+        root / ".git/modules/lib/commondir",
+    } <= {*policy.protected}
     with placeholders(policy.closed):
         # An empty one would be an error of git's; this one says what is true.
         assert (root / ".git" / "commondir").read_text() == "./\n"
@@ -207,9 +268,13 @@ def test_no_other_repository_can_be_named_as_the_one_whose_hooks_and_settings_co
     assert named.read_text() == "../..\n"
 
 
-def test_folders_that_hold_what_is_closed_cannot_be_moved_away_where_they_could_be_written(root: Path) -> None:
+def test_folders_that_hold_what_is_closed_cannot_be_moved_away_where_they_could_be_written(
+    root: Path,
+) -> None:
     _repository(root)
-    nested, agent, vault = root / "deep" / "nested", root / "share" / "agent", root / "vault"
+    nested = root / "deep" / "nested"
+    agent = root / "share" / "agent"
+    vault = root / "vault"
     for folder in (nested, agent, vault / "x" / "keys"):
         folder.mkdir(parents=True)
     policy = Policy((root, nested), (), (agent, vault, vault / "x" / "keys"))
@@ -238,14 +303,21 @@ NAMES = st.sampled_from(["a", "b", "c"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda parts: Path("/", *parts))
 
 
-@given(st.lists(PATHS, max_size=3), st.lists(PATHS, max_size=3), st.lists(PATHS, max_size=4))
+@given(
+    st.lists(PATHS, max_size=3),
+    st.lists(PATHS, max_size=3),
+    st.lists(PATHS, max_size=4),
+)
 def test_each_folder_between_a_writable_folder_and_a_closed_path_is_held(
     roots: list[Path], write: list[Path], closed: list[Path]
 ) -> None:
     writable = {*roots, *write}
     expected: set[Path] = set()
     for folder in {parent for path in closed for parent in path.parents} - {*closed}:
-        nearest = next((each for each in folder.parents if each in writable or each in closed), None)
+        nearest = next(
+            (each for each in folder.parents if each in writable or each in closed),
+            None,
+        )
         if nearest in writable:
             expected.add(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -256,19 +328,39 @@ def test_each_folder_between_a_writable_folder_and_a_closed_path_is_held(
 
 
 @given(PATHS, st.lists(PATHS, max_size=4))
-def test_the_folders_that_lead_to_some_paths_are_listed_from_the_top(folder: Path, paths: list[Path]) -> None:
-    expected = {folder, *(parent for path in paths for parent in path.parents if parent.is_relative_to(folder))}
+def test_the_folders_that_lead_to_some_paths_are_listed_from_the_top(
+    folder: Path, paths: list[Path]
+) -> None:
+    expected = {
+        folder,
+        *(
+            parent
+            for path in paths
+            for parent in path.parents
+            if parent.is_relative_to(folder)
+        ),
+    }
     found = parents_of(folder, paths)
     assert {*found} == expected
-    assert all(parent not in found[place:] for place, each in enumerate(found) for parent in each.parents)
+    assert all(
+        parent not in found[place:]
+        for place, each in enumerate(found)
+        for parent in each.parents
+    )
 
 
-def test_the_closed_paths_of_a_command_are_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_closed_paths_of_a_command_are_looked_up_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tmp_path.resolve() / "project"
     root.mkdir()
     looked: list[Path] = []
     find = module._existing_in_root
-    monkeypatch.setattr(module, "_existing_in_root", lambda root, more: looked.append(root) or find(root, more))
+    monkeypatch.setattr(
+        module,
+        "_existing_in_root",
+        lambda root, more: looked.append(root) or find(root, more),
+    )
     with Sandbox((root,), (tmp_path / "home",)).wrap(("true",), root, network=False):
         pass
     assert looked == [root]

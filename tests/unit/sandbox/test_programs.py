@@ -1,4 +1,6 @@
-"""Which programs the agent starts itself: none from a folder that a project, a command or another user can write."""
+"""Which programs the agent starts itself: none from a folder that a project, a command
+or another user can write.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent import programs
-from acp_agent.programs import distrust, find_program, missing_program, own_environment, search_path, without_others
+from acp_agent.programs import (
+    distrust,
+    find_program,
+    missing_program,
+    own_environment,
+    search_path,
+    without_others,
+)
 
 AS_ROOT = os.geteuid() == 0
 
@@ -67,7 +76,9 @@ def of_a_former_session(home: Path) -> Path:
 
 
 def by_a_link_in_the_project(home: Path) -> Path:
-    """It leads to a good folder when it is looked at, and may lead elsewhere a moment later."""
+    """It leads to a good folder when it is looked at, and may lead elsewhere a moment
+    later.
+    """
     distrust((home / "project",))
     plant(home / "good")
     (home / "project").mkdir()
@@ -135,15 +146,21 @@ PLANTED = (
 
 
 @pytest.mark.parametrize("place", PLANTED)
-def test_a_program_that_others_could_have_planted_is_not_found(place: Callable[[Path], Path], home: Path) -> None:
+def test_a_program_that_others_could_have_planted_is_not_found(
+    place: Callable[[Path], Path], home: Path
+) -> None:
     folder = place(home)
     assert found(folder) is None
     assert "others can write there" in missing_program("tool", f"{folder}:/usr/bin")
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root gives files away")
-def test_a_program_in_another_user_s_folder_or_its_group_s_is_not_found(home: Path) -> None:
-    other = next(user for user in pwd.getpwall() if user.pw_uid not in programs._owners())
+def test_a_program_in_another_user_s_folder_or_its_group_s_is_not_found(
+    home: Path,
+) -> None:
+    other = next(
+        user for user in pwd.getpwall() if user.pw_uid not in programs._owners()
+    )
     folder = plant(home / "bin").parent
     os.chown(folder, other.pw_uid, 0)
     assert found(folder) is None
@@ -167,14 +184,20 @@ def test_a_relative_folder_is_not_searched_and_a_relative_path_is_no_program(
 
 def test_what_is_the_user_s_own_is_found(home: Path) -> None:
     distrust((home / "project",), (home / ".cache",))
-    assert found(plant(home / ".local" / "bin").parent) == str(home / ".local" / "bin" / "tool")
-    assert found(plant(home / "project-tools" / "bin").parent) == str(home / "project-tools" / "bin" / "tool")
+    assert found(plant(home / ".local" / "bin").parent) == str(
+        home / ".local" / "bin" / "tool"
+    )
+    assert found(plant(home / "project-tools" / "bin").parent) == str(
+        home / "project-tools" / "bin" / "tool"
+    )
     # A file that is named in full was chosen by the user, wherever it lies.
     named = str(plant(home / "project" / "bin"))
     assert find_program(named) == named
 
 
-def test_a_folder_that_the_user_s_own_group_may_write_is_searched(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_the_user_s_own_group_may_write_is_searched(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group = grp.struct_group(("user", "x", 4242, [pwd.getpwuid(os.getuid()).pw_name]))
     monkeypatch.setattr(grp, "getgrgid", lambda _: group)
     folder = plant(home / "bin").parent
@@ -184,7 +207,9 @@ def test_a_folder_that_the_user_s_own_group_may_write_is_searched(home: Path, mo
     assert found(folder) == str(folder / "tool")
 
 
-def test_a_session_in_the_home_leaves_the_user_s_hooks_and_servers_their_programs_and_git_none(home: Path) -> None:
+def test_a_session_in_the_home_leaves_the_user_s_hooks_and_servers_their_programs_and_git_none(
+    home: Path,
+) -> None:
     folder = plant(home / ".nvm" / "bin").parent
     (home / ".git").mkdir()
     distrust((home,))
@@ -194,7 +219,9 @@ def test_a_session_in_the_home_leaves_the_user_s_hooks_and_servers_their_program
     assert find_program("sh") in ("/usr/bin/sh", "/bin/sh")
 
 
-def test_a_new_project_counts_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_project_counts_at_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = plant(home / "project" / "bin").parent
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin")
     assert find_program("tool") == str(folder / "tool")
@@ -206,30 +233,65 @@ def test_programs_for_the_agent_s_own_purposes_inherit_no_key_and_no_code(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     distrust((home / "project",))
-    for name in ("OPENAI_API_KEY", "MY_OWN_LLM", "LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "PYTHONPATH", "NODE_OPTIONS"):
+    for name in (
+        "OPENAI_API_KEY",
+        "MY_OWN_LLM",
+        "LD_PRELOAD",
+        "LD_AUDIT",
+        "BASH_ENV",
+        "PYTHONPATH",
+        "NODE_OPTIONS",
+    ):
         monkeypatch.setenv(name, "planted")
     (home / "lib").mkdir()
     monkeypatch.setenv("LD_LIBRARY_PATH", f":{home}/project/lib:{home}/lib")
     monkeypatch.setenv("PATH", f"{home}/project/bin:/usr/bin")
     env = own_environment()
     assert "planted" not in env.values()
-    assert (env["HOME"], env["PATH"], env["LD_LIBRARY_PATH"]) == (str(home), "/usr/bin", str(home / "lib"))
+    assert (env["HOME"], env["PATH"], env["LD_LIBRARY_PATH"]) == (
+        str(home),
+        "/usr/bin",
+        str(home / "lib"),
+    )
 
 
-def test_a_list_of_folders_that_holds_only_others_is_no_variable_at_all(home: Path) -> None:
+def test_a_list_of_folders_that_holds_only_others_is_no_variable_at_all(
+    home: Path,
+) -> None:
     distrust((home,))
     env = {"PYTHONPATH": f":{home}/src", "PATH": f"{home}/bin", "OTHER": f":{home}"}
     assert without_others(env) == {"PATH": os.defpath, "OTHER": f":{home}"}
 
 
 @given(
-    st.lists(st.sampled_from(["", ".", "bin", "/usr/bin", "/nowhere", "{}/project/bin", "{}/own", "/usr/../usr/bin"]))
+    st.lists(
+        st.sampled_from(
+            [
+                "",
+                ".",
+                "bin",
+                "/usr/bin",
+                "/nowhere",
+                "{}/project/bin",
+                "{}/own",
+                "/usr/../usr/bin",
+            ]
+        )
+    )
 )
-def test_a_search_path_holds_absolute_real_folders_each_once_in_their_order(entries: list[str]) -> None:
+def test_a_search_path_holds_absolute_real_folders_each_once_in_their_order(
+    entries: list[str],
+) -> None:
     home = Path(os.environ["HOME"])
     for folder in (home / "project" / "bin", home / "own"):
         folder.mkdir(parents=True, exist_ok=True)
     distrust((home / "project",))
-    kept = search_path(os.pathsep.join(each.format(home) for each in entries)).split(os.pathsep)
-    usable = [os.path.realpath(each.format(home)) for each in entries if "/usr" in each or "own" in each]
+    kept = search_path(os.pathsep.join(each.format(home) for each in entries)).split(
+        os.pathsep
+    )
+    usable = [
+        os.path.realpath(each.format(home))
+        for each in entries
+        if "/usr" in each or "own" in each
+    ]
     assert kept == ([*dict.fromkeys(usable)] or [""])

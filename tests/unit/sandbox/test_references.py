@@ -12,16 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
-from acp_agent.sandbox.references import References, references_of
+from acp_agent.sandbox.references import GitReferences, references_of
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.tips import TipStore, tips_of
 
-NAMES = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+NAMES = {
+    f"GIT_{who}_{what}": "n@example.org"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 
 
 def git(folder: Path, *words: str, check: bool = True) -> str:
     env = {**environment_without(()), **NAMES}
-    done = subprocess.run(("git", *words), cwd=folder, env=env, capture_output=True, text=True, check=check)
+    done = subprocess.run(
+        ("git", *words),
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=check,
+    )
     return done.stdout.strip()
 
 
@@ -44,34 +55,65 @@ def made(root: Path) -> Repository:
 
 def hidden_commit(repository: Repository) -> str:
     """Return a commit that no reference points to."""
-    return git(repository.work_tree, "commit-tree", "-p", "HEAD", "-m", "two", "HEAD^{tree}")
+    return git(
+        repository.work_tree, "commit-tree", "-p", "HEAD", "-m", "two", "HEAD^{tree}"
+    )
 
 
-AFTER = ("", "\n", " x", "\tx\ny", "\rx", "\0x", "\n\n" + "x" * 9_000, "x", "\x0bx", "0", ".")
+AFTER = (
+    "",
+    "\n",
+    " x",
+    "\tx\ny",
+    "\rx",
+    "\0x",
+    "\n\n" + "x" * 9_000,
+    "x",
+    "\x0bx",
+    "0",
+    ".",
+)
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from(["", "\n", " "]), st.booleans(), st.sampled_from(AFTER) | st.text(" \t\n\r\0\x0bx", max_size=4))
+@given(
+    st.sampled_from(["", "\n", " "]),
+    st.booleans(),
+    st.sampled_from(AFTER) | st.text(" \t\n\r\0\x0bx", max_size=4),
+)
 def test_a_file_of_a_reference_means_what_git_takes_it_for(
     shared: Repository, before: str, is_upper: bool, after: str
 ) -> None:
     commit = hidden_commit(shared)
     file = shared.folder / "refs/heads/evil"
-    file.write_text(before + (commit.upper() if is_upper else commit) + after, newline="")
-    by_git = git(shared.work_tree, "rev-parse", "-q", "--verify", "refs/heads/evil", check=False)
+    file.write_text(
+        before + (commit.upper() if is_upper else commit) + after, newline=""
+    )
+    by_git = git(
+        shared.work_tree, "rev-parse", "-q", "--verify", "refs/heads/evil", check=False
+    )
     assert (commit in tips_of(shared)) == (by_git == commit)
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.sampled_from([" ", "\t", "\r", "x", "  "]), st.booleans(), st.sampled_from(["\n", "\r\n"]))
+@given(
+    st.sampled_from([" ", "\t", "\r", "x", "  "]),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+)
 def test_a_packed_reference_means_what_git_takes_it_for(
     shared: Repository, separator: str, is_upper: bool, end: str
 ) -> None:
     commit = hidden_commit(shared)
     (shared.folder / "refs/heads/evil").unlink(missing_ok=True)
     packed = shared.folder / "packed-refs"
-    packed.write_text((commit.upper() if is_upper else commit) + separator + "refs/heads/evil" + end, newline="")
-    by_git = git(shared.work_tree, "rev-parse", "-q", "--verify", "refs/heads/evil", check=False)
+    packed.write_text(
+        (commit.upper() if is_upper else commit) + separator + "refs/heads/evil" + end,
+        newline="",
+    )
+    by_git = git(
+        shared.work_tree, "rev-parse", "-q", "--verify", "refs/heads/evil", check=False
+    )
     ours = tips_of(shared)
     packed.unlink()
     assert commit in ours or by_git != commit
@@ -96,7 +138,11 @@ def test_a_commit_that_a_command_left_in_an_odd_reference_is_the_command_s_for_g
     store = TipStore(tmp_path / "home")
     commit = hidden_commit(repository)
     before = store.of_user(repository)
-    subprocess.run(["bash", "-c", PLANTED[name].format(commit)], cwd=repository.work_tree, check=True)
+    subprocess.run(
+        ["bash", "-c", PLANTED[name].format(commit)],
+        cwd=repository.work_tree,
+        check=True,
+    )
     store.after_command(before)
     git(repository.work_tree, "update-ref", "refs/heads/again", commit)
     git(repository.work_tree, "pack-refs", "--all", check=False)
@@ -121,9 +167,16 @@ def test_no_later_tip_is_trusted_after_a_command_left_a_reference_that_cannot_be
     commit = hidden_commit(repository)
     mine = git(repository.work_tree, "rev-parse", "HEAD")
     before = store.of_user(repository)
-    subprocess.run(["bash", "-c", UNREADABLE[name].format(commit)], cwd=repository.work_tree, check=True)
+    subprocess.run(
+        ["bash", "-c", UNREADABLE[name].format(commit)],
+        cwd=repository.work_tree,
+        check=True,
+    )
     store.after_command(before)
-    for odd in (*(repository.folder / "refs/heads").iterdir(), repository.folder / "packed-refs"):
+    for odd in (
+        *(repository.folder / "refs/heads").iterdir(),
+        repository.folder / "packed-refs",
+    ):
         if odd.is_symlink() or odd.is_fifo() or odd.name == "packed-refs":
             odd.unlink(missing_ok=True)
     git(repository.work_tree, "update-ref", "refs/heads/evil", commit)
@@ -137,26 +190,47 @@ def test_later_tips_are_trusted_again_once_all_references_can_be_read_and_are_kn
     store = TipStore(tmp_path / "home")
     before = store.of_user(repository)
     commit = hidden_commit(repository)
-    subprocess.run(["bash", "-c", UNREADABLE[name].format("x")], cwd=repository.work_tree, check=True)
+    subprocess.run(
+        ["bash", "-c", UNREADABLE[name].format("x")],
+        cwd=repository.work_tree,
+        check=True,
+    )
     store.after_command(before)
     (repository.folder / "refs/heads/unknown").write_text(commit)
     assert len(store.of_user(repository).commits) == 1
-    for odd in (*(repository.folder / "refs/heads").iterdir(), repository.folder / "packed-refs"):
+    for odd in (
+        *(repository.folder / "refs/heads").iterdir(),
+        repository.folder / "packed-refs",
+    ):
         if odd.is_symlink() or odd.is_fifo() or odd.name == "packed-refs":
             odd.unlink(missing_ok=True)
     assert len(store.of_user(repository).commits) == 1
     git(repository.work_tree, "update-ref", "-d", "refs/heads/unknown")
-    running = TipStore(tmp_path / "home", lambda: {repository.common: [before.commits.keys()]})
+    running = TipStore(
+        tmp_path / "home", lambda: {repository.common: [before.commits.keys()]}
+    )
     running.of_user(repository)
-    git(repository.work_tree, "commit", "-q", "--allow-empty", "-m", "while a command runs")
+    git(
+        repository.work_tree,
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "while a command runs",
+    )
     assert len(running.of_user(repository).commits) == 1
     git(repository.work_tree, "reset", "-q", "--hard", "HEAD~")
     store.of_user(repository)
     git(repository.work_tree, "commit", "-q", "--allow-empty", "-m", "later")
-    assert git(repository.work_tree, "rev-parse", "HEAD") in store.of_user(repository).commits
+    assert (
+        git(repository.work_tree, "rev-parse", "HEAD")
+        in store.of_user(repository).commits
+    )
 
 
-def test_the_user_can_accept_what_a_repository_has_now(repository: Repository, tmp_path: Path) -> None:
+def test_the_user_can_accept_what_a_repository_has_now(
+    repository: Repository, tmp_path: Path
+) -> None:
     store = TipStore(tmp_path / "home")
     before = store.of_user(repository)
     made = ""
@@ -192,7 +266,9 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_references_are_read_again_only_after_a_change(repository: Repository, name: str) -> None:
+def test_references_are_read_again_only_after_a_change(
+    repository: Repository, name: str
+) -> None:
     git(repository.work_tree, "branch", "x/y")
     git(repository.work_tree, "pack-refs", "--all")
     git(repository.work_tree, "update-ref", "refs/heads/x/y", hidden_commit(repository))
@@ -202,10 +278,20 @@ def test_references_are_read_again_only_after_a_change(repository: Repository, n
         assert time.monotonic() < end
         known = references_of(repository)
     line = CHANGES[name].format(hidden_commit(repository))
-    subprocess.run(["bash", "-c", line], cwd=repository.work_tree, env={**environment_without(()), **NAMES}, check=True)
-    again, fresh = references_of(repository), References(repository)
+    subprocess.run(
+        ["bash", "-c", line],
+        cwd=repository.work_tree,
+        env={**environment_without(()), **NAMES},
+        check=True,
+    )
+    again = references_of(repository)
+    fresh = GitReferences(repository)
     assert again is not known
-    assert (again.direct, again.indirect, again.is_whole) == (fresh.direct, fresh.indirect, fresh.is_whole)
+    assert (again.direct, again.indirect, again.is_whole) == (
+        fresh.direct,
+        fresh.indirect,
+        fresh.is_whole,
+    )
 
 
 def test_an_ordinary_repository_is_read_whole(repository: Repository) -> None:
@@ -214,7 +300,10 @@ def test_an_ordinary_repository_is_read_whole(repository: Repository) -> None:
     git(root, "pack-refs", "--all")
     git(root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
     os.makedirs(root / ".git/refs/heads/empty/deep")  # noqa: PTH103 - as git leaves them
-    references = References(repository)
+    references = GitReferences(repository)
     assert references.is_whole
-    assert {name for name, _ in references.direct} == {"refs/heads/main", "refs/tags/v1"}
+    assert {name for name, _ in references.direct} == {
+        "refs/heads/main",
+        "refs/tags/v1",
+    }
     assert references.indirect == set()

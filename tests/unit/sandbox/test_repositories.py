@@ -1,4 +1,6 @@
-"""Repositories outside a session's directories: what git can do there in the sandbox, and what stays closed."""
+"""Repositories outside a session's directories: what git can do there in the sandbox,
+and what stays closed.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,25 @@ KINDS = ("worktree", "worktree of a bare repository", "worktree inside", "folder
 
 def git(folder: Path, *words: str) -> str:
     command = ("git", "-c", "protocol.file.allow=always", *words)
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def in_sandbox(root: Path, line: str) -> subprocess.CompletedProcess[str]:
     """Run a shell command in the sandbox of a session in this folder."""
-    with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False) as (_, words):
+    with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False) as (
+        _,
+        words,
+    ):
         return subprocess.run(
-            words, cwd=root, env=environment_without(()), capture_output=True, text=True, check=False, timeout=60
+            words,
+            cwd=root,
+            env=environment_without(()),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
 
 
@@ -47,7 +60,9 @@ def home(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home directory for the test, with a name and an email address for commits."""
     folder = place / "home"
     folder.mkdir()
-    (folder / ".gitconfig").write_text("[user]\n\tname = n\n\temail = n@example.org\n[init]\n\tdefaultBranch = main\n")
+    (folder / ".gitconfig").write_text(
+        "[user]\n\tname = n\n\temail = n@example.org\n[init]\n\tdefaultBranch = main\n"
+    )
     monkeypatch.setenv("HOME", str(folder))
     return folder
 
@@ -70,11 +85,21 @@ def session_in(place: Path, kind: str) -> tuple[Path, Path]:
         return main / "sub", main / ".git"
     if kind == "separate":
         (place / "elsewhere").mkdir()
-        git(place, "clone", "-q", "--separate-git-dir", str(place / "elsewhere" / "x.git"), str(main), str(place / "w"))
+        git(
+            place,
+            "clone",
+            "-q",
+            "--separate-git-dir",
+            str(place / "elsewhere" / "x.git"),
+            str(main),
+            str(place / "w"),
+        )
         return place / "w", place / "elsewhere" / "x.git"
     if kind == "worktree of a bare repository":
         git(place, "clone", "-q", "--bare", str(main), str(place / ".bare"))
-        git(place / ".bare", "worktree", "add", "-q", "-b", "other", str(place / "tree"))
+        git(
+            place / ".bare", "worktree", "add", "-q", "-b", "other", str(place / "tree")
+        )
         return place / "tree", place / ".bare"
     if "submodule" in kind:
         top = repository(place / "top")
@@ -84,7 +109,9 @@ def session_in(place: Path, kind: str) -> tuple[Path, Path]:
             git(top, "worktree", "add", "-q", str(place / "tree"))
             git(place / "tree", "submodule", "--quiet", "update", "--init")
             return place / "tree" / "lib", top / ".git/worktrees/tree/modules/lib"
-        return (top / "lib" / "sub" if kind.startswith("folder") else top / "lib"), top / ".git/modules/lib"
+        return (
+            top / "lib" / "sub" if kind.startswith("folder") else top / "lib"
+        ), top / ".git/modules/lib"
     tree = main / "trees" / "tree" if kind == "worktree inside" else place / "tree"
     git(main, "worktree", "add", "-q", str(tree))
     return (tree / "sub" if kind.startswith("folder") else tree), main / ".git"
@@ -98,9 +125,14 @@ WORK = (
 
 
 @needs_bubblewrap
-def test_git_sees_the_whole_work_tree_around_a_folder_in_tmp_which_is_empty_otherwise(tmp_path: Path) -> None:
+def test_git_sees_the_whole_work_tree_around_a_folder_in_tmp_which_is_empty_otherwise(
+    tmp_path: Path,
+) -> None:
     main = repository(tmp_path / "main")
-    done = in_sandbox(main / "sub", "echo two > b.txt; git commit -qam second && git show --stat HEAD; touch ../new")
+    done = in_sandbox(
+        main / "sub",
+        "echo two > b.txt; git commit -qam second && git show --stat HEAD; touch ../new",
+    )
     assert "sub/b.txt | 2 +-" in done.stdout, done.stderr
     assert "1 file changed" in done.stdout
     assert "new" in done.stderr
@@ -109,19 +141,26 @@ def test_git_sees_the_whole_work_tree_around_a_folder_in_tmp_which_is_empty_othe
 
 @needs_bubblewrap
 @pytest.mark.parametrize("kind", KINDS)
-def test_git_commits_stashes_and_fetches_where_its_directory_lies_outside(place: Path, kind: str) -> None:
+def test_git_commits_stashes_and_fetches_where_its_directory_lies_outside(
+    place: Path, kind: str
+) -> None:
     root, folder = session_in(place, kind)
     before = sorted(
-        path for path in (*folder.iterdir(), *root.iterdir()) if path.name not in ("new.txt", "packed-refs")
+        path
+        for path in (*folder.iterdir(), *root.iterdir())
+        if path.name not in ("new.txt", "packed-refs")
     )
     done = in_sandbox(root, WORK)
     assert done.returncode == 0, done.stderr
-    # `git branch -D` cannot edit the config here, as in a repository inside the session's folder.
+    # `git branch -D` cannot edit the config here, as in a repository inside the
+    # session's folder.
     assert [line for line in done.stderr.splitlines() if "config" not in line] == []
     assert done.stdout.splitlines()[:2] == ["third", "second"]
     assert git(root, "log", "--format=%s").splitlines()[:2] == ["third", "second"]
     assert git(root, "status", "--porcelain") == ""
-    left = {path.relative_to(place) for path in folder.iterdir()} - {path.relative_to(place) for path in before}
+    left = {path.relative_to(place) for path in folder.iterdir()} - {
+        path.relative_to(place) for path in before
+    }
     assert {path.name for path in left} <= {
         "COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD", "packed-refs", "logs", "refs", "index", "gc.pid",
     }  # fmt: skip
@@ -158,8 +197,17 @@ def _closed_state(place: Path, root: Path, folder: Path) -> dict[str, bytes]:
     for path in place.rglob("*"):
         inside = path.is_relative_to(folder)
         parts = path.relative_to(folder).parts if inside else ()
-        is_closed = not inside or any(part in ("hooks", "info", "modules") for part in parts)
-        named = path.name in ("config", "config.worktree", "commondir", "gitdir", "alternates", ".git")
+        is_closed = not inside or any(
+            part in ("hooks", "info", "modules") for part in parts
+        )
+        named = path.name in (
+            "config",
+            "config.worktree",
+            "commondir",
+            "gitdir",
+            "alternates",
+            ".git",
+        )
         if path.is_file() and (is_closed or named) and not path.is_relative_to(root):
             state[str(path)] = path.read_bytes()
     if (root / ".git").is_file():
@@ -174,7 +222,9 @@ def test_nothing_is_planted_in_a_git_directory_outside(place: Path, kind: str) -
     own = git(root, "rev-parse", "--absolute-git-dir").strip()
     before = _closed_state(place, root, folder)
     lines = (f"({attack}) > /dev/null 2>&1" for attack in ATTACKS.values())
-    done = in_sandbox(root, f"GIT={folder} OWN={own}\n" + "\n".join((*lines, "echo done")))
+    done = in_sandbox(
+        root, f"GIT={folder} OWN={own}\n" + "\n".join((*lines, "echo done"))
+    )
     assert done.stdout == "done\n"
     assert _closed_state(place, root, folder) == before
     git(root, "status")
@@ -184,14 +234,25 @@ def test_nothing_is_planted_in_a_git_directory_outside(place: Path, kind: str) -
 def test_the_other_work_trees_of_a_repository_keep_their_state(place: Path) -> None:
     root, folder = session_in(place, "worktree")
     git(place / "main", "worktree", "add", "-q", str(place / "third"))
-    files = [folder / "HEAD", folder / "index", *(folder / "worktrees/third" / name for name in ("HEAD", "index"))]
+    files = [
+        folder / "HEAD",
+        folder / "index",
+        *(folder / "worktrees/third" / name for name in ("HEAD", "index")),
+    ]
     before = [file.read_bytes() for file in files]
-    in_sandbox(root, "".join(f"echo x > {file}; rm -f {file}; mv /dev/null {file};" for file in files))
+    in_sandbox(
+        root,
+        "".join(
+            f"echo x > {file}; rm -f {file}; mv /dev/null {file};" for file in files
+        ),
+    )
     assert [file.read_bytes() for file in files] == before
 
 
 @needs_bubblewrap
-def test_a_worktree_of_a_repository_that_is_a_directory_of_the_session_too_stays_as_it_was(place: Path) -> None:
+def test_a_worktree_of_a_repository_that_is_a_directory_of_the_session_too_stays_as_it_was(
+    place: Path,
+) -> None:
     root, folder = session_in(place, "worktree")
     policy = Policy.of((root, place / "main"), (), (), ())
     assert policy.repositories == ()
@@ -213,7 +274,15 @@ def victim(place: Path, kind: str) -> str:
         top = repository(place / "top")
         git(top, "submodule", "--quiet", "add", str(other), "lib")
         return str(top / ".git/modules/lib")
-    git(place, "clone", "-q", "--separate-git-dir", str(place / "x.git"), str(other), str(place / "theirs"))
+    git(
+        place,
+        "clone",
+        "-q",
+        "--separate-git-dir",
+        str(place / "x.git"),
+        str(other),
+        str(place / "theirs"),
+    )
     return str(place / "x.git")
 
 
@@ -222,8 +291,11 @@ VICTIMS = ("repository", "bare repository", "worktree", "submodule", "separate")
 
 @needs_bubblewrap
 @pytest.mark.parametrize("kind", VICTIMS)
-def test_a_planted_git_file_opens_no_repository_of_another_folder(place: Path, kind: str) -> None:
-    named, root = victim(place, kind), place / "planted"
+def test_a_planted_git_file_opens_no_repository_of_another_folder(
+    place: Path, kind: str
+) -> None:
+    named = victim(place, kind)
+    root = place / "planted"
     subprocess.run(["cp", "-r", str(place / "victim"), str(root)], check=True)
     subprocess.run(["rm", "-rf", str(root / ".git")], check=True)
     (root / ".git").write_text(f"gitdir: {named}\n")
@@ -235,7 +307,8 @@ def test_a_planted_git_file_opens_no_repository_of_another_folder(place: Path, k
 
 @needs_bubblewrap
 def test_a_planted_git_directory_opens_nothing_by_naming_another(place: Path) -> None:
-    other, root = repository(place / "victim"), place / "planted"
+    other = repository(place / "victim")
+    root = place / "planted"
     own = root / "fake" / "worktrees" / "w"
     own.mkdir(parents=True)
     (own / "HEAD").write_text("ref: refs/heads/main\n")
@@ -249,8 +322,11 @@ def test_a_planted_git_directory_opens_nothing_by_naming_another(place: Path) ->
     assert Policy.of((nested / "sub",), (), (), ()).repositories == ()
 
 
-def test_a_hard_link_to_another_s_file_does_not_make_its_index_one_of_the_folder(place: Path) -> None:
-    named, root = victim(place, "separate"), place / "planted"
+def test_a_hard_link_to_another_s_file_does_not_make_its_index_one_of_the_folder(
+    place: Path,
+) -> None:
+    named = victim(place, "separate")
+    root = place / "planted"
     root.mkdir()
     os.link(place / "theirs" / "a.txt", root / "a.txt")
     git(place / "theirs", "status")  # records the time of the link in the index
@@ -265,7 +341,9 @@ def test_a_repository_that_holds_the_home_stays_closed(place: Path, home: Path) 
 
 
 @needs_bubblewrap
-def test_a_repository_whose_hooks_are_a_link_stays_closed_and_the_sandbox_works(place: Path) -> None:
+def test_a_repository_whose_hooks_are_a_link_stays_closed_and_the_sandbox_works(
+    place: Path,
+) -> None:
     root, folder = session_in(place, "worktree")
     subprocess.run(["rm", "-rf", str(folder / "hooks")], check=True)
     (folder / "hooks").symlink_to(place)
@@ -275,7 +353,9 @@ def test_a_repository_whose_hooks_are_a_link_stays_closed_and_the_sandbox_works(
 
 
 @needs_bubblewrap
-def test_what_a_killed_agent_has_left_in_a_git_directory_outside_goes_with_the_next_command(place: Path) -> None:
+def test_what_a_killed_agent_has_left_in_a_git_directory_outside_goes_with_the_next_command(
+    place: Path,
+) -> None:
     root, folder = session_in(place, "worktree")
     for name in ("hooks", "info"):
         subprocess.run(["rm", "-rf", str(folder / name)], check=True)

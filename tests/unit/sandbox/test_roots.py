@@ -47,20 +47,40 @@ MADE: dict[str, tuple[Callable[[Path], object], bool]] = {
     "a repository": (lambda folder: _git("init", "-q", str(folder)), True),
     "a worktree": (_worktree, True),
     "a repository with its directory elsewhere": (
-        lambda folder: _git("init", "-q", f"--separate-git-dir={folder.parent / 'elsewhere'}", str(folder)),
+        lambda folder: _git(
+            "init",
+            "-q",
+            f"--separate-git-dir={folder.parent / 'elsewhere'}",
+            str(folder),
+        ),
         True,
     ),
     "a link to a git directory": (_linked, True),
     "an empty folder": (lambda folder: (folder / ".git").mkdir(), False),
     "a placeholder": (_placeholder, False),
-    "a folder with a file": (lambda folder: make_git_directory(folder, ".git/deeper"), False),
+    "a folder with a file": (
+        lambda folder: make_git_directory(folder, ".git/deeper"),
+        False,
+    ),
     "a folder with HEAD alone": (_with_head_alone, False),
-    "a file that names nothing": (lambda folder: (folder / ".git").write_text("gitdir: /nowhere\n"), False),
-    "a file that names no git directory": (lambda folder: (folder / ".git").write_text("gitdir: ..\n"), False),
+    "a file that names nothing": (
+        lambda folder: (folder / ".git").write_text("gitdir: /nowhere\n"),
+        False,
+    ),
+    "a file that names no git directory": (
+        lambda folder: (folder / ".git").write_text("gitdir: ..\n"),
+        False,
+    ),
     "an empty file": (lambda folder: (folder / ".git").write_text(""), False),
-    "a file that is no text": (lambda folder: (folder / ".git").write_bytes(b"gitdir: \0\xff\n"), False),
+    "a file that is no text": (
+        lambda folder: (folder / ".git").write_bytes(b"gitdir: \0\xff\n"),
+        False,
+    ),
     "a link to itself": (_looping, False),
-    "a repository of Mercurial": (lambda folder: (folder / ".hg" / "store").mkdir(parents=True), False),
+    "a repository of Mercurial": (
+        lambda folder: (folder / ".hg" / "store").mkdir(parents=True),
+        False,
+    ),
 }
 
 
@@ -73,7 +93,11 @@ def test_a_folder_is_a_repository_where_git_says_so(tmp_path: Path, name: str) -
     folder.mkdir()
     make(folder)
     asked = subprocess.run(
-        ["git", "rev-parse", "--show-toplevel"], cwd=folder, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--show-toplevel"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert is_repository(folder) is expected
     assert (asked.stdout.strip() == str(folder)) is expected
@@ -81,7 +105,9 @@ def test_a_folder_is_a_repository_where_git_says_so(tmp_path: Path, name: str) -
     assert repository_root(folder / "deep") == (folder if expected else outer)
 
 
-def test_a_repository_that_does_not_count_is_the_root_only_where_there_is_no_other(tmp_path: Path) -> None:
+def test_a_repository_that_does_not_count_is_the_root_only_where_there_is_no_other(
+    tmp_path: Path,
+) -> None:
     inner = tmp_path / "inner"
     git = make_git_directory(inner)
     (inner / "src").mkdir()
@@ -95,13 +121,22 @@ def test_a_repository_that_does_not_count_is_the_root_only_where_there_is_no_oth
     [
         ("/old/repo", "/old/repo/src", "{}/src", "{}"),
         ("/old/repo", "/old/repo", "{}/src", "{}/src"),
-        ("/old/repo", "/old/repo/src", "{}/lib", ""),  # another folder, which need not be the same project's
+        (
+            "/old/repo",
+            "/old/repo/src",
+            "{}/lib",
+            "",
+        ),  # another folder, which need not be the same project's
         ("/old/repo", "/old/repo/a/src", "{}/src", ""),
         ("/old/repo", "/elsewhere", "{}/src", ""),
         ("", "/old/repo", "{}", ""),
         ("/", "/old/repo", "/src", ""),
     ],
 )
-def test_a_root_moves_with_its_project(tmp_path: Path, root: str, former: str, cwd: str, expected: str) -> None:
+def test_a_root_moves_with_its_project(
+    tmp_path: Path, root: str, former: str, cwd: str, expected: str
+) -> None:
     make_git_directory(tmp_path)
-    assert moved_root(root, former, Path(cwd.format(tmp_path))) == expected.format(tmp_path)
+    assert moved_root(root, former, Path(cwd.format(tmp_path))) == expected.format(
+        tmp_path
+    )

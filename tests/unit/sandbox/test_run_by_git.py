@@ -41,23 +41,37 @@ def root(tmp_path: Path) -> Path:
         "elsewhere/config",
     ],
 )
-async def test_an_edit_of_what_git_runs_is_asked_for_whatever_it_is_called(root: Path, name: str) -> None:
+async def test_an_edit_of_what_git_runs_is_asked_for_whatever_it_is_called(
+    root: Path, name: str
+) -> None:
     assert is_run_by_git(root / name, (root,))
     (root / name).unlink(missing_ok=True)
     prepared = await Workspace(root).prepare("write", path=name, content="x")
     assert prepared.access.outside == (root / name,)
 
 
-async def test_the_file_that_makes_a_folder_a_repository_is_asked_for(root: Path) -> None:
+async def test_the_file_that_makes_a_folder_a_repository_is_asked_for(
+    root: Path,
+) -> None:
     workspace = Workspace(root)
     for name in ("docs/HEAD", "docs/config", "docs/objects/x"):
-        assert not (await workspace.prepare("write", path=name, content="x")).access.outside
+        assert not (
+            await workspace.prepare("write", path=name, content="x")
+        ).access.outside
         await workspace.call("write", path=name, content="x")
-    assert (await workspace.prepare("write", path="docs/refs/x", content="x")).access.outside
+    assert (
+        await workspace.prepare("write", path="docs/refs/x", content="x")
+    ).access.outside
 
 
 async def test_ordinary_files_are_not_asked_for(root: Path) -> None:
-    for name in ("src/main.py", "HEAD", "refs/x", "docs/objects/y", "githooks/pre-commit"):
+    for name in (
+        "src/main.py",
+        "HEAD",
+        "refs/x",
+        "docs/objects/y",
+        "githooks/pre-commit",
+    ):
         assert not is_run_by_git(root / name, (root,))
 
 
@@ -77,7 +91,11 @@ def test_settings_are_read_as_git_reads_them(tmp_path: Path, setting: str) -> No
     with (root / ".git" / "config").open("a") as config:
         config.write(f"[core]\n\t{setting}\n")
     [folder] = subprocess.run(
-        ("git", "config", "core.hooksPath"), cwd=root, capture_output=True, text=True, check=True
+        ("git", "config", "core.hooksPath"),
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     assert is_run_by_git(root / folder / "pre-commit", (root,))
 
@@ -87,7 +105,18 @@ def test_settings_of_a_repository_around_the_root_count(tmp_path: Path) -> None:
     (main / "packages" / "x").mkdir(parents=True)
     git(main, "init", "-q")
     git(main, "config", "core.hooksPath", "packages/x/githooks")
-    git(main, "-c", "user.name=n", "-c", "user.email=n@x", "commit", "-q", "--allow-empty", "-m", "x")
+    git(
+        main,
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=n@x",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "x",
+    )
     tree = main.with_name("tree")
     git(main, "worktree", "add", "-q", str(tree))
     folder = main / "packages" / "x"
@@ -95,11 +124,18 @@ def test_settings_of_a_repository_around_the_root_count(tmp_path: Path) -> None:
     assert is_run_by_git(tree / "packages" / "x" / "githooks" / "pre-commit", (tree,))
     assert not is_run_by_git(tree / "githooks" / "pre-commit", (tree,))
     assert not is_run_by_git(folder / "pre-commit", (folder,))
-    for root, named in ((folder, folder / "githooks"), (tree, tree / "packages" / "x" / "githooks")):
+    for root, named in (
+        (folder, folder / "githooks"),
+        (tree, tree / "packages" / "x" / "githooks"),
+    ):
         assert named / "pre-commit" in Policy.of((root,), (), (), ()).run_elsewhere
 
 
-OBEDIENT = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+OBEDIENT = (
+    "setpriv",
+    "--bounding-set=-dac_override,-dac_read_search",
+    "--inh-caps=-all",
+)
 """Runs a program that obeys permissions even if it is root's."""
 ASK = """
 import sys
@@ -120,6 +156,13 @@ def test_a_command_that_closes_a_folder_hides_nothing_that_git_runs(root: Path) 
         "tests=tests/fixture.git/config",
         "tests/fixture.git=tests/fixture.git/HEAD",
     )
-    words = [*(OBEDIENT if os.geteuid() == 0 else ()), sys.executable, "-c", ASK, str(root), *attacks]
+    words = [
+        *(OBEDIENT if os.geteuid() == 0 else ()),
+        sys.executable,
+        "-c",
+        ASK,
+        str(root),
+        *attacks,
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr

@@ -9,25 +9,32 @@ import pytest
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.seatbelt import command_line
 
-ROOT, OTHER = Path("/home/me/.claude/worktree"), Path("/home/me/.claude")
+ROOT = Path("/home/me/.claude/worktree")
+OTHER = Path("/home/me/.claude")
 
 
 def profile(policy: Policy) -> list[str]:
-    program, flag, rules, *words = command_line(policy, ("make", "test"), Path("/tmp/own"))
+    program, flag, rules, *words = command_line(
+        policy, ("make", "test"), Path("/tmp/own")
+    )
     assert (program, flag) == ("/usr/bin/sandbox-exec", "-p")
     assert words == ["/usr/bin/env", "TMPDIR=/tmp/own", "make", "test"]
     return rules.splitlines()
 
 
 @pytest.mark.parametrize("network", [False, True])
-def test_the_network_is_denied_but_for_loopback_unless_it_is_allowed(network: bool) -> None:
+def test_the_network_is_denied_but_for_loopback_unless_it_is_allowed(
+    network: bool,
+) -> None:
     rules = profile(Policy((ROOT,), (), (), network))
     assert ("(deny network*)" in rules) == (not network)
     assert "(deny network-outbound (remote unix-socket))" in rules
 
 
 def test_what_is_protected_in_a_root_is_denied_behind_what_allows_the_root() -> None:
-    rules = profile(Policy((ROOT,), (Path("/home/me/.cache"),), (OTHER, ROOT / "secret")))
+    rules = profile(
+        Policy((ROOT,), (Path("/home/me/.cache"),), (OTHER, ROOT / "secret"))
+    )
     order = (
         "(deny file-write*)",
         '(allow file-write* (subpath "/tmp/own"))',
@@ -37,7 +44,9 @@ def test_what_is_protected_in_a_root_is_denied_behind_what_allows_the_root() -> 
         '(deny file-read* file-write* (subpath "/home/me/.claude/worktree/secret"))',
         '(deny file-write* (subpath "/home/me/.claude/worktree/.vscode"))',
     )
-    places = [max(at for at, each in enumerate(rules) if each == rule) for rule in order]
+    places = [
+        max(at for at, each in enumerate(rules) if each == rule) for rule in order
+    ]
     assert places == sorted(places)
 
 

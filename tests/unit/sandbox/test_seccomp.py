@@ -18,9 +18,12 @@ from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.sandbox.seccomp import filter_program
 
 ALLOWED = 0x7FFF0000
-X86_64, I386 = 0xC000003E, 0x40000003
+X86_64 = 0xC000003E
+I386 = 0x40000003
 PYTHON = f"{sys.base_prefix}/bin/python3"  # a virtual environment in `/tmp` is not there in the sandbox
-on_x86_64 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of x86-64")
+on_x86_64 = pytest.mark.skipif(
+    os.uname().machine != "x86_64", reason="numbers of x86-64"
+)
 
 
 def verdict(program: bytes, number: int, architecture: int, *arguments: int) -> int:
@@ -28,7 +31,8 @@ def verdict(program: bytes, number: int, architecture: int, *arguments: int) -> 
     given = (*arguments, *(0 for _ in range(6 - len(arguments))))
     data = struct.pack("<iIQ6Q", number, architecture, 0, *given)
     instructions = list(struct.iter_unpack("<HBBI", program))
-    at, accumulator = 0, 0
+    at = 0
+    accumulator = 0
     while True:
         code, then, otherwise, constant = instructions[at]
         match code:
@@ -49,15 +53,23 @@ PAIRS = {kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2
 
 
 @on_x86_64
-@given(st.sampled_from((41, 53)), st.integers(0, 20), st.integers(0, 2**32 - 1) | st.sampled_from([*PAIRS, 2]))
+@given(
+    st.sampled_from((41, 53)),
+    st.integers(0, 20),
+    st.integers(0, 2**32 - 1) | st.sampled_from([*PAIRS, 2]),
+)
 def test_without_local_sockets_only_connected_pairs_of_that_family_are_made(
     number: int, family: int, kind: int
 ) -> None:
     is_pair = number == 53 and kind in PAIRS
-    is_made = family in (2, 10, 16) if number == 41 else is_pair and family in (1, 2, 10, 16)
+    is_made = (
+        family in (2, 10, 16) if number == 41 else is_pair and family in (1, 2, 10, 16)
+    )
     said = verdict(filter_program(local=False), number, X86_64, family, kind)
     assert said == (ALLOWED if is_made else refusal(errno.EAFNOSUPPORT))
-    assert verdict(filter_program(local=False), 16, X86_64, 0, kind) == verdict(filter_program(), 16, X86_64, 0, kind)
+    assert verdict(filter_program(local=False), 16, X86_64, 0, kind) == verdict(
+        filter_program(), 16, X86_64, 0, kind
+    )
 
 
 def refusal(code: int) -> int:
@@ -118,6 +130,16 @@ def test_the_kernel_obeys_it_and_ordinary_sockets_are_made(tmp_path: Path) -> No
         "try: fcntl.ioctl(end, 0x5412, b'x')\n"
         "except OSError as error: print('terminal', errno.errorcode[error.errno])\n"
     )
-    with Sandbox((tmp_path,), ()).wrap((PYTHON, "-c", script), tmp_path, network=False) as (_, words):
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert told == ["vsock EAFNOSUPPORT", "crypto EAFNOSUPPORT", "ring ENOSYS", "keys ENOSYS", "terminal EPERM"]
+    with Sandbox((tmp_path,), ()).wrap(
+        (PYTHON, "-c", script), tmp_path, network=False
+    ) as (_, words):
+        told = subprocess.run(
+            words, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    assert told == [
+        "vsock EAFNOSUPPORT",
+        "crypto EAFNOSUPPORT",
+        "ring ENOSYS",
+        "keys ENOSYS",
+        "terminal EPERM",
+    ]

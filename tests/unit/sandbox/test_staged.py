@@ -1,4 +1,6 @@
-"""What a command stages at guarded paths gets into no commit of the user's; all else stays staged."""
+"""What a command stages at guarded paths gets into no commit of the user's; all else
+stays staged.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ STAGED = {
     "a blob": STAGE,
     "a program": STAGE.replace("100644", "100755"),
     "a link": STAGE.replace("100644", "120000"),
-    "a link instead of the folder": STAGE.replace("100644", "120000").replace("/mcp.json", ""),
+    "a link instead of the folder": STAGE.replace("100644", "120000").replace(
+        "/mcp.json", ""
+    ),
     "in other letters": STAGE.replace(".cursor", ".Cursor"),
     "a file that is removed again": "mkdir .cursor; echo evil > .cursor/mcp.json; git add -f .cursor; rm -r .cursor",
     "a file that is renamed": "mkdir .cursor; echo evil > .cursor/mcp.json; git add -f .cursor",
@@ -53,8 +57,18 @@ def committed(project: Project, root: Path | None = None) -> list[str]:
     """Commit what is staged, and return the guarded paths in the commit."""
     root = root or project.root
     words = ("git", "commit", "-qm", "mine", "--allow-empty", "--no-verify")
-    subprocess.run(words, cwd=root, env={**environment_without(()), **NAMES}, capture_output=True, check=True)
-    return [each for each in project.git("-C", str(root), "ls-files").split() if each.startswith(".")]
+    subprocess.run(
+        words,
+        cwd=root,
+        env={**environment_without(()), **NAMES},
+        capture_output=True,
+        check=True,
+    )
+    return [
+        each
+        for each in project.git("-C", str(root), "ls-files").split()
+        if each.startswith(".")
+    ]
 
 
 @pytest.mark.parametrize("name", STAGED)
@@ -77,7 +91,9 @@ def test_a_guarded_path_that_a_command_only_staged_is_not_in_the_user_s_next_com
     assert project.keeper.unstaged == []
 
 
-def test_a_changed_guarded_file_is_put_back_to_what_was_staged_before(project: Project) -> None:
+def test_a_changed_guarded_file_is_put_back_to_what_was_staged_before(
+    project: Project,
+) -> None:
     project.git("switch", "-q", "feat")
     path = project.root / ".husky/pre-commit"
     path.write_text("staged by the user\n")
@@ -88,7 +104,9 @@ def test_a_changed_guarded_file_is_put_back_to_what_was_staged_before(project: P
     assert len(project.keeper.unstaged) == 2
     assert project.git("show", ":.husky/pre-commit") == "staged by the user\n"
     assert project.git("show", ":.mcp.json") == FILES[".mcp.json"]
-    assert project.git("diff", "--cached", "--name-only").split() == [".husky/pre-commit"]
+    assert project.git("diff", "--cached", "--name-only").split() == [
+        ".husky/pre-commit"
+    ]
 
 
 ORDINARY = {
@@ -109,7 +127,9 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_ordinary_work_of_commands_with_guarded_files_of_the_user_s_stays_staged(project: Project, name: str) -> None:
+def test_ordinary_work_of_commands_with_guarded_files_of_the_user_s_stays_staged(
+    project: Project, name: str
+) -> None:
     project.git("switch", "-q", "feat")
     (project.root / ".kiro").mkdir()
     (project.root / ".kiro/x").write_text("mine")
@@ -118,14 +138,20 @@ def test_ordinary_work_of_commands_with_guarded_files_of_the_user_s_stays_staged
     assert project.git("ls-files", "--stage") == (project.root / "listed").read_text()
 
 
-def test_content_that_a_command_committed_is_not_the_user_s_by_a_commit_on_top(project: Project) -> None:
+def test_content_that_a_command_committed_is_not_the_user_s_by_a_commit_on_top(
+    project: Project,
+) -> None:
     project.run(f"{COMMIT}; git update-index --skip-worktree .cursor/mcp.json")
     project.commit({"b.txt": "mine"})
-    project.run("git update-index --no-skip-worktree .cursor/mcp.json; git checkout -q -- .cursor")
+    project.run(
+        "git update-index --no-skip-worktree .cursor/mcp.json; git checkout -q -- .cursor"
+    )
     assert project.keeper.blocked == [".cursor → .cursor.blocked"]
 
 
-def test_content_that_the_user_has_put_into_the_work_tree_is_the_user_s_again(project: Project) -> None:
+def test_content_that_the_user_has_put_into_the_work_tree_is_the_user_s_again(
+    project: Project,
+) -> None:
     project.run(f"git switch -qc work; {COMMIT.replace('.cursor/mcp.json', '.kiro/x')}")
     project.git("switch", "-q", "main")
     project.git("merge", "-q", "--no-ff", "-m", "mine", "work")
@@ -135,7 +161,9 @@ def test_content_that_the_user_has_put_into_the_work_tree_is_the_user_s_again(pr
     assert (project.root / ".kiro/x").read_text() == "evil\n"
 
 
-def test_an_index_that_another_git_has_locked_is_mended_after_the_next_command(project: Project) -> None:
+def test_an_index_that_another_git_has_locked_is_mended_after_the_next_command(
+    project: Project,
+) -> None:
     project.run(f"{STAGE}; touch .git/index.lock")
     [text] = project.keeper.unchecked
     assert "index.lock" in text
@@ -145,7 +173,9 @@ def test_an_index_that_another_git_has_locked_is_mended_after_the_next_command(p
 
 
 @pytest.mark.parametrize("last", ["true", "git pack-refs --all"])
-def test_objects_that_a_command_makes_git_replace_are_told(project: Project, last: str) -> None:
+def test_objects_that_a_command_makes_git_replace_are_told(
+    project: Project, last: str
+) -> None:
     project.git("replace", "feat:.mcp.json", "main:a.txt")
     project.run(f"git replace main:a.txt {BLOB}; {last}")
     [line] = project.keeper.replaced
@@ -162,9 +192,15 @@ def test_an_index_that_git_cannot_read_is_told(project: Project) -> None:
     assert str(project.root / ".git/index") in text
 
 
-@pytest.mark.parametrize("kind", ["worktree", "worktree outside", "submodule", "nested", "session in a folder"])
-def test_the_index_of_every_work_tree_is_restored(project: Project, tmp_path: Path, kind: str) -> None:
-    inner, session = project.root / "inner", project.root
+@pytest.mark.parametrize(
+    "kind",
+    ["worktree", "worktree outside", "submodule", "nested", "session in a folder"],
+)
+def test_the_index_of_every_work_tree_is_restored(
+    project: Project, tmp_path: Path, kind: str
+) -> None:
+    inner = project.root / "inner"
+    session = project.root
     if kind.startswith("worktree"):
         inner = inner if kind == "worktree" else tmp_path.resolve() / "outside"
         project.git("worktree", "add", "-q", str(inner))
@@ -172,7 +208,15 @@ def test_the_index_of_every_work_tree_is_restored(project: Project, tmp_path: Pa
     elif kind == "submodule":
         source = tmp_path / "source"
         project.git("clone", "-q", ".", str(source))
-        project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), "inner")
+        project.git(
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "add",
+            "-q",
+            str(source),
+            "inner",
+        )
         folder = project.root / ".git/modules/inner"
     elif kind == "nested":
         project.git("clone", "-q", ".", "inner")
@@ -180,13 +224,16 @@ def test_the_index_of_every_work_tree_is_restored(project: Project, tmp_path: Pa
     else:
         session = inner
         inner.mkdir()
-        inner, folder = project.root, project.root / ".git"
+        inner = project.root
+        folder = project.root / ".git"
     project.run(f"export GIT_DIR={folder}; export GIT_WORK_TREE=/tmp; {STAGE}", session)
     assert len(project.keeper.unstaged) == 1, project.output
     assert committed(project, inner) in ([], [".gitmodules"])
 
 
-def test_a_folder_that_is_one_entry_of_a_sparse_index_is_taken_out(project: Project) -> None:
+def test_a_folder_that_is_one_entry_of_a_sparse_index_is_taken_out(
+    project: Project,
+) -> None:
     project.commit({"src/x": "x"})
     project.git("sparse-checkout", "set", "--cone", "--sparse-index", "src")
     hidden = f"{STAGE}; git update-index --skip-worktree .cursor/mcp.json; git commit -qm evil; git read-tree -m HEAD"
@@ -200,4 +247,6 @@ def test_a_folder_that_is_one_entry_of_a_sparse_index_is_taken_out(project: Proj
 def test_lines_of_an_index_are_those_of_git(project: Project) -> None:
     project.git("switch", "-q", "feat")
     index = read_index(project.root / ".git")
-    assert lines_of(index, project.root / ".git").decode() == project.git("ls-files", "--stage", "-z")
+    assert lines_of(index, project.root / ".git").decode() == project.git(
+        "ls-files", "--stage", "-z"
+    )

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
-from acp_agent.sandbox.blocked import Place
+from acp_agent.sandbox.blocked import GuardedFolder
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.placeholders import is_mounted_elsewhere
 from acp_agent.sandbox.planted import Before, Watched
@@ -63,37 +63,60 @@ def killed(root: Path, home: Path) -> None:
     """Kill an agent that has no time to look at what its command plants."""
     line = PLANT.format(ran=root / "ran")
     env = environment_without(())
-    agent = subprocess.Popen([sys.executable, "-c", AGENT, str(root), str(home), line], env=env, cwd="/")
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(root), str(home), line], env=env, cwd="/"
+    )
     wait((root / "ready").exists)
     agent.send_signal(signal.SIGSTOP)
     (root / "go").touch()
     wait((root / "planted").exists)
     agent.kill()
     agent.wait()
-    wait(lambda: not is_mounted_elsewhere(root))  # bwrap ends with the agent, a moment later
+    wait(
+        lambda: not is_mounted_elsewhere(root)
+    )  # bwrap ends with the agent, a moment later
 
 
 @needs_bubblewrap
-def test_what_a_command_of_a_killed_agent_has_made_is_made_harmless_by_the_next_agent(root: Path) -> None:
+def test_what_a_command_of_a_killed_agent_has_made_is_made_harmless_by_the_next_agent(
+    root: Path,
+) -> None:
     home = root.parent / "home"
     keeper = Kept()
     killed(root, home)
     assert (root / ".cursor").exists()
     Sandbox((root.parent / "another",), (home,), keeper=keeper).settle_unfinished()
-    assert sorted(keeper.blocked) == [".cursor → .cursor.blocked", "rebase-merge → rebase-merge.blocked"]
-    assert [(each.mark, bool(each.done)) for each in keeper.planted] == [(root / "sub" / ".git", True)]
+    assert sorted(keeper.blocked) == [
+        ".cursor → .cursor.blocked",
+        "rebase-merge → rebase-merge.blocked",
+    ]
+    assert [(each.mark, bool(each.done)) for each in keeper.planted] == [
+        (root / "sub" / ".git", True)
+    ]
     for folder in (root, root / "sub"):
         subprocess.run(["git", "status"], cwd=folder, capture_output=True, check=False)
-        subprocess.run(["git", "rebase", "--continue"], cwd=folder, capture_output=True, check=False)
+        subprocess.run(
+            ["git", "rebase", "--continue"],
+            cwd=folder,
+            capture_output=True,
+            check=False,
+        )
     assert not (root / "ran").exists()
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True).stdout
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert f"command {commit}" in next((home / "tips").iterdir()).read_text()
     assert [*(home / "running").iterdir()] == []
 
 
 @needs_bubblewrap
 def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> None:
-    home, keeper = root.parent / "home", Kept()
+    home = root.parent / "home"
+    keeper = Kept()
     killed(root, home)
     [record] = (home / "running").iterdir()
     last = (root / "planted").lstat().st_ctime_ns + 10_000_000
@@ -101,20 +124,32 @@ def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> 
     wait(lambda: time.time_ns() > last + 50_000_000)
     (root / ".mcp.json").write_text("mine")
     subprocess.run(["git", "init", "-q", "mine"], cwd=root, check=True)
-    subprocess.run(["git", "-C", "mine", "config", "alias.st", "status"], cwd=root, check=True)
+    subprocess.run(
+        ["git", "-C", "mine", "config", "alias.st", "status"], cwd=root, check=True
+    )
     (root / ".cursor" / "mine.json").write_text("mine")
-    with Sandbox((root,), (home,), keeper=keeper).wrap(("true",), root, network=False) as (_, words):
+    with Sandbox((root,), (home,), keeper=keeper).wrap(
+        ("true",), root, network=False
+    ) as (_, words):
         subprocess.run(words, cwd=root, check=False)
-    assert sorted(keeper.blocked) == [".cursor → .cursor.blocked", "rebase-merge → rebase-merge.blocked"]
+    assert sorted(keeper.blocked) == [
+        ".cursor → .cursor.blocked",
+        "rebase-merge → rebase-merge.blocked",
+    ]
     assert (root / ".mcp.json").exists()
     assert (root / ".cursor.blocked" / "mine.json").exists()
     assert "alias" in (root / "mine" / ".git" / "config").read_text()
 
 
 @needs_bubblewrap
-def test_what_a_command_in_an_editor_s_terminal_made_after_its_agent_was_killed_is_found_too(root: Path) -> None:
-    home, keeper = root.parent / "home", Kept()
-    with Sandbox((root,), (home,)).wrap(("true",), root, network=False, ends_with_agent=False):
+def test_what_a_command_in_an_editor_s_terminal_made_after_its_agent_was_killed_is_found_too(
+    root: Path,
+) -> None:
+    home = root.parent / "home"
+    keeper = Kept()
+    with Sandbox((root,), (home,)).wrap(
+        ("true",), root, network=False, ends_with_agent=False
+    ):
         [record] = (home / "running").iterdir()
         kept = record.read_bytes()
     left = home / "running" / "left.json"
@@ -127,7 +162,8 @@ def test_what_a_command_in_an_editor_s_terminal_made_after_its_agent_was_killed_
 
 @needs_bubblewrap
 def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
-    home, keeper = root.parent / "home", Kept()
+    home = root.parent / "home"
+    keeper = Kept()
     with Sandbox((root,), (home,)).wrap(("true",), root, network=False):
         assert [*left_behind(home / "running")] == []
         (root / ".cursor").mkdir()
@@ -137,8 +173,11 @@ def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
 
 
 @needs_bubblewrap
-def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(root: Path) -> None:
-    home, keeper = root.parent / "home", Kept()
+def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(
+    root: Path,
+) -> None:
+    home = root.parent / "home"
+    keeper = Kept()
     command = ("sh", "-c", "touch started; exec sleep 60")
     with Sandbox((root,), (home,)).wrap(command, root, network=False) as (_, words):
         [record] = (home / "running").iterdir()
@@ -158,8 +197,12 @@ def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(root
     assert keeper.blocked[1:] == [".cursor → .cursor.blocked"]
 
 
-NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=8).filter(lambda name: name not in "..")
-PATHS = st.builds(lambda names: Path("/", *names), st.lists(NAMES, min_size=1, max_size=3))
+NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=8).filter(
+    lambda name: name not in ".."
+)
+PATHS = st.builds(
+    lambda names: Path("/", *names), st.lists(NAMES, min_size=1, max_size=3)
+)
 PARTS = st.lists(NAMES, min_size=1, max_size=2).map(tuple)
 REPOSITORIES = st.builds(Repository, PATHS, PATHS, PATHS)
 COMMITS = st.text("0123456789abcdef")
@@ -191,18 +234,27 @@ TIPS = st.lists(
         st.frozensets(PATHS, max_size=2),
         st.lists(
             st.builds(
-                Place, PATHS, st.lists(PARTS, max_size=2).map(tuple), st.dictionaries(PARTS, st.text(), max_size=2)
+                GuardedFolder,
+                PATHS,
+                st.lists(PARTS, max_size=2).map(tuple),
+                st.dictionaries(PARTS, st.text(), max_size=2),
             ),
             max_size=2,
         ).map(tuple),
-        st.dictionaries(PATHS, st.frozensets(st.tuples(PARTS, st.binary(max_size=20)), max_size=2), max_size=2),
+        st.dictionaries(
+            PATHS,
+            st.frozensets(st.tuples(PARTS, st.binary(max_size=20)), max_size=2),
+            max_size=2,
+        ),
         TIPS,
         TIPS,
         st.booleans(),
         st.booleans(),
     )
 )
-def test_what_is_kept_on_the_disk_is_read_as_it_was(tmp_path_factory: pytest.TempPathFactory, seen: Watched) -> None:
+def test_what_is_kept_on_the_disk_is_read_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, seen: Watched
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "records"
     with recorded(folder, seen):
         [record] = folder.iterdir()

@@ -1,4 +1,6 @@
-"""A JSON Schema accepts what the reader of the file accepts, and refuses what it refuses, but for what is listed."""
+"""A JSON Schema accepts what the reader of the file accepts, and refuses what it
+refuses, but for what is listed.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,95 @@ Document = Any
 KNOWN = Known(known_handlers())
 
 STRANGE: list[Document] = [
-    *(None, True, False, -1, 0, 1, 7, 0.05, 0.5, 0.7, 0.95, 0.97, 1.5, 2_000_000, 2_000_000_000, "", " ", "x", "off"),
-    *("0%", "4%", "5%", "20%", "70%", "90%", "91%", "100%", "101%", "012 %", "7.25%", "1.2345%", "30s", "10 m", "2w"),
+    *(
+        None,
+        True,
+        False,
+        -1,
+        0,
+        1,
+        7,
+        0.05,
+        0.5,
+        0.7,
+        0.95,
+        0.97,
+        1.5,
+        2_000_000,
+        2_000_000_000,
+        "",
+        " ",
+        "x",
+        "off",
+    ),
+    *(
+        "0%",
+        "4%",
+        "5%",
+        "20%",
+        "70%",
+        "90%",
+        "91%",
+        "100%",
+        "101%",
+        "012 %",
+        "7.25%",
+        "1.2345%",
+        "30s",
+        "10 m",
+        "2w",
+    ),
     *(0.01, 0.02, 999, 1_000, 1_000_001, "1.9%", "2%"),
-    *("a/b", "a/b/c", "a/", "/b", "a b/c", "https://x.example/v1", "ftp://x", "https://u:p@x", "KEY_1", "1KEY"),
+    *(
+        "a/b",
+        "a/b/c",
+        "a/",
+        "/b",
+        "a b/c",
+        "https://x.example/v1",
+        "ftp://x",
+        "https://u:p@x",
+        "KEY_1",
+        "1KEY",
+    ),
     "two words",
-    *("# Goal", "##", "turn_end", "compact", "summary", "continue", "external", "swap_context", "validate_output"),
-    *("../x", "notes/x.md", "x.jsonl", "(", [], {}, [""], ["x"], [1], ["external"], ["compact", "external"]),
-    *(["log_tool_usage"], ["export_markdown"], [{"handler": "append_context", "params": {"text": "x"}}]),
-    *({"x": 1}, {"text": "x"}, {"tokens": 5}, {"tokens": 0}, {"handler": "compact"}, {"schema": {"type": "object"}}),
+    *(
+        "# Goal",
+        "##",
+        "turn_end",
+        "compact",
+        "summary",
+        "continue",
+        "external",
+        "swap_context",
+        "validate_output",
+    ),
+    *(
+        "../x",
+        "notes/x.md",
+        "x.jsonl",
+        "(",
+        [],
+        {},
+        [""],
+        ["x"],
+        [1],
+        ["external"],
+        ["compact", "external"],
+    ),
+    *(
+        ["log_tool_usage"],
+        ["export_markdown"],
+        [{"handler": "append_context", "params": {"text": "x"}}],
+    ),
+    *(
+        {"x": 1},
+        {"text": "x"},
+        {"tokens": 5},
+        {"tokens": 0},
+        {"handler": "compact"},
+        {"schema": {"type": "object"}},
+    ),
 ]
 """Values that are right somewhere, and wrong everywhere else."""
 
@@ -65,7 +147,9 @@ def read_file(document: Document, name: str) -> None:
     file.write_text(written(document))
     try:
         found = load_settings({"ACP_AGENT_HOME": str(home)}, home / "project")
-        unused = (notice for notice in found.notices if notice.endswith("It was left out."))
+        unused = (
+            notice for notice in found.notices if notice.endswith("It was left out.")
+        )
         for fault in (*found.hook_faults, *unused):
             raise DocumentError(fault)
     finally:
@@ -74,7 +158,9 @@ def read_file(document: Document, name: str) -> None:
 
 @cache
 def scratch() -> TemporaryDirectory[str]:
-    """Make a home with a project in it, for all documents: to remove one takes longer than to read a file."""
+    """Make a home with a project in it, for all documents: to remove one takes longer
+    than to read a file.
+    """
     made = TemporaryDirectory()
     Path(made.name, "project", ".acp-agent").mkdir(parents=True)
     return made
@@ -135,7 +221,9 @@ BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
         "says nothing to do",
     ),
 }
-"""What a reader refuses and a schema does not: two keys that contradict each other, and languages of their own."""
+"""What a reader refuses and a schema does not: two keys that contradict each other, and
+languages of their own.
+"""
 
 
 def smallest(schema: dict[str, Any], whole: dict[str, Any]) -> Document:
@@ -143,43 +231,76 @@ def smallest(schema: dict[str, Any], whole: dict[str, Any]) -> Document:
     if "$ref" in schema:
         return smallest(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
     if schema.get("required"):
-        return {key: smallest(schema["properties"][key], whole) for key in schema["required"]}
+        return {
+            key: smallest(schema["properties"][key], whole)
+            for key in schema["required"]
+        }
     validator = Draft202012Validator({**schema, "$defs": whole["$defs"]})
     return next(
-        value for value in [schema.get("const"), *schema.get("enum", []), *STRANGE] if validator.is_valid(value)
+        value
+        for value in [schema.get("const"), *schema.get("enum", []), *STRANGE]
+        if validator.is_valid(value)
     )
 
 
-def places(schema: dict[str, Any], whole: dict[str, Any], depth: int = 0) -> Iterator[Callable[[Document], Document]]:
-    """Every place of a document that a value can stand at: what puts it there, with no more around it than needed."""
+def places(
+    schema: dict[str, Any], whole: dict[str, Any], depth: int = 0
+) -> Iterator[Callable[[Document], Document]]:
+    """Every place of a document that a value can stand at: what puts it there, with no
+    more around it than needed.
+    """
     if depth > 12:
         return
     if "$ref" in schema:
-        yield from places(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, depth + 1)
+        yield from places(
+            whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, depth + 1
+        )
     for part in schema.get("anyOf", []):
         yield from places(part, whole, depth + 1)
     if isinstance(items := schema.get("items"), dict):
         yield lambda value: [value]
-        yield from ((lambda value, inner=inner: [inner(value)]) for inner in places(items, whole, depth + 1))
+        yield from (
+            (lambda value, inner=inner: [inner(value)])
+            for inner in places(items, whole, depth + 1)
+        )
     inside = dict(schema.get("properties", {}))
     for pattern, part in schema.get("patternProperties", {}).items():
         inside[next(name for name in NAMES if re.search(pattern, name))] = part
     for key, part in inside.items():
-        around = {name: smallest(inside[name], whole) for name in schema.get("required", ()) if name != key}
+        around = {
+            name: smallest(inside[name], whole)
+            for name in schema.get("required", ())
+            if name != key
+        }
         yield lambda value, key=key, around=around: {**around, key: value}
         for inner in places(part, whole, depth + 1):
-            yield lambda value, key=key, around=around, inner=inner: {**around, key: inner(value)}
+            yield lambda value, key=key, around=around, inner=inner: {
+                **around,
+                key: inner(value),
+            }
 
 
 @pytest.mark.parametrize("name", SCHEMA_NAMES)
-def test_every_key_takes_the_same_values_in_the_schema_and_in_the_file(name: SchemaName) -> None:
+def test_every_key_takes_the_same_values_in_the_schema_and_in_the_file(
+    name: SchemaName,
+) -> None:
     schema = schema_of(name)
     validator = Draft202012Validator(schema)
     once = {json.dumps(place("?")): place for place in places(schema, schema)}
-    if name == "recipe":  # other events have the same form, and the other names of events mean the same
-        once = {text: place for text, place in once.items() if '"hooks"' not in text or '"turn_end"' in text}
+    if (
+        name == "recipe"
+    ):  # other events have the same form, and the other names of events mean the same
+        once = {
+            text: place
+            for text, place in once.items()
+            if '"hooks"' not in text or '"turn_end"' in text
+        }
     if name in ("config", "project"):
-        once = {text: place for text, place in once.items() if '"hooks"' not in text or '"PreToolUse"' in text}
+        once = {
+            text: place
+            for text, place in once.items()
+            if '"hooks"' not in text or '"PreToolUse"' in text
+        }
     wrong: list[Document] = []
     for place in once.values():
         for value in STRANGE:
@@ -196,30 +317,54 @@ def test_every_key_is_described_and_unknown_ones_are_refused(name: SchemaName) -
     schema = schema_of(name)
     Draft202012Validator.check_schema(schema)
     objects_of_keys = [schema, *schema["$defs"].values()]
-    keys = {key: part for found in objects_of_keys for key, part in found.get("properties", {}).items()}
+    keys = {
+        key: part
+        for found in objects_of_keys
+        for key, part in found.get("properties", {}).items()
+    }
     assert [key for key, part in keys.items() if not part.get("description")] == []
-    assert all(found["additionalProperties"] is False for found in objects_of_keys if "properties" in found)
+    assert all(
+        found["additionalProperties"] is False
+        for found in objects_of_keys
+        if "properties" in found
+    )
     assert re.search(r"\]\(|/home/|/tmp/", json.dumps(schema)) is None
 
 
 def test_words_that_have_two_spellings_are_accepted_in_both() -> None:
-    config, recipe, rule = (Draft202012Validator(schema_of(name)) for name in ("config", "recipe", "rule"))
+    config, recipe, rule = (
+        Draft202012Validator(schema_of(name)) for name in ("config", "recipe", "rule")
+    )
     for off in (False, "off"):
         assert config.is_valid({"compaction": {"prepare": off}})
         assert fault_of("config", {"compaction": {"prepare": off}}) is None
     for event in ("before_tool_call", "PreToolUse"):
         assert config.is_valid({"hooks": {event: [{"command": "true"}]}})
         assert config.is_valid(
-            {"hooks": {event: [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}}
+            {
+                "hooks": {
+                    event: [
+                        {
+                            "matcher": "Bash",
+                            "hooks": [{"type": "command", "command": "true"}],
+                        }
+                    ]
+                }
+            }
         )
         assert recipe.is_valid({"hooks": {event: {"handler": "log_tool_usage"}}})
         assert rule.is_valid({"on": event, "when": {"usage": "70%"}, "then": "compact"})
-    assert recipe.is_valid({"hooks": {"Stop": {"handlers": ["external", "export_markdown"]}}})
-    assert not recipe.is_valid({"hooks": {"Stop": {"handlers": ["external", "external", "export_markdown"]}}})
+    assert recipe.is_valid(
+        {"hooks": {"Stop": {"handlers": ["external", "export_markdown"]}}}
+    )
+    assert not recipe.is_valid(
+        {"hooks": {"Stop": {"handlers": ["external", "external", "export_markdown"]}}}
+    )
     assert rule.is_valid([{"on": ["turn_end"], "then": {"block": "No."}}])
 
 
-SERVER, ADDRESS = {"command": "run"}, {"url": "https://x.example"}
+SERVER = {"command": "run"}
+ADDRESS = {"url": "https://x.example"}
 
 
 @pytest.mark.parametrize(
@@ -238,6 +383,8 @@ SERVER, ADDRESS = {"command": "run"}, {"url": "https://x.example"}
         ({"providers": {"x": {"kind": "anthropic", "script": None}}}, True),
     ],
 )
-def test_keys_that_need_or_exclude_each_other_do_so_in_schema_and_file(document: Document, fits: bool) -> None:
+def test_keys_that_need_or_exclude_each_other_do_so_in_schema_and_file(
+    document: Document, fits: bool
+) -> None:
     assert Draft202012Validator(schema_of("config")).is_valid(document) is fits
     assert (fault_of("config", document) is None) is fits

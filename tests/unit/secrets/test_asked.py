@@ -21,10 +21,41 @@ código de segurança|验证码|驗證碼|信用卡|支付密码|認証コード
 seed phrase|one-time code|API key|credit card
 """
 WRITTEN = (
-    *("p a s s w o r d", "P.A.S.S.W.O.R.D", "p-a-s-s-w-o-r-d", "раssword", "pаsswоrd", "passw0rd", "p@ssword"),
-    *("pass\u200bword", "pass\xadword", "passw\u0335ord", "ｐａｓｓｗｏｒｄ", "𝐩𝐚𝐬𝐬𝐰𝐨𝐫𝐝", "ⓟⓐⓢⓢⓦⓞⓡⓓ"),
-    *("passvvord", "t o k e n", "A P I k e y", "ρassword", "paѕѕword", "passᴡord", "ᴘᴀssᴡᴏʀᴅ", "pass\u2800word"),
-    *("pass\u2010word", "pass\u2011word", "pass\u2013word", "pass\u2212word", "pass\ufffdword", "pass\u00b7word"),
+    *(
+        "p a s s w o r d",
+        "P.A.S.S.W.O.R.D",
+        "p-a-s-s-w-o-r-d",
+        "раssword",
+        "pаsswоrd",
+        "passw0rd",
+        "p@ssword",
+    ),
+    *(
+        "pass\u200bword",
+        "pass\xadword",
+        "passw\u0335ord",
+        "ｐａｓｓｗｏｒｄ",
+        "𝐩𝐚𝐬𝐬𝐰𝐨𝐫𝐝",
+        "ⓟⓐⓢⓢⓦⓞⓡⓓ",
+    ),
+    *(
+        "passvvord",
+        "t o k e n",
+        "A P I k e y",
+        "ρassword",
+        "paѕѕword",
+        "passᴡord",
+        "ᴘᴀssᴡᴏʀᴅ",
+        "pass\u2800word",
+    ),
+    *(
+        "pass\u2010word",
+        "pass\u2011word",
+        "pass\u2013word",
+        "pass\u2212word",
+        "pass\ufffdword",
+        "pass\u00b7word",
+    ),
     *("🅿🅰🆂🆂🆆🅾🆁🅳", "🅟🅐🅢🅢🅦🅞🅡🅓", "🇵🇦🇸🇸🇼🇴🇷🇩", "the file id_rsa_work", "id_ed25519_sk"),
     *("pa$$word", "s\u3164ecret", "pässwörd", "PASS\nWORD"),
 )
@@ -37,8 +68,12 @@ postal code|country code|commit message|a secure design|clave primaria|clé étr
 """
 
 
-@pytest.mark.parametrize("text", [*"|".join(LANGUAGES.strip().splitlines()).split("|"), *WRITTEN])
-def test_a_question_for_a_secret_is_known_in_whatever_language_and_however_it_is_written(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", [*"|".join(LANGUAGES.strip().splitlines()).split("|"), *WRITTEN]
+)
+def test_a_question_for_a_secret_is_known_in_whatever_language_and_however_it_is_written(
+    text: str,
+) -> None:
     assert asks_for_secret(text)
     assert asks_for_secret(f"Please enter: {text.upper()}!")
 
@@ -48,7 +83,15 @@ def test_other_questions_ask_for_no_secret(text: str) -> None:
     assert not asks_for_secret(text)
 
 
-@given(st.text(max_size=40), st.lists(st.sampled_from("\u200b\xad\u2060\u0301\u2800"), min_size=7, max_size=7))
-def test_what_does_not_show_between_the_letters_hides_no_question(before: str, hidden: list[str]) -> None:
-    word = "".join(letter + mark for letter, mark in zip("passwor", hidden, strict=True)) + "d"
+@given(
+    st.text(max_size=40),
+    st.lists(st.sampled_from("\u200b\xad\u2060\u0301\u2800"), min_size=7, max_size=7),
+)
+def test_what_does_not_show_between_the_letters_hides_no_question(
+    before: str, hidden: list[str]
+) -> None:
+    word = (
+        "".join(letter + mark for letter, mark in zip("passwor", hidden, strict=True))
+        + "d"
+    )
     assert asks_for_secret(f"{before} {word}")

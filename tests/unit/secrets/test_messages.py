@@ -30,11 +30,19 @@ NAMES = st.sampled_from(
     ]
 )
 TEXTS = st.sampled_from(
-    ["word", "src/a.py", f"TOKEN={SECRET}", f"https://me:{SECRET}@a.example/?key={SECRET}", "accept"]
+    [
+        "word",
+        "src/a.py",
+        f"TOKEN={SECRET}",
+        f"https://me:{SECRET}@a.example/?key={SECRET}",
+        "accept",
+    ]
 )
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | TEXTS, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES | TEXTS, inner, max_size=4)
+    ),
     max_leaves=15,
 )
 
@@ -67,7 +75,9 @@ def test_a_calls_command_and_title_lose_what_is_given_to_an_option() -> None:
         "title": "deploy --token *** --dry",
         "rawInput": {"command": "deploy --token *** --dry"},
     }
-    assert masked({"title": "Say what --token means"}, []) == {"title": "Say what --token means"}
+    assert masked({"title": "Say what --token means"}, []) == {
+        "title": "Say what --token means"
+    }
 
 
 MESSAGES: tuple[Any, ...] = (
@@ -80,8 +90,21 @@ MESSAGES: tuple[Any, ...] = (
         "code_challenge_methods_supported": ["S256"],
         "bearer_methods_supported": ["header"],
     },
-    {"flows": {"authorizationCode": {"authorizationUrl": "https://a.example/a", "tokenUrl": "https://a.example/t"}}},
-    {"token_type": "bearer", "expires_in": 3600, "tokenExpiry": "2030-01-01", "passwordHint": "your cat", "auth": None},
+    {
+        "flows": {
+            "authorizationCode": {
+                "authorizationUrl": "https://a.example/a",
+                "tokenUrl": "https://a.example/t",
+            }
+        }
+    },
+    {
+        "token_type": "bearer",
+        "expires_in": 3600,
+        "tokenExpiry": "2030-01-01",
+        "passwordHint": "your cat",
+        "auth": None,
+    },
     {
         "eos_token": "</s>",
         "bos_token": {"content": "<s>", "lstrip": False},
@@ -93,8 +116,16 @@ MESSAGES: tuple[Any, ...] = (
         "tokenizer_class": "X",
         "added_tokens_decoder": {"0": {"content": "<s>"}},
     },
-    {"max_tokens": 200000, "total_tokens": 1234567, "usage": {"cachedReadTokens": 300000, "thoughtTokens": 5}},
-    {"prompt_tokens_details": {"cached_tokens": 150000}, "tokens": [1, 200000], "tokens_per_second": 41.5},
+    {
+        "max_tokens": 200000,
+        "total_tokens": 1234567,
+        "usage": {"cachedReadTokens": 300000, "thoughtTokens": 5},
+    },
+    {
+        "prompt_tokens_details": {"cached_tokens": 150000},
+        "tokens": [1, 200000],
+        "tokens_per_second": 41.5,
+    },
     {"auth": {"required": True}, "cookie": None, "secret": True, "password": False},
     {"headers": ["Name", "Age"], "rows": [["Ann", 5]]},
     {
@@ -106,10 +137,31 @@ MESSAGES: tuple[Any, ...] = (
         }
     },
     {"headers": [{"name": "Accept", "value": "text/html"}]},
-    {"url": "https://a.example/?page=2&code=200", "command": "grep -rn token src", "args": ["--max-tokens", "5"]},
-    {"publicKey": "a", "primaryKey": "id", "cacheKey": "b", "sortKey": "c", "partitionKey": "d", "tokens": ["hello"]},
-    {"env": None, "cwd": "/a", "_meta": {"progressToken": "a-1"}, "path": "src/token.py"},
-    {"env": "prod", "secretName": "db", "tokenFile": "/run/token", "api_key_env": "OPENAI_API_KEY"},
+    {
+        "url": "https://a.example/?page=2&code=200",
+        "command": "grep -rn token src",
+        "args": ["--max-tokens", "5"],
+    },
+    {
+        "publicKey": "a",
+        "primaryKey": "id",
+        "cacheKey": "b",
+        "sortKey": "c",
+        "partitionKey": "d",
+        "tokens": ["hello"],
+    },
+    {
+        "env": None,
+        "cwd": "/a",
+        "_meta": {"progressToken": "a-1"},
+        "path": "src/token.py",
+    },
+    {
+        "env": "prod",
+        "secretName": "db",
+        "tokenFile": "/run/token",
+        "api_key_env": "OPENAI_API_KEY",
+    },
 )
 
 MEMBERS = (
@@ -127,7 +179,9 @@ MEMBERS = (
 @pytest.mark.parametrize("message", MESSAGES)
 def test_ordinary_members_stay(message: Any) -> None:
     assert masked(message, []) == message
-    assert masked({"params": [{"update": message}]}, []) == {"params": [{"update": message}]}
+    assert masked({"params": [{"update": message}]}, []) == {
+        "params": [{"update": message}]
+    }
 
 
 @pytest.mark.parametrize("member", MEMBERS)
@@ -138,7 +192,12 @@ def test_what_a_member_says_is_masked(member: str, secret: str) -> None:
 
 
 def test_numbers_are_masked_where_texts_are_and_counts_are_not() -> None:
-    message = {"password": 1, "client_secret": 1.5, "token": 123456, "env": {"PORT": 8080, "A": [1, {"b": 2.5}]}}
+    message = {
+        "password": 1,
+        "client_secret": 1.5,
+        "token": 123456,
+        "env": {"PORT": 8080, "A": [1, {"b": 2.5}]},
+    }
     hidden = {
         "password": "***",
         "client_secret": "***",
@@ -146,10 +205,17 @@ def test_numbers_are_masked_where_texts_are_and_counts_are_not() -> None:
         "env": {"PORT": "***", "A": ["***", {"b": "***"}]},
     }
     assert masked(message, []) == hidden
-    counted: dict[str, Any] = {"tokens": 200_000, "is_password": 1, "password_length": 12}
+    counted: dict[str, Any] = {
+        "tokens": 200_000,
+        "is_password": 1,
+        "password_length": 12,
+    }
     assert masked(counted, []) == counted
 
 
 def test_the_bytes_of_a_terminal_are_masked() -> None:
-    updates: Any = [{"terminalId": "t", **each} for each in ({"data": "c2U="}, {"output": {"data": "c2U="}})]
+    updates: Any = [
+        {"terminalId": "t", **each}
+        for each in ({"data": "c2U="}, {"output": {"data": "c2U="}})
+    ]
     assert "c2U=" not in json.dumps(masked(updates, []))

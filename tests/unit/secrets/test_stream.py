@@ -1,4 +1,6 @@
-"""That a text which comes in pieces is masked as the whole is, and that nothing of a secret is shown on the way."""
+"""That a text which comes in pieces is masked as the whole is, and that nothing of a
+secret is shown on the way.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ KEY = "sk-ant-api03-" + "aB3-dE5_fG7h" * 8
 PHRASE = "correct horse battery staple ninety nine"
 LINES = "first line\nsecond line: of it\n"
 SECRETS = [PHRASE, LINES, "aXaXaXaXaXaX", "horse battery cart", "schlüssel wört"]
-PRIVATE = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIabc+/42\n" * 4 + "-----END RSA PRIVATE KEY-----"
+PRIVATE = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "MIIabc+/42\n" * 4
+    + "-----END RSA PRIVATE KEY-----"
+)
 DER = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n"
 FRAGMENTS = (
     *SECRETS, KEY, PRIVATE, PRIVATE[:50], PRIVATE[:31] + "Ab3/" * 40, "Authorization: ", "Bearer ", "authorization",
@@ -39,8 +45,15 @@ def pieces(text: str, cuts: list[int]) -> list[str]:
 
 
 @settings(max_examples=int(os.environ.get("STREAM_EXAMPLES", "300")))
-@given(TEXTS, st.lists(st.integers(0, 600), max_size=20), st.booleans(), st.sampled_from([SECRETS, SECRETS[:1], []]))
-def test_pieces_are_masked_as_the_whole_is(text: str, cuts: list[int], singly: bool, secrets: list[str]) -> None:
+@given(
+    TEXTS,
+    st.lists(st.integers(0, 600), max_size=20),
+    st.booleans(),
+    st.sampled_from([SECRETS, SECRETS[:1], []]),
+)
+def test_pieces_are_masked_as_the_whole_is(
+    text: str, cuts: list[int], singly: bool, secrets: list[str]
+) -> None:
     stream = StreamMask(secrets)
     shown = [stream.feed(piece) for piece in (text if singly else pieces(text, cuts))]
     assert "".join(shown) + stream.flush() == mask(text, secrets)
@@ -49,8 +62,12 @@ def test_pieces_are_masked_as_the_whole_is(text: str, cuts: list[int], singly: b
 
 @settings(max_examples=100)
 @given(TEXTS, st.sampled_from([*SECRETS, KEY]), TEXTS)
-def test_no_part_of_a_secret_is_shown_before_it_is_whole(before: str, secret: str, after: str) -> None:
-    stream, shown, text = StreamMask([*SECRETS, KEY]), "", f"{before} {secret} {after}"
+def test_no_part_of_a_secret_is_shown_before_it_is_whole(
+    before: str, secret: str, after: str
+) -> None:
+    stream = StreamMask([*SECRETS, KEY])
+    shown = ""
+    text = f"{before} {secret} {after}"
     masked = mask(text, [*SECRETS, KEY])
     for piece in text:
         shown += stream.feed(piece)
@@ -67,14 +84,19 @@ def test_no_part_of_a_secret_is_shown_before_it_is_whole(before: str, secret: st
         ("The phrase is correct horse bat", "correct horse bat"),
         ("the header Authorization: Bearer ", "Authorization: Bearer "),
         ("日本語です", ""),
-        (f"a -----BEGIN PRIVATE KEY-----\n{DER}ab ", f"-----BEGIN PRIVATE KEY-----\n{DER}ab "),
+        (
+            f"a -----BEGIN PRIVATE KEY-----\n{DER}ab ",
+            f"-----BEGIN PRIVATE KEY-----\n{DER}ab ",
+        ),
         ("PASSWORD='correct but", "PASSWORD='correct but"),
         ("the password: hunter2 ", "password: hunter2 "),
         ("its password is what we set it to", "to"),
         ("we set the token = ", "token = "),
     ],
 )
-def test_no_more_is_held_back_than_may_be_the_beginning_of_a_secret(text: str, held: str) -> None:
+def test_no_more_is_held_back_than_may_be_the_beginning_of_a_secret(
+    text: str, held: str
+) -> None:
     stream = StreamMask([PHRASE])
     assert "".join(map(stream.feed, text)) + held == text
     assert stream.flush() == mask(held, [PHRASE])

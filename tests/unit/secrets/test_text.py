@@ -87,7 +87,19 @@ KEYS = st.one_of(
 )  # fmt: skip
 BESIDE = st.lists(st.sampled_from(ORDINARY), max_size=4).map("\n".join)
 AROUND = st.sampled_from(
-    ["{}", '"{}"', "({})", "`{}`", "key {}.", "[{}]", "日本{}語", "a={};b", "<{}>", "x\t{}\n", "\\n{}\\n"]
+    [
+        "{}",
+        '"{}"',
+        "({})",
+        "`{}`",
+        "key {}.",
+        "[{}]",
+        "日本{}語",
+        "a={};b",
+        "<{}>",
+        "x\t{}\n",
+        "\\n{}\\n",
+    ]
 )
 OPAQUE = st.builds("{}".format, drawn(20))
 PLACES = (
@@ -121,13 +133,18 @@ def test_ordinary_text_stays(text: str) -> None:
 
 
 def test_source_and_documents_stay() -> None:
-    for path in (*(REPOSITORY / "acp_agent").rglob("*.py"), *(REPOSITORY / "docs").glob("*.md")):
+    for path in (
+        *(REPOSITORY / "acp_agent").rglob("*.py"),
+        *(REPOSITORY / "docs").glob("*.md"),
+    ):
         text = path.read_text()
         assert path.parent.name == "secrets" or mask(text, []) == text, path
 
 
 @given(KEYS, AROUND, BESIDE, BESIDE)
-def test_a_providers_key_is_masked_whatever_is_around_it(key: str, around: str, before: str, after: str) -> None:
+def test_a_providers_key_is_masked_whatever_is_around_it(
+    key: str, around: str, before: str, after: str
+) -> None:
     shown = mask("\n".join((before, around.format(key), after)), [])
     assert key[-20:] not in shown
     assert shown.startswith(before)
@@ -135,7 +152,9 @@ def test_a_providers_key_is_masked_whatever_is_around_it(key: str, around: str, 
 
 
 @given(OPAQUE, st.sampled_from(PLACES), BESIDE, BESIDE)
-def test_what_stands_where_a_secret_does_is_masked(secret: str, place: str, before: str, after: str) -> None:
+def test_what_stands_where_a_secret_does_is_masked(
+    secret: str, place: str, before: str, after: str
+) -> None:
     shown = mask("\n".join((before, place.format(secret), after)), [])
     assert secret not in shown
     assert shown.startswith(before)
@@ -151,12 +170,21 @@ def test_what_a_command_is_given_is_masked(secret: str, line: str) -> None:
     ("text", "left"),
     [
         ("postgres://me:hunter2@db/x", "postgres://***@db/x"),
-        ("see https://hunter2@host.example/a, then", "see https://***@host.example/a, then"),
+        (
+            "see https://hunter2@host.example/a, then",
+            "see https://***@host.example/a, then",
+        ),
         ("redis://:hunter2@cache:6379/0 ok", "redis://***@cache:6379/0 ok"),
         ("amqp://me:p@hunter2@mq/v and a@b.c", "amqp://***@mq/v and a@b.c"),
         ("ssh://me:hunter2@host/", "ssh://***@host/"),
-        ("GET /a?page=1&sig=hunter2&token=hunter2&key=hunter2#x", "GET /a?page=1&sig=***&token=***&key=***#x"),
-        ("https://a.example/cb#access_token=hunter2", "https://a.example/cb#access_token=***"),
+        (
+            "GET /a?page=1&sig=hunter2&token=hunter2&key=hunter2#x",
+            "GET /a?page=1&sig=***&token=***&key=***#x",
+        ),
+        (
+            "https://a.example/cb#access_token=hunter2",
+            "https://a.example/cb#access_token=***",
+        ),
         ("Authorization: Basic hunter2", "Authorization: Basic ***"),
         ('"authorization": "Bearer hunter2",', '"authorization": "Bearer ***",'),
         ("X-Api-Key: hunter2", "X-Api-Key: ***"),
@@ -174,13 +202,27 @@ def test_a_text_loses_its_secret_alone(text: str, left: str) -> None:
     ("line", "left"),
     [
         ("run --token hunter2 --verbose", "run --token *** --verbose"),
-        ("run --apiToken=hunter2 --auth 'hunter2' -v", "run --apiToken=*** --auth '***' -v"),
-        ("""curl -H "X-Session: hunter2" -H 'Accept: *' u""", """curl -H "X-Session: ***" -H 'Accept: *' u"""),
-        ("TOKEN=$TOKEN run --token $TOKEN --max-tokens 5", "TOKEN=$TOKEN run --token $TOKEN --max-tokens 5"),
-        ("git log --author me && grep -n token src", "git log --author me && grep -n token src"),
+        (
+            "run --apiToken=hunter2 --auth 'hunter2' -v",
+            "run --apiToken=*** --auth '***' -v",
+        ),
+        (
+            """curl -H "X-Session: hunter2" -H 'Accept: *' u""",
+            """curl -H "X-Session: ***" -H 'Accept: *' u""",
+        ),
+        (
+            "TOKEN=$TOKEN run --token $TOKEN --max-tokens 5",
+            "TOKEN=$TOKEN run --token $TOKEN --max-tokens 5",
+        ),
+        (
+            "git log --author me && grep -n token src",
+            "git log --author me && grep -n token src",
+        ),
     ],
 )
-def test_a_command_loses_what_is_given_to_options_that_are_called_like_secrets(line: str, left: str) -> None:
+def test_a_command_loses_what_is_given_to_options_that_are_called_like_secrets(
+    line: str, left: str
+) -> None:
     assert mask(line, []) == left
 
 
@@ -189,16 +231,33 @@ BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 
 @pytest.mark.parametrize("end", ["\n", "\\n", "\n> ", '",\n"'])
 def test_a_private_key_is_masked_however_its_lines_end(end: str) -> None:
-    key = end.join(["-----BEGIN PRIVATE KEY-----", BODY, BODY, "Ab3/=", "-----END PRIVATE KEY-----"])
-    assert mask(f"it is {key}.", []) == f"it is -----BEGIN PRIVATE KEY-----***{end}-----END PRIVATE KEY-----."
+    key = end.join(
+        [
+            "-----BEGIN PRIVATE KEY-----",
+            BODY,
+            BODY,
+            "Ab3/=",
+            "-----END PRIVATE KEY-----",
+        ]
+    )
+    assert (
+        mask(f"it is {key}.", [])
+        == f"it is -----BEGIN PRIVATE KEY-----***{end}-----END PRIVATE KEY-----."
+    )
     assert mask(key.partition("Ab3")[0], []) == f"-----BEGIN PRIVATE KEY-----***{end}"
 
 
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        ("AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33.", "***."),
-        ("https://a.example/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0/getMe", "https://a.example/***/getMe"),
+        (
+            "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33.",
+            "***.",
+        ),
+        (
+            "https://a.example/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0/getMe",
+            "https://a.example/***/getMe",
+        ),
         (
             "https://hooks.slack.com/services/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",
             "https://hooks.slack.com/***",
@@ -229,11 +288,22 @@ def test_variables_with_the_names_of_secrets_and_what_was_met_are_known() -> Non
 
 
 def test_known_secrets_are_masked_wherever_they_stand_and_where_they_overlap() -> None:
-    assert mask("xcorrect horse battery y", ["correct horse", "horse battery"]) == "x*** y"
-    assert mask_broken_json('{"value": "x", "a": "y", "apiKey": "z', []) == '{"value": "***", "a": "y", "apiKey": "***'
+    assert (
+        mask("xcorrect horse battery y", ["correct horse", "horse battery"]) == "x*** y"
+    )
+    assert (
+        mask_broken_json('{"value": "x", "a": "y", "apiKey": "z', [])
+        == '{"value": "***", "a": "y", "apiKey": "***'
+    )
 
 
 def test_an_agent_that_starts_does_not_load_the_patterns() -> None:
     code = "import sys, acp_agent.app; print('acp_agent.secrets.text' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+    )
     assert ran.stdout == "False\n"

@@ -22,18 +22,26 @@ class Gone(TerminalClient):
         return super().__getattribute__(name)
 
 
-async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_left_behind(tmp_path: Path) -> None:
+async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_left_behind(
+    tmp_path: Path,
+) -> None:
     store = await SessionStore.open(tmp_path / "home" / "sessions.db")
     try:
         async with anyio.create_task_group() as tasks:
-            manager = SessionManager(build_services(store, {"ACP_AGENT_HOME": str(tmp_path / "home")}), tasks)
+            manager = SessionManager(
+                build_services(store, {"ACP_AGENT_HOME": str(tmp_path / "home")}), tasks
+            )
             session = await manager.new(str(tmp_path), [], lambda _: TerminalClient())
             with pytest.raises(BrokenPipeError):
                 await manager.new(str(tmp_path), [], lambda _: Gone())
             with pytest.raises(BrokenPipeError):
-                await manager.fork(session.session_id, str(tmp_path), [], lambda _: Gone())
+                await manager.fork(
+                    session.session_id, str(tmp_path), [], lambda _: Gone()
+                )
             page = await store.list(limit=10, archived="include")
-            assert [record.session_id for record in page.sessions] == [session.session_id]
+            assert [record.session_id for record in page.sessions] == [
+                session.session_id
+            ]
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):

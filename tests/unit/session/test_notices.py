@@ -17,10 +17,16 @@ class Screen:
 
     @property
     def texts(self) -> list[str]:
-        return [update.text.strip() for update in self.shown if isinstance(update, AgentSaid)]
+        return [
+            update.text.strip()
+            for update in self.shown
+            if isinstance(update, AgentSaid)
+        ]
 
 
-async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_the_end() -> None:
+async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_the_end() -> (
+    None
+):
     screen = Screen()
     notices = Notices(screen.show, as_messages=True)
     await notices.tell("before")
@@ -38,4 +44,13 @@ async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_
     assert screen.texts == ["before", "amid", "broken off"]
     await notices.tell("after")
     assert screen.texts == ["before", "amid", "broken off"]
-    assert len({update.message_id for update in screen.shown if isinstance(update, AgentSaid)}) == 3
+    assert (
+        len(
+            {
+                update.message_id
+                for update in screen.shown
+                if isinstance(update, AgentSaid)
+            }
+        )
+        == 3
+    )

@@ -14,34 +14,55 @@ OUTSIDE = (Path("/elsewhere/a.py"),)
 
 INSIDE_VERDICTS: dict[str, dict[Effect, Verdict]] = {
     "ask": {"none": "allow", "read": "allow", "edit": "ask", "execute": "ask"},
-    "accept-edits": {"none": "allow", "read": "allow", "edit": "allow", "execute": "ask"},
+    "accept-edits": {
+        "none": "allow",
+        "read": "allow",
+        "edit": "allow",
+        "execute": "ask",
+    },
     "plan": {"none": "allow", "read": "allow", "edit": "deny", "execute": "deny"},
-    "full-access": {"none": "allow", "read": "allow", "edit": "allow", "execute": "allow"},
+    "full-access": {
+        "none": "allow",
+        "read": "allow",
+        "edit": "allow",
+        "execute": "allow",
+    },
 }
 OUTSIDE_VERDICTS: dict[str, dict[Effect, Verdict]] = {
     "ask": {"none": "allow", "read": "ask", "edit": "ask", "execute": "ask"},
     "accept-edits": {"none": "allow", "read": "ask", "edit": "ask", "execute": "ask"},
     "plan": {"none": "allow", "read": "ask", "edit": "deny", "execute": "deny"},
-    "full-access": {"none": "allow", "read": "allow", "edit": "allow", "execute": "allow"},
+    "full-access": {
+        "none": "allow",
+        "read": "allow",
+        "edit": "allow",
+        "execute": "allow",
+    },
 }
 EFFECTS: tuple[Effect, ...] = ("none", "read", "edit", "execute")
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("mode", INSIDE_VERDICTS)
-def test_a_mode_decides_by_what_a_call_does_and_where(mode: str, effect: Effect) -> None:
+def test_a_mode_decides_by_what_a_call_does_and_where(
+    mode: str, effect: Effect
+) -> None:
     assert judge(mode, Access(effect), ()) == INSIDE_VERDICTS[mode][effect]
     assert judge(mode, Access(effect, OUTSIDE), ()) == OUTSIDE_VERDICTS[mode][effect]
 
 
 def test_the_tables_cover_every_mode() -> None:
-    assert set(INSIDE_VERDICTS) == set(OUTSIDE_VERDICTS) == {mode.value for mode in MODES}
+    assert (
+        set(INSIDE_VERDICTS) == set(OUTSIDE_VERDICTS) == {mode.value for mode in MODES}
+    )
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("mode", INSIDE_VERDICTS)
 @pytest.mark.parametrize("outside", [(), OUTSIDE], ids=["inside", "outside"])
-def test_a_grant_spares_a_question_and_lifts_no_ban(mode: str, effect: Effect, outside: tuple[Path, ...]) -> None:
+def test_a_grant_spares_a_question_and_lifts_no_ban(
+    mode: str, effect: Effect, outside: tuple[Path, ...]
+) -> None:
     access = Access(effect, outside, "edit")
     granted = judge(mode, access, {grant_subject(access)})
     asked: Verdict = judge(mode, access, ())
@@ -50,16 +71,22 @@ def test_a_grant_spares_a_question_and_lifts_no_ban(mode: str, effect: Effect, o
 
 
 def test_a_grant_holds_for_its_kind_of_call_and_outside_for_that_path_alone() -> None:
-    inside, git = Access("edit", (), "edit"), Access("execute", (), "shell: git")
-    near, far = Access("edit", OUTSIDE, "edit"), Access("edit", (Path("/far/a.py"),), "edit")
+    inside = Access("edit", (), "edit")
+    git = Access("execute", (), "shell: git")
+    near = Access("edit", OUTSIDE, "edit")
+    far = Access("edit", (Path("/far/a.py"),), "edit")
     subjects = {grant_subject(access) for access in (inside, git, near, far)}
     assert len(subjects) == 4
-    assert grant_subject(Access("edit", (Path("/elsewhere/b.py"),), "edit")) != grant_subject(near)
+    assert grant_subject(
+        Access("edit", (Path("/elsewhere/b.py"),), "edit")
+    ) != grant_subject(near)
     assert grant_subject(Access("read", OUTSIDE)) != grant_subject(near)
 
 
 @pytest.mark.parametrize("kind", ["list", "glob", "grep", "read"])
-def test_a_grant_to_look_at_a_directory_outside_covers_neither_what_is_around_it_nor_another_look(kind: str) -> None:
+def test_a_grant_to_look_at_a_directory_outside_covers_neither_what_is_around_it_nor_another_look(
+    kind: str,
+) -> None:
     listed = grant_subject(Access("read", (Path("/etc"),), "list"))
     assert judge("ask", Access("read", (Path("/etc"),), "list"), {listed}) == "allow"
     for path in ("/", "/home", "/etc/ssh", "/etcetera"):

@@ -26,8 +26,20 @@ from acp_agent.conversation.events import (
     TurnEnded,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, Usage, UserMessage
-from acp_agent.conversation.updates import AgentSaid, CallFinished, CompactionFinished, Update, UserSaid
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Text,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from acp_agent.conversation.updates import (
+    AgentSaid,
+    CallFinished,
+    CompactionFinished,
+    Update,
+    UserSaid,
+)
 from acp_agent.session.replay import replay
 from support.logs import LogBuilder, legal_logs
 
@@ -38,7 +50,10 @@ def replayed(log: Iterable[LoggedEvent]) -> list[Update]:
             yield logged
 
     async def collect() -> list[Update]:
-        return [update async for update in replay(events(), lambda call: CallView(call.name))]
+        return [
+            update
+            async for update in replay(events(), lambda call: CallView(call.name))
+        ]
 
     return anyio.run(collect)
 
@@ -61,7 +76,9 @@ def texts(updates: Iterable[Update]) -> list[str]:
 
 
 def visible(log: Iterable[LoggedEvent]) -> list[str]:
-    """The same, read from the log: an answer that never became whole stands where its turn ends or the next begins."""
+    """The same, read from the log: an answer that never became whole stands where its
+    turn ends or the next begins.
+    """
     seen: list[str] = []
     partial: list[PartialAnswer] = []
 
@@ -78,7 +95,9 @@ def visible(log: Iterable[LoggedEvent]) -> list[str]:
                 partial.append(event)
             case AssistantAnswered(message):
                 partial.clear()
-                seen.extend(part.text for part in message.parts if isinstance(part, Text))
+                seen.extend(
+                    part.text for part in message.parts if isinstance(part, Text)
+                )
             case TurnEnded():
                 break_off()
             case NoteAdded(text=text) | ContextSwapped(summary=text):
@@ -90,7 +109,9 @@ def visible(log: Iterable[LoggedEvent]) -> list[str]:
 
 
 @given(legal_logs())
-def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(log: tuple[LoggedEvent, ...]) -> None:
+def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(
+    log: tuple[LoggedEvent, ...],
+) -> None:
     updates = replayed(log)
     assert texts(updates) == visible(log)
     asked = [
@@ -100,16 +121,27 @@ def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(log: tuple[Lo
         for part in logged.event.message.parts
         if isinstance(part, ToolCall)
     ]
-    assert sorted(update.call_id for update in updates if isinstance(update, CallFinished)) == sorted(asked)
-    compactions = [logged.event.compaction_id for logged in log if isinstance(logged.event, ContextSwapped)]
-    done = [u for u in updates if isinstance(u, CompactionFinished) and u.status == "completed"]
+    assert sorted(
+        update.call_id for update in updates if isinstance(update, CallFinished)
+    ) == sorted(asked)
+    compactions = [
+        logged.event.compaction_id
+        for logged in log
+        if isinstance(logged.event, ContextSwapped)
+    ]
+    done = [
+        u
+        for u in updates
+        if isinstance(u, CompactionFinished) and u.status == "completed"
+    ]
     assert [update.compaction_id for update in done] == compactions
     assert all(update.replayed for update in done)
     # Whatever the model knows of the conversation, the user has seen.
     unseen = {
         logged.event.message_id
         for logged in log
-        if isinstance(logged.event, ContextSwapped) or (isinstance(logged.event, UserPrompted) and logged.event.sent)
+        if isinstance(logged.event, ContextSwapped)
+        or (isinstance(logged.event, UserPrompted) and logged.event.sent)
     }
     known = [
         part.text
@@ -127,7 +159,9 @@ def test_a_call_without_a_result_is_shown_as_failed_where_its_turn_broke_off() -
     log.prompt("Fix it.")
     log.step("I look.", calls=2)
     broken = log.logged[:-1]
-    first, second = (update for update in replayed(broken) if isinstance(update, CallFinished))
+    first, second = (
+        update for update in replayed(broken) if isinstance(update, CallFinished)
+    )
     assert (first.status, second.status) == ("completed", "failed")
     assert first.call_id != second.call_id
 
@@ -149,8 +183,23 @@ def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
     log.unpin(1)
     log.undo_edits(["/shop/cart.py"])
     log.restore()
-    seen = ["/pin prices are cents", "Pinned as 1.", "Fix it.", "Cut off", "So far.", " and on."]
+    seen = [
+        "/pin prices are cents",
+        "Pinned as 1.",
+        "Fix it.",
+        "Cut off",
+        "So far.",
+        " and on.",
+    ]
     assert texts(replayed(log.logged)) == seen
-    silent = (TextPinned, PinRemoved, ContextAdded, ContinuationAsked, SummaryDropped, ContextRestored, EditsUndone)
+    silent = (
+        TextPinned,
+        PinRemoved,
+        ContextAdded,
+        ContinuationAsked,
+        SummaryDropped,
+        ContextRestored,
+        EditsUndone,
+    )
     shown = (logged for logged in log.logged if not isinstance(logged.event, silent))
     assert replayed(log.logged) == replayed(shown)

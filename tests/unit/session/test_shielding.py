@@ -1,4 +1,6 @@
-"""Work that must not be left half done is done to its end, and a cancel does not wait for it without end."""
+"""Work that must not be left half done is done to its end, and a cancel does not wait
+for it without end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from acp_agent.shielding import finish_shielded
 
 
 async def test_a_cancel_waits_for_the_end() -> None:
-    begun, go_on, ended = anyio.Event(), anyio.Event(), anyio.Event()
+    begun = anyio.Event()
+    go_on = anyio.Event()
+    ended = anyio.Event()
 
     async def work() -> None:
         begun.set()
@@ -25,7 +29,8 @@ async def test_a_cancel_waits_for_the_end() -> None:
 
 
 async def test_a_cancel_does_not_wait_for_what_never_ends() -> None:
-    began, cut = anyio.Event(), anyio.Event()
+    began = anyio.Event()
+    cut = anyio.Event()
 
     async def work() -> None:
         began.set()

@@ -1,4 +1,6 @@
-"""The original entries that excerpts are taken from: kept up step by step, they are what the whole log says."""
+"""The original entries that excerpts are taken from: kept up step by step, they are
+what the whole log says.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ def lines(index: ExcerptIndex) -> str:
     return excerpts_of(index, 10_000)
 
 
-async def sourced(events: list[Event], stops: set[int], folder: Path) -> tuple[OriginalEntries, ExcerptIndex]:
+async def sourced(
+    events: list[Event], stops: set[int], folder: Path
+) -> tuple[OriginalEntries, ExcerptIndex]:
     """A source that looked at the log when it held so many events, and at its end."""
     store = await SessionStore.open(folder / "sessions.db")
     try:
         first = events[: min(stops, default=len(events))]
-        log = SessionLog(store, "s", Context.from_log(await store.create("s", "/shop", (), first)))
+        log = SessionLog(
+            store, "s", Context.from_log(await store.create("s", "/shop", (), first))
+        )
         source = OriginalEntries(log)
         for place in range(len(first), len(events)):
             if place in stops:
@@ -54,16 +60,27 @@ def test_what_is_kept_up_step_by_step_is_what_is_read_at_once(
     assert lines(index) == lines(whole)
     # What the model sees as it was said is among them; no summary is.
     context = Context.from_log(log)
-    said = [entry.seq for entry in context.entries if not entry.summary and not entry.shortened]
+    said = [
+        entry.seq
+        for entry in context.entries
+        if not entry.summary and not entry.shortened
+    ]
     assert {*said} <= {entry.seq for entry in source.entries}
     assert not any(entry.summary for entry in source.entries)
 
 
 def texts(source: OriginalEntries) -> list[str]:
-    return [part.text for entry in source.entries for part in entry.message.parts if isinstance(part, Text)]
+    return [
+        part.text
+        for entry in source.entries
+        for part in entry.message.parts
+        if isinstance(part, Text)
+    ]
 
 
-def test_a_compaction_takes_nothing_out_and_a_refused_prompt_does(tmp_path: Path) -> None:
+def test_a_compaction_takes_nothing_out_and_a_refused_prompt_does(
+    tmp_path: Path,
+) -> None:
     log = LogBuilder()
     log.prompt("Mend the cart.")
     log.step("Mended.")
@@ -75,17 +92,24 @@ def test_a_compaction_takes_nothing_out_and_a_refused_prompt_does(tmp_path: Path
     assert texts(source) == ["Mend the cart.", "Mended."]
 
 
-def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_originals(tmp_path: Path) -> None:
+def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_originals(
+    tmp_path: Path,
+) -> None:
     log = LogBuilder()
     log.prompt("Mend the cart.")
     log.step("Mended.")
     log.end()
-    supplied = (UserMessage("u1", (Text("Only this."),)), UserMessage("u2", (Text("And this."),)))
+    supplied = (
+        UserMessage("u1", (Text("Only this."),)),
+        UserMessage("u2", (Text("And this."),)),
+    )
     log.add(*replacement(supplied, 1_000, 10, log.context))
     assert any(isinstance(event, MessageSupplied) for event in log.events)
     source, _ = anyio.run(sourced, list(log.events), {log.head - 2}, tmp_path)
     assert texts(source) == ["Only this.", "And this."]
     log.restore()
     (tmp_path / "undone").mkdir()
-    undone, _ = anyio.run(sourced, list(log.events), {log.head - 1}, tmp_path / "undone")
+    undone, _ = anyio.run(
+        sourced, list(log.events), {log.head - 1}, tmp_path / "undone"
+    )
     assert texts(undone)[:2] == ["Mend the cart.", "Mended."]

@@ -14,45 +14,69 @@ from support.replies import Reply, ToolCall
 from support.stage import PATIENCE
 
 
-async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_it_had_said(tmp_path: Path) -> None:
+async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_it_had_said(
+    tmp_path: Path,
+) -> None:
     call = ToolCall("shell", {"command": "echo begun; sleep 60"})
     replies = [Reply("I look.", tool_calls=[call]), Reply("Again.")]
     async with stage(tmp_path, *replies, mode="full-access", editor=AVANTE) as it:
         running = await it.agent.start_prompt(it.session, "Look")
-        await it.agent.wait_for(lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw, PATIENCE)
+        await it.agent.wait_for(
+            lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw,
+            PATIENCE,
+        )
         begun = len(it.agent.lines)
         await it.agent.load(it.session, it.folder)
         assert await running.result() == {"stopReason": "cancelled"}
-        [replayed] = [update for update in it.agent.updates(since=begun) if update["sessionUpdate"] == "tool_call"]
+        [replayed] = [
+            update
+            for update in it.agent.updates(since=begun)
+            if update["sessionUpdate"] == "tool_call"
+        ]
         assert (replayed["kind"], replayed["status"]) == ("execute", "failed")
         assert replayed["title"].startswith("echo begun")
         assert await it.prompt("Go on") == {"stopReason": "end_turn"}
 
 
 @pytest.mark.parametrize("how", ["session/load", "session/resume"])
-async def test_a_session_whose_opening_was_taken_back_while_its_turn_ended_goes_on(tmp_path: Path, how: str) -> None:
-    stubborn = ToolCall("shell", {"command": "trap '' TERM; echo begun; while :; do sleep 0.1; done"})
+async def test_a_session_whose_opening_was_taken_back_while_its_turn_ended_goes_on(
+    tmp_path: Path, how: str
+) -> None:
+    stubborn = ToolCall(
+        "shell", {"command": "trap '' TERM; echo begun; while :; do sleep 0.1; done"}
+    )
     replies = [Reply(tool_calls=[stubborn]), Reply("Here.")]
     async with stage(tmp_path, *replies, mode="full-access", editor=BARE) as it:
         running = await it.agent.start_prompt(it.session, "Run it")
-        await it.agent.wait_for(lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw, PATIENCE)
+        await it.agent.wait_for(
+            lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw,
+            PATIENCE,
+        )
         params = {"sessionId": it.session, "cwd": str(it.folder), "mcpServers": []}
         opening = await it.agent.start_request(how, params)
         await opening.cancel()
         with pytest.raises(AgentError) as error:
             await opening.result(PATIENCE)
         assert error.value.code == -32800
-        await it.agent.cancel(it.session)  # where the opening was taken back before it began, the turn runs on
+        await it.agent.cancel(
+            it.session
+        )  # where the opening was taken back before it began, the turn runs on
         assert await running.result() == {"stopReason": "cancelled"}
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 
 
-async def test_a_session_that_is_loaded_while_it_is_closed_works(tmp_path: Path) -> None:
+async def test_a_session_that_is_loaded_while_it_is_closed_works(
+    tmp_path: Path,
+) -> None:
     # The laws of the harness take the session for closed once both are answered.
-    async with stage(tmp_path, Reply("Never", hold=anyio.Event()), Reply("Here."), laws=False) as it:
+    async with stage(
+        tmp_path, Reply("Never", hold=anyio.Event()), Reply("Here."), laws=False
+    ) as it:
         running = await it.agent.start_prompt(it.session, "Wait")
         await it.held()
-        closing = await it.agent.start_request("session/close", {"sessionId": it.session})
+        closing = await it.agent.start_request(
+            "session/close", {"sessionId": it.session}
+        )
         await it.agent.load(it.session, it.folder)
         await closing.result()
         assert await running.result() == {"stopReason": "cancelled"}

@@ -1,4 +1,6 @@
-"""Titles by the cheap model: behind a turn, never beside one, and whatever becomes of them."""
+"""Titles by the cheap model: behind a turn, never beside one, and whatever becomes of
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,33 @@ ENV = {"LOCAL_API_KEY": "test-key"}
 
 async def listed(it: Stage) -> list[str]:
     """The titles in the list."""
-    return [row.get("title") for row in (await it.agent.request("session/list", {}))["sessions"]]
+    return [
+        row.get("title")
+        for row in (await it.agent.request("session/list", {}))["sessions"]
+    ]
 
 
-async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_asked_once(tmp_path: Path) -> None:
-    replies = [Reply("It is mended."), Reply('"Total of the cart."\nAs you wanted.', usage=Usage(input=40, output=10))]
+async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_asked_once(
+    tmp_path: Path,
+) -> None:
+    replies = [
+        Reply("It is mended."),
+        Reply('"Total of the cart."\nAs you wanted.', usage=Usage(input=40, output=10)),
+    ]
     async with stage(tmp_path, *replies, Reply("Yes."), config=SMALL, env=ENV) as it:
         await it.prompt("Mend the total\nof the cart, please")
         update = await it.update("session_info_update", title="Total of the cart")
-        shown = [each["title"] for each in it.agent.updates(kind="session_info_update") if "title" in each]
+        shown = [
+            each["title"]
+            for each in it.agent.updates(kind="session_info_update")
+            if "title" in each
+        ]
         assert shown == ["Mend the total of the cart, please", update["title"]]
-        answered = next(line.index for line in it.agent.lines if line.label == "response session/prompt")
+        answered = next(
+            line.index
+            for line in it.agent.lines
+            if line.label == "response session/prompt"
+        )
         assert it.agent.lines[-1].index > answered
         assert await listed(it) == ["Total of the cart"]
         first, asked = (call.body for call in it.server.calls)
@@ -43,7 +61,9 @@ async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_aske
         assert "It is mended." in str(asked["messages"])
         assert first["model"] != "tiny"
         await it.prompt("And now?")
-        assert it.agent.updates(kind="usage_update")[-1]["cost"]["amount"] == pytest.approx(0.05)
+        assert it.agent.updates(kind="usage_update")[-1]["cost"][
+            "amount"
+        ] == pytest.approx(0.05)
         assert await listed(it) == ["Total of the cart"]
     assert len(it.server.calls) == 3
 
@@ -51,10 +71,16 @@ async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_aske
 async def test_a_key_in_the_prompt_is_in_no_title(tmp_path: Path) -> None:
     key = "sk-proj-" + "a1B2c3D4" * 6
     replies = [Reply("Set."), Reply(f"Setting {key} up")]
-    async with stage(tmp_path, *replies, config=SMALL, env=ENV | {"SHOP_TOKEN": "quite-a-long-word"}) as it:
+    async with stage(
+        tmp_path, *replies, config=SMALL, env=ENV | {"SHOP_TOKEN": "quite-a-long-word"}
+    ) as it:
         await it.prompt(f"Set {key} and quite-a-long-word in .env")
         await it.update("session_info_update", title="Setting *** up")
-        shown = [each["title"] for each in it.agent.updates(kind="session_info_update") if "title" in each]
+        shown = [
+            each["title"]
+            for each in it.agent.updates(kind="session_info_update")
+            if "title" in each
+        ]
         assert shown == ["Set *** and *** in .env", "Setting *** up"]
         assert await listed(it) == ["Setting *** up"]
         assert key not in str(it.server.calls[1].body)
@@ -63,41 +89,70 @@ async def test_a_key_in_the_prompt_is_in_no_title(tmp_path: Path) -> None:
 async def test_a_command_in_the_terminals_chat_is_in_no_title(tmp_path: Path) -> None:
     ran = {"uri": "shell:git%20log", "text": "one commit", "mimeType": "text/plain"}
     async with stage(tmp_path, Reply("Yes.")) as it:
-        await it.prompt([{"type": "text", "text": "Is it there?"}, {"type": "resource", "resource": ran}])
+        await it.prompt(
+            [
+                {"type": "text", "text": "Is it there?"},
+                {"type": "resource", "resource": ran},
+            ]
+        )
         assert await listed(it) == ["Is it there?"]
 
 
-async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person_says(tmp_path: Path) -> None:
+async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person_says(
+    tmp_path: Path,
+) -> None:
     slow = Reply(["A title", " too late"], hold=(hold := anyio.Event()), hold_after=1)
-    async with stage(tmp_path, Reply("One."), slow, Reply("Two."), Reply("Three."), config=SMALL, env=ENV) as it:
+    async with stage(
+        tmp_path,
+        Reply("One."),
+        slow,
+        Reply("Two."),
+        Reply("Three."),
+        config=SMALL,
+        env=ENV,
+    ) as it:
         await it.prompt("Begin")
         await it.held()
         await it.prompt("Go on")
-        await it.agent.request("session/set_title", {"sessionId": it.session, "title": "Mine"})
+        await it.agent.request(
+            "session/set_title", {"sessionId": it.session, "title": "Mine"}
+        )
         hold.set()
         await it.prompt("Still there?")
         assert await listed(it) == ["Mine"]
 
 
-async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_has_given_one(tmp_path: Path) -> None:
-    hold, named = anyio.Event(), list[str]()
+async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_has_given_one(
+    tmp_path: Path,
+) -> None:
+    hold = anyio.Event()
+    named = list[str]()
 
     def script(body: Mapping[str, Any]) -> Reply:
         asked = str(body["messages"][-1]["content"])
         if body["model"] != "tiny":
-            return Reply(["A", "."], hold=hold, hold_after=1) if "the cart" in asked else Reply("Done.")
+            return (
+                Reply(["A", "."], hold=hold, hold_after=1)
+                if "the cart" in asked
+                else Reply("Done.")
+            )
         named.append(asked)
         return Reply(f"Title {len(named)}")
 
     async def title_elsewhere(it: Stage, title: str) -> None:
-        """Another session's title, asked for later: any other would have been asked for by then."""
+        """Another session's title, asked for later: any other would have been asked for
+        by then.
+        """
         session = await it.agent.new_session(it.folder)
         await it.agent.prompt(session, "Something else", 30)
         await it.update("session_info_update", title=title)
 
-    async with stage(tmp_path, script=script, dialect="anthropic", config=SMALL, env=ENV) as it:
+    async with stage(
+        tmp_path, script=script, dialect="anthropic", config=SMALL, env=ENV
+    ) as it:
         turn = await it.agent.start_prompt(it.session, "Mend the cart")
-        # Cancelled before its first word is there, the turn's question would be sent again with the next one, and held.
+        # Cancelled before its first word is there, the turn's question would be sent
+        # again with the next one, and held.
         await it.update("agent_message_chunk")
         await it.agent.cancel(it.session)
         assert await turn.result(30) == {"stopReason": "cancelled"}
@@ -108,7 +163,9 @@ async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_
         mine = await it.agent.new_session(it.folder)
         turn = await it.agent.start_prompt(mine, "Name the cart")
         await it.server.wait_held(2, timeout=30)
-        await it.agent.request("session/set_title", {"sessionId": mine, "title": "Mine"})
+        await it.agent.request(
+            "session/set_title", {"sessionId": mine, "title": "Mine"}
+        )
         hold.set()
         assert await turn.result(30) == {"stopReason": "end_turn"}
         await title_elsewhere(it, "Title 3")
@@ -117,10 +174,16 @@ async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply("** **"), Reply(http_status=400), Reply(http_status=500)], ids=["empty", "400", "500"]
+    "reply",
+    [Reply("** **"), Reply(http_status=400), Reply(http_status=500)],
+    ids=["empty", "400", "500"],
 )
-async def test_a_title_that_fails_disturbs_nothing(tmp_path: Path, reply: Reply) -> None:
-    async with stage(tmp_path, Reply("One."), reply, Reply("Two."), config=SMALL, env=ENV) as it:
+async def test_a_title_that_fails_disturbs_nothing(
+    tmp_path: Path, reply: Reply
+) -> None:
+    async with stage(
+        tmp_path, Reply("One."), reply, Reply("Two."), config=SMALL, env=ENV
+    ) as it:
         await it.prompt("Begin here")
         await it.server.wait_calls(2, timeout=30)
         heard = len(it.agent.lines)

@@ -1,4 +1,6 @@
-"""Two agents on one session: whoever comes second is not lost, and whoever was first learns of it."""
+"""Two agents on one session: whoever comes second is not lost, and whoever was first
+learns of it.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,24 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
     tmp_path: Path,
 ) -> None:
     tasks = [{"content": "Look", "status": "completed"}]
-    script = [Reply("One."), Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply("Planned.")]
-    script += [Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]), Reply("Done."), Reply("Again.")]
+    script = [
+        Reply("One."),
+        Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]),
+        Reply("Planned."),
+    ]
+    script += [
+        Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]),
+        Reply("Done."),
+        Reply("Again."),
+    ]
     async with (
         model_server(script, "openai") as server,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+        connected_agent(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as first,
+        connected_agent(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as second,
     ):
         session = await first.new_session(tmp_path)
         await first.prompt(session, "One?")
@@ -37,7 +51,9 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
         await second.prompt(session, "Plan it")
         await second.set_mode(session, "full-access")
         await second.set_config_option(session, "thought_level", "low")
-        await second.request("session/set_title", {"sessionId": session, "title": "Mine"})
+        await second.request(
+            "session/set_title", {"sessionId": session, "title": "Mine"}
+        )
         assert {*titles(first, session)} == {"One?"}
         heard = len(first.lines)
         assert await first.prompt(session, "Go on") == {"stopReason": "end_turn"}
@@ -45,7 +61,9 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
         [mode] = first.updates(session, "current_mode_update", since=heard)
         assert mode["currentModeId"] == "full-access"
         assert kinds.index("current_mode_update") < kinds.index("tool_call")
-        options = first.updates(session, "config_option_update", since=heard)[0]["configOptions"]
+        options = first.updates(session, "config_option_update", since=heard)[0][
+            "configOptions"
+        ]
         current = {option["id"]: option["currentValue"] for option in options}
         assert (current["mode"], current["thought_level"]) == ("full-access", "low")
         assert titles(first, session, heard) == ["Mine"]
@@ -60,13 +78,23 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
         assert not told & {line.update_kind for line in first.lines[heard:]}
 
 
-async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
     hold = anyio.Event()
-    script = [Reply(["It is ", "lost."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
+    script = [
+        Reply(["It is ", "lost."], hold=hold, hold_after=1),
+        Reply("Two."),
+        Reply("Three."),
+    ]
     async with (
         model_server(script, "openai") as server,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+        connected_agent(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as first,
+        connected_agent(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as second,
     ):
         session = await first.new_session(tmp_path)
         overtaken = await first.start_prompt(session, "One?")
@@ -74,19 +102,30 @@ async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_no
         await second.resume(session, tmp_path)
         await second.prompt(session, "Two?")
         hold.set()
-        with pytest.raises(AgentError, match="Another process has worked on this session"):
+        with pytest.raises(
+            AgentError, match="Another process has worked on this session"
+        ):
             await overtaken.result()
         assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
         texts = [said(message) for message in messages(server.calls[2].body)]
         assert texts == ["One?", "It is ", "Two?", "Two.", "Three?"]
 
 
-async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_in_the_editor(tmp_path: Path) -> None:
+async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_in_the_editor(
+    tmp_path: Path,
+) -> None:
     call = ToolCall("write", {"path": str(tmp_path / "new.txt"), "content": "x"})
     async with (
-        model_server([Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")], "openai") as server,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+        model_server(
+            [Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")],
+            "openai",
+        ) as server,
+        connected_agent(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as first,
+        connected_agent(
+            home=tmp_path, env=server.env(), capabilities=ZED_BETA
+        ) as second,
     ):
         session = await first.new_session(tmp_path)
         first.permission_hold = anyio.Event()
@@ -95,7 +134,9 @@ async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_i
         await second.resume(session, tmp_path)
         await second.prompt(session, "Two?")
         first.permission_hold.set()
-        with pytest.raises(AgentError, match="Another process has worked on this session"):
+        with pytest.raises(
+            AgentError, match="Another process has worked on this session"
+        ):
             await overtaken.result()
         assert not (tmp_path / "new.txt").exists()
         [announced] = first.updates(kind="tool_call")

@@ -1,4 +1,6 @@
-"""Bytes of attachments: kept once beside the logs, and gone with the last session that refers to them."""
+"""Bytes of attachments: kept once beside the logs, and gone with the last session that
+refers to them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.attachments import STORED_FROM, data_of, extract_blobs, extract_texts, restore_texts
+from acp_agent.conversation.attachments import (
+    STORED_FROM,
+    data_of,
+    extract_blobs,
+    extract_texts,
+    restore_texts,
+)
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.events import (
     ContextRestored,
@@ -58,18 +66,29 @@ NAMES = [hashlib.sha256(data).hexdigest() for data in BYTES]
 
 any_bytes = st.one_of(
     st.binary(max_size=60),
-    st.builds(lambda seed, count: seed * count, st.binary(min_size=1, max_size=40), st.integers(100, 400)),
+    st.builds(
+        lambda seed, count: seed * count,
+        st.binary(min_size=1, max_size=40),
+        st.integers(100, 400),
+    ),
 )
-any_data = st.one_of(any_bytes.map(lambda data: base64.b64encode(data).decode()), st.text("AB=+/\n é", max_size=9000))
+any_data = st.one_of(
+    any_bytes.map(lambda data: base64.b64encode(data).decode()),
+    st.text("AB=+/\n é", max_size=9000),
+)
 any_words = st.builds(
-    lambda text, times: text * times, st.text(st.characters(codec=None), max_size=9), st.sampled_from([1, 1000])
+    lambda text, times: text * times,
+    st.text(st.characters(codec=None), max_size=9),
+    st.sampled_from([1, 1000]),
 )
 any_part = st.one_of(
     st.builds(Text, st.text(max_size=9)),
     st.builds(Image, any_data, st.just("image/png")),
     st.builds(Audio, any_data, st.just("audio/wav")),
     st.builds(lambda data: Resource("file:///x", blob=data), any_data),
-    st.builds(lambda text: Resource("file:///x", text=text, mime_type="text/plain"), any_words),
+    st.builds(
+        lambda text: Resource("file:///x", text=text, mime_type="text/plain"), any_words
+    ),
 )
 
 
@@ -79,14 +98,21 @@ def prompt(*parts: UserPart) -> UserPrompted:
 
 def blobs_in(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as connection:
-        return [digest for (digest,) in connection.execute("SELECT sha256 FROM blobs ORDER BY sha256")]
+        return [
+            digest
+            for (digest,) in connection.execute(
+                "SELECT sha256 FROM blobs ORDER BY sha256"
+            )
+        ]
 
 
 def storable(part: UserPart) -> UserPart:
     """What is no Unicode is mended as it is in every event."""
     if not isinstance(part, Resource) or part.text is None:
         return part
-    return replace(part, text="".join("\ufffd" if is_half(each) else each for each in part.text))
+    return replace(
+        part, text="".join("\ufffd" if is_half(each) else each for each in part.text)
+    )
 
 
 def is_half(character: str) -> bool:
@@ -95,11 +121,15 @@ def is_half(character: str) -> bool:
 
 @given(st.lists(any_part, max_size=4))
 @example([Resource("file:///x", text="a\ud800", mime_type="text/plain")])
-def test_what_is_put_away_is_read_and_put_back_character_by_character(parts: list[UserPart]) -> None:
+def test_what_is_put_away_is_read_and_put_back_character_by_character(
+    parts: list[UserPart],
+) -> None:
     blobs: dict[str, bytes] = {}
     event = extract_blobs(prompt(*parts), blobs)
     assert isinstance(event, UserPrompted)
-    assert decode(event.kind, encode(event)) == replace(event, shown=tuple(map(storable, event.shown)))
+    assert decode(event.kind, encode(event)) == replace(
+        event, shown=tuple(map(storable, event.shown))
+    )
     assert extract_blobs(event, {}) == event
     for before, after in zip(parts, event.shown, strict=True):
         data = data_of(after)
@@ -114,36 +144,57 @@ def test_what_is_put_away_is_read_and_put_back_character_by_character(parts: lis
 
 @given(st.lists(any_part, max_size=4), st.lists(any_part, max_size=2))
 @example([Resource("file:///x", text="\ud800" * STORED_FROM)], [])
-def test_a_text_that_is_put_away_comes_back_character_by_character(shown: list[UserPart], sent: list[UserPart]) -> None:
+def test_a_text_that_is_put_away_comes_back_character_by_character(
+    shown: list[UserPart], sent: list[UserPart]
+) -> None:
     blobs: dict[str, bytes] = {}
     event = UserPrompted("msg_1", tuple(shown), tuple(sent))
     kept = extract_texts(event, blobs)
     data = encode(kept)
     assert extract_texts(kept, {}) == kept
     # What is no Unicode is mended as it is in every event.
-    assert restore_texts(decode(event.kind, data), blobs.get) == decode(event.kind, encode(event))
+    assert restore_texts(decode(event.kind, data), blobs.get) == decode(
+        event.kind, encode(event)
+    )
     assert restore_texts(decode(event.kind, data), {}.get) == decode(event.kind, data)
-    assert all(hashlib.sha256(content).hexdigest() == digest for digest, content in blobs.items())
-    long = {part.text for part in (*shown, *sent) if isinstance(part, Resource) and len(part.text or "") >= STORED_FROM}
+    assert all(
+        hashlib.sha256(content).hexdigest() == digest
+        for digest, content in blobs.items()
+    )
+    long = {
+        part.text
+        for part in (*shown, *sent)
+        if isinstance(part, Resource) and len(part.text or "") >= STORED_FROM
+    }
     whole = {text for text in long if text and not any(map(is_half, text))}
     assert {content.decode() for content in blobs.values()} == whole
 
 
 def test_every_event_that_holds_parts_gives_its_bytes_and_texts_away() -> None:
-    swap, restored = EXAMPLES["context_swapped"], EXAMPLES["context_restored"]
+    swap = EXAMPLES["context_swapped"]
+    restored = EXAMPLES["context_restored"]
     assert isinstance(swap, ContextSwapped)
     assert isinstance(restored, ContextRestored)
 
     def events(part: Image | Resource) -> list[Event]:
         message = UserMessage("msg_1", (part,))
         recipe = RecipePrompt("msg_1", (part,), typed=(part,))
-        results = [ToolReturned(ToolResult("call_1", (part,)), CallView("Read"))] if isinstance(part, Image) else []
+        results = (
+            [ToolReturned(ToolResult("call_1", (part,)), CallView("Read"))]
+            if isinstance(part, Image)
+            else []
+        )
         return [
             *results,
             prompt(part),
             UserPrompted("msg_1", (Text("/recipe"), part), (part,)),
             MessageSupplied(message),
-            replace(swap, sent=(part,), pinned=(Pinned(1, message),), rewritten=(Rewritten(2, recipe),)),
+            replace(
+                swap,
+                sent=(part,),
+                pinned=(Pinned(1, message),),
+                rewritten=(Rewritten(2, recipe),),
+            ),
             replace(restored, entries=(Entry(1, recipe),)),
         ]
 
@@ -161,16 +212,26 @@ def test_every_event_that_holds_parts_gives_its_bytes_and_texts_away() -> None:
         assert restore_texts(decode(event.kind, data), blobs.get) == event
 
 
-async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(open_store: Open, tmp_path: Path) -> None:
+async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(
+    open_store: Open, tmp_path: Path
+) -> None:
     digest = hashlib.sha256(WORDS.encode()).hexdigest()
     path = tmp_path / "sessions.db"
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START])
-        whole = [prompt(FILE), UserPrompted("msg_2", (Text("/explain"), FILE), (Text("Explain"), FILE, IMAGE))]
+        whole = [
+            prompt(FILE),
+            UserPrompted(
+                "msg_2", (Text("/explain"), FILE), (Text("Explain"), FILE, IMAGE)
+            ),
+        ]
         logged = await store.append("s1", 1, whole)
         assert logged[0].event == whole[0]
         with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("SELECT sum(length(data)) FROM events").fetchone()[0] < STORED_FROM
+            assert (
+                connection.execute("SELECT sum(length(data)) FROM events").fetchone()[0]
+                < STORED_FROM
+            )
         assert blobs_in(path) == sorted([digest, DIGEST])
         await store.fork("s1", "s2", 3, "/shop", [], [])
         await store.delete("s1")
@@ -178,9 +239,17 @@ async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(open_stor
         assert (await read(store, "s2"))[1:] == list(logged)
         assert await store.read("s2", [2]) == logged[:1]
         assert (await store.context("s2")).messages[0] == UserMessage("msg_1", (FILE,))
-        assert (await store.context_at("s2", 2)).messages == (UserMessage("msg_1", (FILE,)),)
-        for words in ("lantern", '"a lantern, and"', "antern"):  # by the index, by the scan, and within a word
-            assert [found.seq for found in await store.search("s2", words, limit=9)] == [3, 2], words
+        assert (await store.context_at("s2", 2)).messages == (
+            UserMessage("msg_1", (FILE,)),
+        )
+        for words in (
+            "lantern",
+            '"a lantern, and"',
+            "antern",
+        ):  # by the index, by the scan, and within a word
+            assert [
+                found.seq for found in await store.search("s2", words, limit=9)
+            ] == [3, 2], words
         await store.delete("s2")
         assert blobs_in(path) == []
         assert not any(b"a lantern" in file.read_bytes() for file in tmp_path.iterdir())
@@ -189,17 +258,27 @@ async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(open_stor
 async def test_many_long_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     store = await SessionStore.open(tmp_path / "sessions.db")
     await store.create("s1", "/shop", [], [START])
-    await store.append("s1", 1, [prompt(Resource("file:///x", text="x" * 3_000_000)) for _ in range(4)])
+    await store.append(
+        "s1", 1, [prompt(Resource("file:///x", text="x" * 3_000_000)) for _ in range(4)]
+    )
     await store.aclose()
     connection = open_database(tmp_path / "sessions.db")
     with closing(connection):
-        assert [entry.seq for entry in read_events(connection, 1, 1, 5, 4_000_000)] == [1, 2, 3]
+        assert [entry.seq for entry in read_events(connection, 1, 1, 5, 4_000_000)] == [
+            1,
+            2,
+            3,
+        ]
 
 
-async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(open_store: Open, tmp_path: Path) -> None:
+async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(
+    open_store: Open, tmp_path: Path
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, prompt(IMAGE)])
-        with closing(sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)) as connection:
+        with closing(
+            sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)
+        ) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
             for statement in ("UPDATE blobs SET data = x'00'", "DELETE FROM blobs"):
                 with pytest.raises(sqlite3.IntegrityError):
@@ -209,14 +288,22 @@ async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(op
 
 Step = tuple[str, int, int]
 steps = st.lists(
-    st.tuples(st.sampled_from(["create", "append", "fork", "delete"]), st.integers(0, 3), st.integers(0, 2))
+    st.tuples(
+        st.sampled_from(["create", "append", "fork", "delete"]),
+        st.integers(0, 3),
+        st.integers(0, 2),
+    )
 )
 
 
 @given(steps)
 @settings(max_examples=25, deadline=None)
-def test_what_is_kept_is_what_the_sessions_that_there_are_refer_to(work: list[Step]) -> None:
-    """:param work: what is done, with which session, and with which picture or to which other session."""
+def test_what_is_kept_is_what_the_sessions_that_there_are_refer_to(
+    work: list[Step],
+) -> None:
+    """:param work: what is done, with which session, and with which picture or to which
+    other session.
+    """
 
     async def run(path: Path) -> None:
         store = await SessionStore.open(path)
@@ -233,14 +320,19 @@ def test_what_is_kept_is_what_the_sessions_that_there_are_refer_to(work: list[St
                 heads[session] += 1
             elif what == "fork":
                 await store.fork(session, f"s{number}", heads[session], "/shop", [], [])
-                held[f"s{number}"], heads[f"s{number}"] = set(held[session]), heads[session]
+                held[f"s{number}"], heads[f"s{number}"] = (
+                    set(held[session]),
+                    heads[session],
+                )
             else:
                 await store.delete(session)
                 del held[session], heads[session]
         assert set(blobs_in(path)) == set[str]().union(*held.values())
         for session, names in held.items():
             found = await store.blobs(session, NAMES)
-            assert {name: hashlib.sha256(data).hexdigest() for name, data in found.items()} == {n: n for n in names}
+            assert {
+                name: hashlib.sha256(data).hexdigest() for name, data in found.items()
+            } == {n: n for n in names}
         await store.aclose()
 
     with TemporaryDirectory() as folder:

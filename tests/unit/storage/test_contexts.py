@@ -1,4 +1,6 @@
-"""What a session store makes of a log: its context, and the entries and messages at places in it."""
+"""What a session store makes of a log: its context, and the entries and messages at
+places in it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ from support.logs import legal_logs
 from support.stores import START, Open, notes, opened, read
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(log=legal_logs())
 async def test_the_context_from_the_store_equals_the_fold_of_the_whole_log(
     open_store: Open, log: tuple[LoggedEvent, ...]
@@ -24,12 +30,19 @@ async def test_the_context_from_the_store_equals_the_fold_of_the_whole_log(
         assert await read(store, session_id) == logged
         assert [entry.event for entry in logged] == [entry.event for entry in log]
         for seq in range(len(log) + 2):
-            assert await store.context_at(session_id, seq) == Context.from_log(log[:seq])
+            assert await store.context_at(session_id, seq) == Context.from_log(
+                log[:seq]
+            )
 
 
-async def test_entries_are_read_by_their_places_in_order_and_without_those_that_do_not_exist(open_store: Open) -> None:
+async def test_entries_are_read_by_their_places_in_order_and_without_those_that_do_not_exist(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         logged = await store.create("s1", "/shop", [], [START, *notes("a", "b", "c")])
         await store.create("s2", "/shop", [], [START, *notes(*"abcdefgh")])
-        assert await store.read("s1", [4, 2, 2, 0, -1, 5, 10**30]) == (logged[1], logged[3])
+        assert await store.read("s1", [4, 2, 2, 0, -1, 5, 10**30]) == (
+            logged[1],
+            logged[3],
+        )
         assert await store.read("s1", []) == ()

@@ -8,20 +8,38 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from acp_agent.conversation.events import DirectoriesChanged, LoggedEvent, NoteAdded, TitleChanged
+from acp_agent.conversation.events import (
+    DirectoriesChanged,
+    LoggedEvent,
+    NoteAdded,
+    TitleChanged,
+)
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, StorageError
 from acp_agent.storage.store import SessionRecord, SessionStore
 from support.events import EXAMPLES
 from support.stores import START, Open, notes, opened, read
 
 
-async def test_a_session_is_there_as_soon_as_it_is_made_and_after_a_restart(open_store: Open) -> None:
+async def test_a_session_is_there_as_soon_as_it_is_made_and_after_a_restart(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
-        logged = await store.create("s1", "/shop", ["/lib", "/usr/inc"], [START, TitleChanged("The cart")])
+        logged = await store.create(
+            "s1", "/shop", ["/lib", "/usr/inc"], [START, TitleChanged("The cart")]
+        )
         record = await store.record("s1")
-        assert [(entry.seq, entry.event) for entry in logged] == [(1, START), (2, TitleChanged("The cart"))]
+        assert [(entry.seq, entry.event) for entry in logged] == [
+            (1, START),
+            (2, TitleChanged("The cart")),
+        ]
     assert record == SessionRecord(
-        "s1", "/shop", ("/lib", "/usr/inc"), "The cart", record.created_at, record.created_at, 2
+        "s1",
+        "/shop",
+        ("/lib", "/usr/inc"),
+        "The cart",
+        record.created_at,
+        record.created_at,
+        2,
     )
     async with opened(open_store) as store:
         assert await store.record("s1") == record
@@ -40,7 +58,9 @@ async def test_what_an_append_returns_is_what_a_reader_gets_even_where_text_coul
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
-        await store.create("s\udc80", "/sh\udc80p", ["/l\udc80"], [START, TitleChanged("a\ud800b")])
+        await store.create(
+            "s\udc80", "/sh\udc80p", ["/l\udc80"], [START, TitleChanged("a\ud800b")]
+        )
         logged = await store.append("s\udc80", 2, notes("x\udfff"))
         assert logged[0].event == NoteAdded("msg_1", "x\ufffd")
         assert (await read(store, "s\udc80", after=2)) == list(logged)
@@ -48,7 +68,9 @@ async def test_what_an_append_returns_is_what_a_reader_gets_even_where_text_coul
         assert (record.cwd, record.title) == ("/sh\ufffdp", "a\ufffdb")
 
 
-async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise(open_store: Open) -> None:
+async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START])
         before = await store.record("s1")
@@ -60,24 +82,34 @@ async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise
         assert after.updated_at >= logged[0].at >= before.updated_at
 
 
-async def test_an_append_may_change_the_additional_directories_which_stay_otherwise(open_store: Open) -> None:
+async def test_an_append_may_change_the_additional_directories_which_stay_otherwise(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", ["/lib"], [START])
         await store.append("s1", 1, notes("a"))
         assert (await store.record("s1")).additional_directories == ("/lib",)
-        await store.append("s1", 2, [DirectoriesChanged(("/lib",)), DirectoriesChanged(("/docs", "/l\udc80b"))])
+        await store.append(
+            "s1",
+            2,
+            [DirectoriesChanged(("/lib",)), DirectoriesChanged(("/docs", "/l\udc80b"))],
+        )
         (record,) = (await store.list("/shop")).sessions
         assert record.additional_directories == ("/docs", "/l\ufffdb")
         await store.append("s1", 4, [DirectoriesChanged(())])
         assert (await store.record("s1")).additional_directories == ()
 
 
-async def test_an_append_that_expects_another_head_writes_nothing(open_store: Open) -> None:
+async def test_an_append_that_expects_another_head_writes_nothing(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         logged = await store.create("s1", "/shop", [], [START, *notes("a")])
         record = await store.record("s1")
         for expected in (0, 1, 3):
-            with pytest.raises(SessionConflictError, match=f"entry 2, not at {expected}"):
+            with pytest.raises(
+                SessionConflictError, match=f"entry 2, not at {expected}"
+            ):
                 await store.append("s1", expected, [TitleChanged("lost"), *notes("b")])
         assert await read(store, "s1") == list(logged)
         assert await store.record("s1") == record
@@ -100,10 +132,15 @@ async def test_of_appends_to_the_same_head_one_is_made(open_store: Open) -> None
                 for number in range(10):
                     group.start_soon(append, (store, other)[number % 2], str(number))
         (winner,) = outcomes
-        assert [entry.event for entry in await read(other, "s1")] == [START, *notes(winner, winner)]
+        assert [entry.event for entry in await read(other, "s1")] == [
+            START,
+            *notes(winner, winner),
+        ]
 
 
-async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(open_store: Open) -> None:
+async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         logged = await store.create("s1", "/shop", [], [START])
         record = await store.record("s1")
@@ -113,7 +150,9 @@ async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(ope
         assert await read(store, "s1") == list(logged)
 
 
-async def test_a_deleted_session_is_gone_for_good_and_the_others_stay(open_store: Open) -> None:
+async def test_a_deleted_session_is_gone_for_good_and_the_others_stay(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, *notes("a")])
         kept = await store.create("s2", "/shop", [], [START, *notes("b")])
@@ -146,12 +185,16 @@ async def _is_nowhere(store: SessionStore, session_id: str) -> None:
 
 async def test_events_are_read_from_behind_any_place(open_store: Open) -> None:
     async with opened(open_store) as store:
-        logged = await store.create("s1", "/shop", [], [START, *notes(*map(str, range(1300)))])
+        logged = await store.create(
+            "s1", "/shop", [], [START, *notes(*map(str, range(1300)))]
+        )
         for after in (0, 1, 499, 500, 501, 1300, 1301, 5000):
             assert await read(store, "s1", after) == list(logged[after:])
 
 
-async def test_reading_a_log_of_large_events_does_not_take_them_all_into_memory(open_store: Open) -> None:
+async def test_reading_a_log_of_large_events_does_not_take_them_all_into_memory(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START])
         for number in range(40):
@@ -166,18 +209,24 @@ async def test_reading_a_log_of_large_events_does_not_take_them_all_into_memory(
         assert peak < 20_000_000
 
 
-async def test_reading_ends_at_the_head_that_the_log_had_and_does_not_hinder_writing(open_store: Open) -> None:
+async def test_reading_ends_at_the_head_that_the_log_had_and_does_not_hinder_writing(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         logged = await store.create("s1", "/shop", [], notes(*map(str, range(1100))))
         seen: list[LoggedEvent] = []
         async for entry in store.events("s1"):
             seen.append(entry)
             if entry.seq % 400 == 0:
-                await store.append("s1", (await store.record("s1")).head, notes("meanwhile"))
+                await store.append(
+                    "s1", (await store.record("s1")).head, notes("meanwhile")
+                )
         assert seen == list(logged)
 
 
-async def test_a_session_deleted_while_it_is_read_is_not_found(open_store: Open) -> None:
+async def test_a_session_deleted_while_it_is_read_is_not_found(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], notes(*map(str, range(1100))))
 
@@ -190,7 +239,9 @@ async def test_a_session_deleted_while_it_is_read_is_not_found(open_store: Open)
             await read_and_delete()
 
 
-async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(open_store: Open) -> None:
+async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START])
         for number in range(30):
@@ -205,10 +256,14 @@ async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(op
                     await anyio.lowlevel.checkpoint()
                 group.cancel_scope.cancel()
             assert (await store.record("s1")).head in (head, head + 3)
-        assert [entry.seq for entry in await read(store, "s1")] == list(range(1, (await store.record("s1")).head + 1))
+        assert [entry.seq for entry in await read(store, "s1")] == list(
+            range(1, (await store.record("s1")).head + 1)
+        )
 
 
-async def test_a_closed_store_says_so_and_closing_again_is_no_error(open_store: Open) -> None:
+async def test_a_closed_store_says_so_and_closing_again_is_no_error(
+    open_store: Open,
+) -> None:
     store = await open_store()
     await store.create("s1", "/shop", [], [START])
     await store.aclose()

@@ -1,4 +1,6 @@
-"""The database file itself: private, never harmed, upgraded in whole steps, and explained in words."""
+"""The database file itself: private, never harmed, upgraded in whole steps, and
+explained in words.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.conversation.events import NoteAdded, SessionStarted, TitleChanged, UserPrompted
+from acp_agent.conversation.events import (
+    NoteAdded,
+    SessionStarted,
+    TitleChanged,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import SessionNotFoundError, StorageError
 from acp_agent.storage.database import migrate, storage_errors, transaction
@@ -45,19 +52,28 @@ async def fill(path: Path, *events: NoteAdded | TitleChanged) -> None:
     await store.aclose()
 
 
-async def test_the_files_are_the_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+async def test_the_files_are_the_owners_alone_whatever_the_umask(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "new" / "home" / "sessions.db"
     with umask(0):
         store = await SessionStore.open(path)
         await store.create("s1", "/shop", [], [SessionStarted("/shop")])
     files = {file.name: mode(file) for file in path.parent.iterdir()}
-    assert files == {"sessions.db": 0o600, "sessions.db-wal": 0o600, "sessions.db-shm": 0o600}
+    assert files == {
+        "sessions.db": 0o600,
+        "sessions.db-wal": 0o600,
+        "sessions.db-shm": 0o600,
+    }
     assert mode(path.parent) == 0o700
     await store.aclose()
 
 
-async def test_a_new_database_is_whole_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions, make = list[int](), os.link
+async def test_a_new_database_is_whole_before_it_has_its_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = list[int]()
+    make = os.link
 
     def link(made: str, name: Path) -> None:
         with closing(sqlite3.connect(made)) as database:
@@ -83,7 +99,10 @@ async def test_files_that_others_could_read_are_made_private(path: Path) -> None
 
 async def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     path.write_bytes(b"Dear diary, " * 1000)
-    with pytest.raises(StorageError, match=r"sessions\.db is damaged or is no database .*left as it is.*move it"):
+    with pytest.raises(
+        StorageError,
+        match=r"sessions\.db is damaged or is no database .*left as it is.*move it",
+    ):
         await SessionStore.open(path)
     assert path.read_bytes() == b"Dear diary, " * 1000
     assert [file.name for file in path.parent.iterdir()] == ["sessions.db"]
@@ -104,14 +123,19 @@ async def test_a_database_with_damaged_pages_is_left_as_it_is(path: Path) -> Non
 
 
 @pytest.mark.parametrize("whose", ["another program", "newer acp-agent"])
-async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is(path: Path, whose: str) -> None:
-    newer, cure = len(MIGRATIONS) + 1, "move it away"
+async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is(
+    path: Path, whose: str
+) -> None:
+    newer = len(MIGRATIONS) + 1
+    cure = "move it away"
     if whose == "newer acp-agent":
         await fill(path)
         cure = rf"its version is {newer}.*Update acp-agent"
     with closing(sqlite3.connect(path)) as connection:
         own = "CREATE TABLE sessions (bookmark TEXT)"
-        connection.execute(own if whose == "another program" else f"PRAGMA user_version = {newer}")
+        connection.execute(
+            own if whose == "another program" else f"PRAGMA user_version = {newer}"
+        )
     before = path.read_bytes()
     with pytest.raises(StorageError, match=rf"sessions\.db .*{whose}.*{cure}"):
         await SessionStore.open(path)
@@ -121,7 +145,10 @@ async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is
 async def test_a_store_of_no_bytes_is_no_new_one(path: Path) -> None:
     await fill(path)
     path.write_bytes(b"")
-    with pytest.raises(StorageError, match=r"sessions\.db is empty \(0 bytes\), so what it held is not in it.*Put"):
+    with pytest.raises(
+        StorageError,
+        match=r"sessions\.db is empty \(0 bytes\), so what it held is not in it.*Put",
+    ):
         await SessionStore.open(path)
     assert path.read_bytes() == b""
 
@@ -139,15 +166,22 @@ async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothi
         path.write_bytes(b"")
     else:
         path.unlink()
-        with pytest.raises(StorageError, match="cannot be found"):  # its write-ahead log is no new store's
+        with pytest.raises(
+            StorageError, match="cannot be found"
+        ):  # its write-ahead log is no new store's
             await SessionStore.open(path)
     if lost == "replaced":
         for file in path.parent.iterdir():
             file.unlink()
         await fill(path)
-    sentence = {"replaced": "was replaced while", "emptied": "is empty"}.get(lost, "cannot be found")
+    sentence = {"replaced": "was replaced while", "emptied": "is empty"}.get(
+        lost, "cannot be found"
+    )
     for _ in range(2):
-        with pytest.raises(StorageError, match=rf"sessions\.db {sentence}.*Nothing was written.*tart acp-agent again"):
+        with pytest.raises(
+            StorageError,
+            match=rf"sessions\.db {sentence}.*Nothing was written.*tart acp-agent again",
+        ):
             await store.append("s1", head, [NoteAdded("msg", "lost")])
         with pytest.raises(StorageError, match=sentence):
             await store.list()
@@ -171,7 +205,10 @@ def test_a_lock_that_is_never_given_back_is_explained(path: Path) -> None:
     ):
         holder.execute("BEGIN EXCLUSIVE")
         with (
-            pytest.raises(StorageError, match=r"sessions\.db is locked by another process.*try again"),
+            pytest.raises(
+                StorageError,
+                match=r"sessions\.db is locked by another process.*try again",
+            ),
             storage_errors(path),
             transaction(waiter),
         ):
@@ -197,17 +234,30 @@ def test_a_lock_that_is_never_given_back_is_explained(path: Path) -> None:
         "UPDATE sessions SET deleted_at = NULL WHERE id = 2",
     ],
 )
-async def test_the_database_itself_refuses_to_change_a_log(path: Path, statement: str) -> None:
+async def test_the_database_itself_refuses_to_change_a_log(
+    path: Path, statement: str
+) -> None:
     store = await SessionStore.open(path)
-    await store.create("s1", "/shop", [], [SessionStarted("/shop"), TitleChanged("a"), TitleChanged("b")])
+    await store.create(
+        "s1",
+        "/shop",
+        [],
+        [SessionStarted("/shop"), TitleChanged("a"), TitleChanged("b")],
+    )
     await store.create("s2", "/shop", [], [SessionStarted("/shop")])
     await store.delete("s2")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
-        before = list(connection.execute("SELECT * FROM events")), list(connection.execute("SELECT * FROM sessions"))
+        before = (
+            list(connection.execute("SELECT * FROM events")),
+            list(connection.execute("SELECT * FROM sessions")),
+        )
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(statement)
-        after = list(connection.execute("SELECT * FROM events")), list(connection.execute("SELECT * FROM sessions"))
+        after = (
+            list(connection.execute("SELECT * FROM events")),
+            list(connection.execute("SELECT * FROM sessions")),
+        )
     assert after == before
     assert len(after[0]) == 3
     await store.aclose()
@@ -216,12 +266,20 @@ async def test_the_database_itself_refuses_to_change_a_log(path: Path, statement
 async def test_what_was_deleted_is_in_none_of_the_files(path: Path) -> None:
     store = await SessionStore.open(path)
     secrets = ("my-prompt", "my-title", "my-folder", "my-library")
-    events = [TitleChanged("my-title"), *(NoteAdded("msg_1", f"my-prompt {'x' * size}") for size in (1, 3000, 9000))]
+    events = [
+        TitleChanged("my-title"),
+        *(NoteAdded("msg_1", f"my-prompt {'x' * size}") for size in (1, 3000, 9000)),
+    ]
     await store.create("s1", "/my-folder", ["/my-library"], events)
     await store.create("s2", "/shop", [], [SessionStarted("/shop")])
 
     def found() -> list[str]:
-        return [text for text in secrets for file in path.parent.iterdir() if text.encode() in file.read_bytes()]
+        return [
+            text
+            for text in secrets
+            for file in path.parent.iterdir()
+            if text.encode() in file.read_bytes()
+        ]
 
     assert set(found()) == set(secrets)
     await store.delete("s1")
@@ -231,17 +289,31 @@ async def test_what_was_deleted_is_in_none_of_the_files(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", EARLIER)
-async def test_a_database_of_an_earlier_version_is_read_and_goes_on(path: Path, version: str) -> None:
+async def test_a_database_of_an_earlier_version_is_read_and_goes_on(
+    path: Path, version: str
+) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(Path(__file__).with_name(version).read_text("utf-8"))
     store = await SessionStore.open(path)
     record = await store.record("s1")
-    assert (record.cwd, record.additional_directories, record.title) == ("/shop", ("/lib",), "The cart")
-    assert (record.created_at, record.updated_at, record.head) == (1700000000000, 1700000002000, 3)
+    assert (record.cwd, record.additional_directories, record.title) == (
+        "/shop",
+        ("/lib",),
+        "The cart",
+    )
+    assert (record.created_at, record.updated_at, record.head) == (
+        1700000000000,
+        1700000002000,
+        3,
+    )
     assert not record.archived
-    assert [row.session_id for row in (await store.list(not_begun=())).sessions] == ["s1"]
+    assert [row.session_id for row in (await store.list(not_begun=())).sessions] == [
+        "s1"
+    ]
     await store.archive("s1", True)
-    assert [row.session_id for row in (await store.list("/shop", archived="only")).sessions] == ["s1"]
+    assert [
+        row.session_id for row in (await store.list("/shop", archived="only")).sessions
+    ] == ["s1"]
     await store.archive("s1", False)
     assert [entry.event async for entry in store.events("s1")] == [
         SessionStarted("/shop", ("/lib",)),
@@ -258,19 +330,30 @@ async def test_a_database_of_an_earlier_version_is_read_and_goes_on(path: Path, 
 
 
 @pytest.mark.parametrize("version", EARLIER)
-async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(tmp_path: Path, version: str) -> None:
+async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(
+    tmp_path: Path, version: str
+) -> None:
     schemas: list[list[str]] = []
     for name in ("old.db", "new.db"):
         if name == "old.db":
             with closing(sqlite3.connect(tmp_path / name)) as connection:
-                connection.executescript(Path(__file__).with_name(version).read_text("utf-8"))
+                connection.executescript(
+                    Path(__file__).with_name(version).read_text("utf-8")
+                )
         store = await SessionStore.open(tmp_path / name)
-        await store.aclose()  # the index of earlier versions stays until a session is deleted
+        await (
+            store.aclose()
+        )  # the index of earlier versions stays until a session is deleted
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             created = connection.execute(
                 "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'message_index%' ORDER BY name"
             )
-            schemas.append([" ".join(sql.replace("IF NOT EXISTS ", "").split()) for (sql,) in created])
+            schemas.append(
+                [
+                    " ".join(sql.replace("IF NOT EXISTS ", "").split())
+                    for (sql,) in created
+                ]
+            )
     assert schemas[0] == schemas[1]
 
 
@@ -289,4 +372,9 @@ def _table(name: str):
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM sqlite_master ORDER BY name")]
+    return [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master ORDER BY name"
+        )
+    ]

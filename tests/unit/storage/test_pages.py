@@ -13,7 +13,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from acp_agent.conversation.events import ModeChanged, SessionForked, TitleChanged, UserPrompted
+from acp_agent.conversation.events import (
+    ModeChanged,
+    SessionForked,
+    TitleChanged,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.storage.database import open_database
@@ -29,7 +34,9 @@ async def a_millisecond_later() -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def in_pages(store: SessionStore, cwd: str | None, **options: Any) -> dict[str, SessionRecord]:
+async def in_pages(
+    store: SessionStore, cwd: str | None, **options: Any
+) -> dict[str, SessionRecord]:
     """The sessions by id, read two by two, each of which comes once."""
     found: dict[str, SessionRecord] = {}
     cursor: str | None = None
@@ -42,16 +49,23 @@ async def in_pages(store: SessionStore, cwd: str | None, **options: Any) -> dict
         assert len(page.sessions) == 2
 
 
-async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(open_store: Open) -> None:
+async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         for number in range(6):
             await store.create(f"s{number}", "/a", [], [START])
         page = await store.list(limit=3)
-        rest = {f"s{number}" for number in range(6)} - {record.session_id for record in page.sessions}
+        rest = {f"s{number}" for number in range(6)} - {
+            record.session_id for record in page.sessions
+        }
         await a_millisecond_later()
         await store.create("s9", "/a", [], [START])
         await store.delete(page.sessions[-1].session_id)
-        assert {record.session_id for record in (await store.list(cursor=page.next_cursor)).sessions} == rest
+        assert {
+            record.session_id
+            for record in (await store.list(cursor=page.next_cursor)).sessions
+        } == rest
 
 
 def _made_of(value: object) -> str:
@@ -71,7 +85,9 @@ def _made_of(value: object) -> str:
         base64.urlsafe_b64encode(b"[" * 5000).decode(),
     ],
 )
-async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(open_store: Open, cursor: str) -> None:
+async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(
+    open_store: Open, cursor: str
+) -> None:
     async with opened(open_store) as store:
         with pytest.raises(InvalidParamsError, match="cursor"):
             await store.list(cursor=cursor)
@@ -99,7 +115,9 @@ async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_noth
         for (archived, cwd), ids in expected.items():
             shown = await in_pages(store, cwd, archived=archived)
             assert {*shown} == ids
-            assert all(record.archived == (id in ("s3", "s4")) for id, record in shown.items())
+            assert all(
+                record.archived == (id in ("s3", "s4")) for id, record in shown.items()
+            )
     async with opened(open_store) as store:
         assert (await store.record("s3")).archived
         for _ in range(2):
@@ -124,11 +142,19 @@ async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_lis
         await store.append("s4", 1, [ModeChanged("plan"), *notes("x")])
         await store.fork("s4", "s8", 1, "/b", [], [SessionForked("s4", 1, "/b")])
 
-        async def shown(*named: str, cwd: str | None = None, archived: ArchiveFilter = "exclude") -> set[str]:
+        async def shown(
+            *named: str, cwd: str | None = None, archived: ArchiveFilter = "exclude"
+        ) -> set[str]:
             return {*await in_pages(store, cwd, archived=archived, not_begun=named)}
 
         assert await shown() == {"s1", "s2", "s8"}
-        assert await shown("s1", "s5", "s6", "unknown", "\ud800") == {"s1", "s2", "s5", "s6", "s8"}
+        assert await shown("s1", "s5", "s6", "unknown", "\ud800") == {
+            "s1",
+            "s2",
+            "s5",
+            "s6",
+            "s8",
+        }
         assert await shown("s5", "s6", cwd="/a") == {"s1", "s5"}
         assert await shown("s5", archived="only") == {"s3"}
         assert len((await store.list()).sessions) == 8
@@ -140,7 +166,10 @@ async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_lis
 @pytest.mark.parametrize("archived", ["exclude", "include", "only"])
 @pytest.mark.parametrize("cwd", [None, "/shop"])
 async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
-    tmp_path: Path, cwd: str | None, archived: ArchiveFilter, not_begun: tuple[str, ...] | None
+    tmp_path: Path,
+    cwd: str | None,
+    archived: ArchiveFilter,
+    not_begun: tuple[str, ...] | None,
 ) -> None:
     connection = open_database(tmp_path / "sessions.db")
     asked: list[str] = []
@@ -150,5 +179,8 @@ async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
     *_, query = asked  # an earlier query may look up the directories
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
     assert len(steps) == 1
-    assert f"USING INDEX sessions_by_{'time' if cwd is None else 'place (cwd=?'}" in steps[0]
+    assert (
+        f"USING INDEX sessions_by_{'time' if cwd is None else 'place (cwd=?'}"
+        in steps[0]
+    )
     connection.close()

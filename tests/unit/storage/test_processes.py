@@ -1,4 +1,6 @@
-"""One database under several processes and threads, under sudden death, and on a disk that is full."""
+"""One database under several processes and threads, under sudden death, and on a disk
+that is full.
+"""
 
 from __future__ import annotations
 
@@ -125,10 +127,23 @@ anyio.run(main)
 
 def run_mounted(mount: str, script: str, path: Path) -> list[str]:
     """Run a script where something is mounted, and return the lines that it prints."""
-    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["unshare", "-rm", "true"], capture_output=True, check=False
+    ).returncode:
         pytest.skip("no user namespaces")
-    command = ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$0" -c "$1" "$2" ""', sys.executable, script, path]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=50, check=False)
+    command = [
+        "unshare",
+        "-rm",
+        "sh",
+        "-c",
+        f'{mount} && exec "$0" -c "$1" "$2" ""',
+        sys.executable,
+        script,
+        path,
+    ]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=50, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -148,7 +163,9 @@ def start(script: str, path: Path, name: str = "") -> subprocess.Popen[str]:
     )
 
 
-async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_nothing(path: Path) -> None:
+async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_nothing(
+    path: Path,
+) -> None:
     writers = [start(_WRITER, path, name) for name in ("a", "b", "c")]
     for writer in writers:
         _, errors = writer.communicate(timeout=50)
@@ -161,23 +178,34 @@ async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_no
     for name in ("a", "b", "c"):
         texts = [note.text for note in notes if note.message_id == name]
         assert texts == [text for number in range(40) for text in (str(number), "+")]
-    assert all(first.message_id == second.message_id for first, second in zip(notes[::2], notes[1::2], strict=True))
+    assert all(
+        first.message_id == second.message_id
+        for first, second in zip(notes[::2], notes[1::2], strict=True)
+    )
 
 
 @pytest.mark.parametrize("lines", [1, 40])
-async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowledged(path: Path, lines: int) -> None:
+async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowledged(
+    path: Path, lines: int
+) -> None:
     with start(_ENDLESS, path) as writer:
         assert writer.stdout is not None
         acknowledged = [int(writer.stdout.readline()) for _ in range(lines)]
         os.kill(writer.pid, signal.SIGKILL)
-        acknowledged += [int(line) for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        acknowledged += [
+            int(line)
+            for line in writer.stdout.read().splitlines(keepends=True)
+            if line.endswith("\n")
+        ]
     store = await SessionStore.open(path)
     log = [entry async for entry in store.events("s1")]
     assert [entry.seq for entry in log] == list(range(1, len(log) + 1))
     assert len(log) >= acknowledged[-1]
     assert (len(log) - 1) % 3 == 0
     assert await store.context("s1") == Context.from_log(log)
-    assert (await store.append("s1", len(log), [NoteAdded("msg", "on")]))[0].seq == len(log) + 1
+    assert (await store.append("s1", len(log), [NoteAdded("msg", "on")]))[0].seq == len(
+        log
+    ) + 1
     await store.aclose()
 
 
@@ -192,31 +220,46 @@ async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> No
     log = [entry async for entry in store.events("s1")]
     await store.aclose()
     assert len(log) == int(head)
-    assert Counter(type(entry.event) for entry in log) == {SessionStarted: 1, NoteAdded: len(log) - 1}
+    assert Counter(type(entry.event) for entry in log) == {
+        SessionStarted: 1,
+        NoteAdded: len(log) - 1,
+    }
 
 
-async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of_an_earlier_version(path: Path) -> None:
+async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of_an_earlier_version(
+    path: Path,
+) -> None:
     folder = path.parent
     mount = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
     store = await SessionStore.open(path)
-    await store.create("s1", "/shop", [], [SessionStarted("/shop"), NoteAdded("msg", "before")])
+    await store.create(
+        "s1", "/shop", [], [SessionStarted("/shop"), NoteAdded("msg", "before")]
+    )
     for _ in range(2):  # with a write-ahead log, as a kill leaves one, and without
         read, refused = run_mounted(mount, _READER, path)
         assert read == "['s1'] 2"
-        assert "sessions.db is read-only: its sessions can be listed and read" in refused
+        assert (
+            "sessions.db is read-only: its sessions can be listed and read" in refused
+        )
         await store.aclose()
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(Path(__file__).with_name("version_1.sql").read_text("utf-8"))
+        connection.executescript(
+            Path(__file__).with_name("version_1.sql").read_text("utf-8")
+        )
     (said,) = run_mounted(mount, _STARTER, path)
     assert "is of an earlier version and read-only" in said
 
 
-async def test_a_store_that_cannot_be_written_is_searched_without_an_index(path: Path) -> None:
+async def test_a_store_that_cannot_be_written_is_searched_without_an_index(
+    path: Path,
+) -> None:
     folder = path.parent
     mount = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
     store = await SessionStore.open(path)
-    await store.create("s1", "/shop", [], [SessionStarted("/shop"), said("a cart"), said("no")])
+    await store.create(
+        "s1", "/shop", [], [SessionStarted("/shop"), said("a cart"), said("no")]
+    )
     await store.aclose()
     assert run_mounted(mount, _SEARCHER, path) == ["[2]"]
     assert not list(folder.glob("*.search-*"))
@@ -225,15 +268,22 @@ async def test_a_store_that_cannot_be_written_is_searched_without_an_index(path:
 def test_a_full_disk_at_the_start_is_called_full(path: Path) -> None:
     for size in ("size=4k", "size=8k", "size=12k", "size=40k", "nr_inodes=1"):
         home = path.parent / "home"
-        (said,) = run_mounted(f"mount -t tmpfs -o {size} none {path.parent}", _STARTER, home / path.name)
+        (said,) = run_mounted(
+            f"mount -t tmpfs -o {size} none {path.parent}", _STARTER, home / path.name
+        )
         assert "is full" in said
         assert str(home) in said
 
 
-async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_loop_free(path: Path) -> None:
+async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_loop_free(
+    path: Path,
+) -> None:
     store = await SessionStore.open(path)
     await store.create("s1", "/shop", [], [SessionStarted("/shop")])
-    with anyio.fail_after(20), closing(sqlite3.connect(path, isolation_level=None)) as holder:
+    with (
+        anyio.fail_after(20),
+        closing(sqlite3.connect(path, isolation_level=None)) as holder,
+    ):
         holder.execute("BEGIN IMMEDIATE")
         async with anyio.create_task_group() as group:
             group.start_soon(store.append, "s1", 1, [NoteAdded("msg", "waited")])
@@ -244,14 +294,17 @@ async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_l
     await store.aclose()
 
 
-async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(path: Path) -> None:
+async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(
+    path: Path,
+) -> None:
     store = await SessionStore.open(path)
     await store.create("s1", "/shop", [], [SessionStarted("/shop")])
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchall()
         store.begin_shutdown()
-        # What remains is the moment that a process which ends still waits, well below that of one which goes on.
+        # What remains is the moment that a process which ends still waits, well below
+        # that of one which goes on.
         with anyio.move_on_after((LAST_SECONDS + BUSY_SECONDS) / 2) as in_time:
             await store.delete("s1")
         assert not in_time.cancel_called

@@ -30,7 +30,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import SessionNotFoundError
 from acp_agent.storage.search import SNIPPET, _query_words, searchable_text
-from acp_agent.storage.store import Found
+from acp_agent.storage.store import FoundMessage
 from support.logs import LogBuilder
 from support.stores import START, Open, opened, said, seqs
 
@@ -45,8 +45,13 @@ def returned(call_id: str, text: str, title: str = "Read a.py") -> Event:
     return ToolReturned(ToolResult(call_id, (Text(text),)), CallView(title, "read"))
 
 
-async def test_every_kind_of_message_is_found_by_its_words_and_nothing_else_is(open_store: Open) -> None:
-    arguments: dict[str, JsonValue] = {"path": "alpha/beta.py", "lines": [{"first": "gamma"}, 4711]}
+async def test_every_kind_of_message_is_found_by_its_words_and_nothing_else_is(
+    open_store: Open,
+) -> None:
+    arguments: dict[str, JsonValue] = {
+        "path": "alpha/beta.py",
+        "lines": [{"first": "gamma"}, 4711],
+    }
     log = LogBuilder()
     log.swap(summary="Of the summary iota.")
     events: list[Event] = [
@@ -60,7 +65,11 @@ async def test_every_kind_of_message_is_found_by_its_words_and_nothing_else_is(o
             ),
             (Text("sent omicron"),),
         ),
-        answered("I look at it pi.", ToolCall("call_1", "grep", arguments), ToolCall("call_2", "edit", {}, "{rho")),
+        answered(
+            "I look at it pi.",
+            ToolCall("call_1", "grep", arguments),
+            ToolCall("call_2", "edit", {}, "{rho"),
+        ),
         returned("call_1", "two\nlines sigma", "Search for tau"),
         TextPinned("msg", 1, "pinned upsilon", "framed phi"),
         NoteAdded("msg", "a note chi"),
@@ -79,11 +88,22 @@ async def test_every_kind_of_message_is_found_by_its_words_and_nothing_else_is(o
         for seq, words in where.items():
             for word in words.split():
                 assert seq in await seqs(store, word), word
-        for word in ("framed", "chi", "zeta", "call_1", "careful", "History", "path", "user_prompted"):
+        for word in (
+            "framed",
+            "chi",
+            "zeta",
+            "call_1",
+            "careful",
+            "History",
+            "path",
+            "user_prompted",
+        ):
             assert await seqs(store, f'"{word}"') == []
 
 
-async def test_a_hit_says_whose_it_is_when_and_where_the_words_stand(open_store: Open) -> None:
+async def test_a_hit_says_whose_it_is_when_and_where_the_words_stand(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         logged = await store.create(
             "s1",
@@ -92,20 +112,32 @@ async def test_a_hit_says_whose_it_is_when_and_where_the_words_stand(open_store:
             [
                 START,
                 said("Where is the needle?"),
-                answered("I look for the NEEDLE.", ToolCall("call_1", "read", {"path": "hay.py"})),
-                returned("call_1", "x\n" * 3000 + "here is\n\ta needle\n" + "y\n" * 3000, "Read hay.py"),
+                answered(
+                    "I look for the NEEDLE.",
+                    ToolCall("call_1", "read", {"path": "hay.py"}),
+                ),
+                returned(
+                    "call_1",
+                    "x\n" * 3000 + "here is\n\ta needle\n" + "y\n" * 3000,
+                    "Read hay.py",
+                ),
             ],
         )
         found = {hit.seq: hit for hit in await store.search("s1", "needle", limit=9)}
     assert sorted(found) == [2, 3, 4]
-    assert found[2] == Found(2, logged[1].at, "user", "", "Where is the needle?")
-    assert (found[3].role, found[3].snippet) == ("assistant", "I look for the NEEDLE. read hay.py")
+    assert found[2] == FoundMessage(2, logged[1].at, "user", "", "Where is the needle?")
+    assert (found[3].role, found[3].snippet) == (
+        "assistant",
+        "I look for the NEEDLE. read hay.py",
+    )
     assert (found[4].role, found[4].title) == ("tool", "Read hay.py")
     assert re.fullmatch(r"….*x here is a needle y.*…", found[4].snippet)
     assert all(len(hit.snippet) <= SNIPPET for hit in found.values())
 
 
-async def test_the_snippet_is_taken_where_most_of_the_words_stand(open_store: Open) -> None:
+async def test_the_snippet_is_taken_where_most_of_the_words_stand(
+    open_store: Open,
+) -> None:
     text = f"the cart {'is a cart ' * 100} and the total of the cart is wrong {'so ' * 200}"
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, said(text)])
@@ -116,13 +148,31 @@ async def test_the_snippet_is_taken_where_most_of_the_words_stand(open_store: Op
 @pytest.mark.parametrize(
     ("text", "queries"),
     [
-        ("changed src/app/user.py today", ["src/app/user.py", "user.py", "app", "app/user", "USER", "src\\app"]),
-        ("def foo_bar_baz(x):", ["foo_bar_baz", "foo_bar", "bar_baz", "bar", "foo", "baz", "fo"]),
-        ("a.py:1: E1101 no-member", ["E1101", "e1101", "no-member", "E11", '"no member"']),
-        ("class UserService(Base):", ["UserService", "userservice", "User", "Service", "erServ"]),
+        (
+            "changed src/app/user.py today",
+            ["src/app/user.py", "user.py", "app", "app/user", "USER", "src\\app"],
+        ),
+        (
+            "def foo_bar_baz(x):",
+            ["foo_bar_baz", "foo_bar", "bar_baz", "bar", "foo", "baz", "fo"],
+        ),
+        (
+            "a.py:1: E1101 no-member",
+            ["E1101", "e1101", "no-member", "E11", '"no member"'],
+        ),
+        (
+            "class UserService(Base):",
+            ["UserService", "userservice", "User", "Service", "erServ"],
+        ),
         ("Die Größe von Café München", ["größe", "GRÖẞE Größe", "CAFÉ", "MÜNCH"]),
-        ("数据库连接失败，请重试", ["数据库", "连接", "失败", "请", "数据库连接失败", '"连接失败"']),
-        ("データベースの接続に失敗しました", ["データベース", "接続", "失敗", "ベース"]),
+        (
+            "数据库连接失败，请重试",
+            ["数据库", "连接", "失败", "请", "数据库连接失败", '"连接失败"'],
+        ),
+        (
+            "データベースの接続に失敗しました",
+            ["データベース", "接続", "失敗", "ベース"],
+        ),
         ("데이터베이스를 연결합니다", ["데이터베이스", "연결", "베이스"]),
         ("ฐานข้อมูลล้มเหลว", ["ฐานข้อมูล", "ล้มเหลว"]),
         ("x -> y != z 🌱", ["->", "!=", "🌱", "x -> y"]),
@@ -134,18 +184,28 @@ async def test_identifiers_paths_and_scripts_without_spaces_are_found(
     open_store: Open, text: str, queries: list[str]
 ) -> None:
     async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [START, said("something else 別の"), said(text)])
+        await store.create(
+            "s1", "/shop", [], [START, said("something else 別の"), said(text)]
+        )
         for query in queries:
             assert await seqs(store, query) == [3], query
 
 
-async def test_all_words_count_before_some_and_quotes_make_a_phrase(open_store: Open) -> None:
+async def test_all_words_count_before_some_and_quotes_make_a_phrase(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create(
             "s1",
             "/shop",
             [],
-            [START, said("total of the cart"), said("the cart of all"), said("cart total"), said("z")],
+            [
+                START,
+                said("total of the cart"),
+                said("the cart of all"),
+                said("cart total"),
+                said("z"),
+            ],
         )
         assert sorted(await seqs(store, "cart total")) == [2, 4]
         assert await seqs(store, '"cart total"') == [4]
@@ -155,9 +215,13 @@ async def test_all_words_count_before_some_and_quotes_make_a_phrase(open_store: 
         assert await seqs(store, "") == await seqs(store, ' " ') == []
 
 
-async def test_of_equal_hits_the_newer_comes_first_and_no_more_come_than_asked_for(open_store: Open) -> None:
+async def test_of_equal_hits_the_newer_comes_first_and_no_more_come_than_asked_for(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [START, *(said("the same words") for _ in range(30))])
+        await store.create(
+            "s1", "/shop", [], [START, *(said("the same words") for _ in range(30))]
+        )
         assert await seqs(store, "same", limit=3) == [31, 30, 29]
         assert await seqs(store, "same", limit=0) == []
 
@@ -166,19 +230,36 @@ async def test_what_a_search_answered_is_not_found_again(open_store: Open) -> No
     recall = ToolCall("call_1", "recall", {"query": "needle"})
     other = ToolCall("call_2", "read", {"path": "a.py"})
     async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [START, said("the needle"), answered("Hm.", recall, other)])
+        await store.create(
+            "s1",
+            "/shop",
+            [],
+            [START, said("the needle"), answered("Hm.", recall, other)],
+        )
         await store.append("s1", 3, [returned("call_1", "#2: the needle")])
         assert await seqs(store, "needle") == [2]
-        await store.append("s1", 4, [returned("call_2", "a needle in a.py"), answered("A needle.")])
+        await store.append(
+            "s1", 4, [returned("call_2", "a needle in a.py"), answered("A needle.")]
+        )
         assert sorted(await seqs(store, "needle")) == [2, 5, 6]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(query=ANY | st.text('"* ^():-+{}NEARANDORNOT\\0\n' + "\0 ab", max_size=30), text=ANY)
-async def test_any_text_is_a_query_and_none_is_syntax(open_store: Open, query: str, text: str) -> None:
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    query=ANY | st.text('"* ^():-+{}NEARANDORNOT\\0\n' + "\0 ab", max_size=30), text=ANY
+)
+async def test_any_text_is_a_query_and_none_is_syntax(
+    open_store: Open, query: str, text: str
+) -> None:
     async with opened(open_store) as store:
         session_id = f"s{len((await store.list(limit=1000)).sessions)}"
-        await store.create(session_id, "/shop", [], [said(text), said("AND OR NOT NEAR text")])
+        await store.create(
+            session_id, "/shop", [], [said(text), said("AND OR NOT NEAR text")]
+        )
         for hit in await store.search(session_id, query, limit=5):
             assert hit.seq in (1, 2)
             assert len(hit.snippet) <= SNIPPET
@@ -187,48 +268,83 @@ async def test_any_text_is_a_query_and_none_is_syntax(open_store: Open, query: s
 async def test_long_queries_and_odd_characters_are_taken(open_store: Open) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [said("a b c"), said("\udc80x")])
-        for query in ("a " * 5000, '"' * 999, "\udc80", "a" * 100_000, " ".join(map(str, range(3000))), "a\0b", "\0"):
+        for query in (
+            "a " * 5000,
+            '"' * 999,
+            "\udc80",
+            "a" * 100_000,
+            " ".join(map(str, range(3000))),
+            "a\0b",
+            "\0",
+        ):
             await store.search("s1", query, limit=5)
-        assert await seqs(store, " ".join(f"w{number}" for number in range(20)) + " b") == [1]
+        assert await seqs(
+            store, " ".join(f"w{number}" for number in range(20)) + " b"
+        ) == [1]
 
 
 _TEXTS = st.text('abcDEF_é \n"\\界', max_size=20) | ANY
 _MESSAGES = st.one_of(
     st.builds(said, _TEXTS),
-    st.builds(lambda text, value: answered(text, ToolCall("call_1", "read", {"path": value})), _TEXTS, _TEXTS),
+    st.builds(
+        lambda text, value: answered(text, ToolCall("call_1", "read", {"path": value})),
+        _TEXTS,
+        _TEXTS,
+    ),
     st.builds(returned, st.just("call_1"), _TEXTS, _TEXTS),
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(events=st.lists(_MESSAGES, max_size=8))
-async def test_every_word_of_every_message_finds_it(open_store: Open, events: list[Event]) -> None:
+async def test_every_word_of_every_message_finds_it(
+    open_store: Open, events: list[Event]
+) -> None:
     async with opened(open_store) as store:
         session_id = f"s{len((await store.list(limit=1000)).sessions)}"
         logged = await store.create(session_id, "/shop", [], events)
         words = {
             (entry.seq, word)
             for entry in logged
-            for word in re.findall(r"(?<![^\W_])[a-zA-Z]{3,}(?![^\W_])", searchable_text(entry.event))
+            for word in re.findall(
+                r"(?<![^\W_])[a-zA-Z]{3,}(?![^\W_])", searchable_text(entry.event)
+            )
         }
         for seq, word in sorted(words)[:10]:
             assert seq in await seqs(store, word, session_id), word
 
 
 def test_a_query_falls_into_words_and_phrases() -> None:
-    assert _query_words('Fix  "the total" src/a.py fix "" " " x"y z"') == ("fix", "the total", "src/a.py", "x", "y z")
+    assert _query_words('Fix  "the total" src/a.py fix "" " " x"y z"') == (
+        "fix",
+        "the total",
+        "src/a.py",
+        "x",
+        "y z",
+    )
 
 
 async def test_accents_do_not_count(open_store: Open) -> None:
     async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [START, said("Café München"), said("Cafe\u0301 Munchen")])
+        await store.create(
+            "s1", "/shop", [], [START, said("Café München"), said("Cafe\u0301 Munchen")]
+        )
         for query in ("cafe", "munchen", "Munche", "CAFÉ MÜNCHEN"):
             assert sorted(await seqs(store, query)) == [2, 3], query
 
 
 async def test_a_whole_word_comes_before_a_part_of_one(open_store: Open) -> None:
     async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [START, said("a config with a name"), said("configuration")])
+        await store.create(
+            "s1",
+            "/shop",
+            [],
+            [START, said("a config with a name"), said("configuration")],
+        )
         assert await seqs(store, "config") == [2, 3]
 
 
@@ -237,14 +353,18 @@ async def test_sessions_are_searched_apart_and_the_words_of_a_deleted_one_are_in
 ) -> None:
     async with opened(open_store) as store:
         for name in ("s1", "s2", "s3"):
-            await store.create(name, "/shop", [], [START, said(f"the needle of {name}"), said("hay")])
+            await store.create(
+                name, "/shop", [], [START, said(f"the needle of {name}"), said("hay")]
+            )
             assert await seqs(store, "needle", name) == [2]
         words = [f"{number:03}secretword{number:03}" for number in range(500)]
         await store.append("s2", 3, [said(f"{word} {'x' * 20_000}") for word in words])
         assert await seqs(store, words[7], "s2") == [11]
         assert any(b"secretword" in file.read_bytes() for file in tmp_path.iterdir())
         await store.delete("s2")
-        assert not any(b"secretword" in file.read_bytes() for file in tmp_path.iterdir())
+        assert not any(
+            b"secretword" in file.read_bytes() for file in tmp_path.iterdir()
+        )
         with pytest.raises(SessionNotFoundError):
             await store.search("s2", "needle", limit=5)
         for name in ("s1", "s3"):

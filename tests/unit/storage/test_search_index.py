@@ -1,4 +1,6 @@
-"""The search index of a session: it follows the log, goes with the session, and can always be made again."""
+"""The search index of a session: it follows the log, goes with the session, and can
+always be made again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import AssistantAnswered, CallView, Event, NoteAdded, ToolReturned
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    Event,
+    NoteAdded,
+    ToolReturned,
+)
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
 from acp_agent.storage.database import BUSY_SECONDS
 from acp_agent.storage.store import SessionStore
@@ -33,7 +41,11 @@ WORDS = [
     "ตัวอย่าง",
     "x" * 40,
 ]
-TALK = [said("the cart is wrong"), said("look at parse_header in src/cart.py"), said("three configs are left")]
+TALK = [
+    said("the cart is wrong"),
+    said("look at parse_header in src/cart.py"),
+    said("three configs are left"),
+]
 
 
 def indexes(folder: Path) -> list[Path]:
@@ -43,7 +55,9 @@ def indexes(folder: Path) -> list[Path]:
 def contents(file: Path) -> tuple[object, ...]:
     """Return everything that an index says."""
     with closing(sqlite3.connect(file)) as index:
-        index.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab (main, postings, instance)")
+        index.execute(
+            "CREATE VIRTUAL TABLE temp.terms USING fts5vocab (main, postings, instance)"
+        )
         return tuple(
             index.execute(query).fetchall()
             for query in (
@@ -66,16 +80,32 @@ async def rebuilt(store: SessionStore, folder: Path) -> tuple[object, ...]:
 
 def _recall(text: str) -> list[Event]:
     call = ToolCall("call_1", "recall", {"query": text})
-    result = ToolReturned(ToolResult("call_1", (Text(text),)), CallView("Recall", "search"))
+    result = ToolReturned(
+        ToolResult("call_1", (Text(text),)), CallView("Recall", "search")
+    )
     return [AssistantAnswered(AssistantMessage("msg", (Text(text), call))), result]
 
 
-_PIECE = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join) | st.text(max_size=20)
-_STEP = _PIECE.map(lambda text: [said(text)]) | _PIECE.map(_recall) | st.just([NoteAdded("msg", "a note")])
+_PIECE = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join) | st.text(
+    max_size=20
+)
+_STEP = (
+    _PIECE.map(lambda text: [said(text)])
+    | _PIECE.map(_recall)
+    | st.just([NoteAdded("msg", "a note")])
+)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.tuples(_STEP, st.sampled_from(["", "search", "prepare"])), max_size=8))
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    steps=st.lists(
+        st.tuples(_STEP, st.sampled_from(["", "search", "prepare"])), max_size=8
+    )
+)
 async def test_an_index_that_grew_with_the_log_equals_one_made_anew(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[list[Event], str]]
 ) -> None:
@@ -96,17 +126,30 @@ async def test_an_index_that_grew_with_the_log_equals_one_made_anew(
         assert grown == await rebuilt(store, folder)
 
 
-_NAME = st.from_regex(r"[a-z]{2,9}(_[a-z0-9]{1,9}){1,3}|([a-z]{2,6}/){1,3}[a-z]{2,8}\.[a-z]{2}", fullmatch=True)
+_NAME = st.from_regex(
+    r"[a-z]{2,9}(_[a-z0-9]{1,9}){1,3}|([a-z]{2,6}/){1,3}[a-z]{2,8}\.[a-z]{2}",
+    fullmatch=True,
+)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=_NAME, texts=st.lists(st.tuples(_PIECE, st.booleans(), _PIECE), min_size=1, max_size=12))
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    name=_NAME,
+    texts=st.lists(st.tuples(_PIECE, st.booleans(), _PIECE), min_size=1, max_size=12),
+)
 async def test_every_message_with_an_identifier_is_found_before_all_others(
     open_store: Open, name: str, texts: list[tuple[str, bool, str]]
 ) -> None:
     async with opened(open_store) as store:
         session_id = f"s{len((await store.list(limit=1000)).sessions)}"
-        events = [said(f"{before} {name if has else ''} {after}") for before, has, after in texts]
+        events = [
+            said(f"{before} {name if has else ''} {after}")
+            for before, has, after in texts
+        ]
         await store.create(session_id, "/shop", [], events)
         holding = {seq for seq, (_, has, _) in enumerate(texts, 1) if has}
         for query in (name, f'"{name}"', f"where is {name} changed"):
@@ -114,14 +157,25 @@ async def test_every_message_with_an_identifier_is_found_before_all_others(
             assert set(found[: len(holding)]) == holding, query
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text("abc_. 数据库ข้อ", min_size=1, max_size=60) | st.sampled_from(WORDS), data=st.data())
-async def test_every_part_of_a_message_finds_it(open_store: Open, text: str, data: st.DataObject) -> None:
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    text=st.text("abc_. 数据库ข้อ", min_size=1, max_size=60) | st.sampled_from(WORDS),
+    data=st.data(),
+)
+async def test_every_part_of_a_message_finds_it(
+    open_store: Open, text: str, data: st.DataObject
+) -> None:
     first = data.draw(st.integers(0, len(text) - 1))
     part = text[first : data.draw(st.integers(first + 1, len(text)))]
     async with opened(open_store) as store:
         session_id = f"s{len((await store.list(limit=1000)).sessions)}"
-        await store.create(session_id, "/shop", [], [said("zzz"), said(text), said("yyy")])
+        await store.create(
+            session_id, "/shop", [], [said("zzz"), said(text), said("yyy")]
+        )
         if part.strip():
             assert 2 in await seqs(store, f'"{part}"', session_id)
 
@@ -141,7 +195,13 @@ async def test_appending_touches_no_index(open_store: Open, tmp_path: Path) -> N
 async def test_without_fts5_a_search_finds_what_contains_the_query_and_makes_no_index(
     open_store: Open, tmp_path: Path
 ) -> None:
-    talk = [*TALK, said("see src/cart.py"), said("数据库连接"), said("ValueError: bad header"), *_recall("cart")]
+    talk = [
+        *TALK,
+        said("see src/cart.py"),
+        said("数据库连接"),
+        said("ValueError: bad header"),
+        *_recall("cart"),
+    ]
     queries = (
         "cart",
         "parse_header",
@@ -217,9 +277,20 @@ def _of_another_format(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [Path.unlink, _overwritten, _cut, _emptied, _without_postings, _without_words, _of_another_format]
+    "damage",
+    [
+        Path.unlink,
+        _overwritten,
+        _cut,
+        _emptied,
+        _without_postings,
+        _without_words,
+        _of_another_format,
+    ],
 )
-async def test_a_missing_or_damaged_index_is_made_again(open_store: Open, tmp_path: Path, damage) -> None:
+async def test_a_missing_or_damaged_index_is_made_again(
+    open_store: Open, tmp_path: Path, damage
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, *TALK])
         queries = ("parse_header", "config", "art", "where is the wrong cart")
@@ -228,12 +299,16 @@ async def test_a_missing_or_damaged_index_is_made_again(open_store: Open, tmp_pa
         whole = contents(file)
         damage(file)
         for _ in range(2):
-            assert [sorted(await seqs(store, query)) for query in queries[:3]] == [sorted(each) for each in before[:3]]
+            assert [sorted(await seqs(store, query)) for query in queries[:3]] == [
+                sorted(each) for each in before[:3]
+            ]
         assert [await seqs(store, query) for query in queries] == before
         assert contents(file) == whole
 
 
-async def test_the_index_of_a_log_that_was_replaced_is_not_used(open_store: Open, tmp_path: Path) -> None:
+async def test_the_index_of_a_log_that_was_replaced_is_not_used(
+    open_store: Open, tmp_path: Path
+) -> None:
     file = tmp_path / "sessions.db"
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, said("the first cart")])
@@ -312,14 +387,25 @@ asyncio.run(main())
 """
 
 
-async def test_a_kill_while_the_index_is_written_loses_nothing(open_store: Open, tmp_path: Path) -> None:
+async def test_a_kill_while_the_index_is_written_loses_nothing(
+    open_store: Open, tmp_path: Path
+) -> None:
     async with opened(open_store) as store:
-        many = [said(f"cart {number} " + " ".join(f"w{number}x{each}" for each in range(200))) for number in range(100)]
+        many = [
+            said(
+                f"cart {number} " + " ".join(f"w{number}x{each}" for each in range(200))
+            )
+            for number in range(100)
+        ]
         await store.create("s1", "/shop", [], [START, *many])
-    process = subprocess.Popen([sys.executable, "-c", _INDEXER, str(tmp_path / "sessions.db")])
+    process = subprocess.Popen(
+        [sys.executable, "-c", _INDEXER, str(tmp_path / "sessions.db")]
+    )
     file = tmp_path / "sessions.db.search-1"
     until = time.monotonic() + 60
-    while not (file.exists() and file.stat().st_size > 10_000) and process.poll() is None:
+    while (
+        not (file.exists() and file.stat().st_size > 10_000) and process.poll() is None
+    ):
         assert time.monotonic() < until
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -330,8 +416,12 @@ async def test_a_kill_while_the_index_is_written_loses_nothing(open_store: Open,
         assert grown == await rebuilt(store, tmp_path)
 
 
-async def test_an_index_takes_at_most_a_third_of_the_texts(open_store: Open, tmp_path: Path) -> None:
-    sources = sorted((Path(__file__).parents[3] / "acp_agent" / "session").rglob("*.py"))
+async def test_an_index_takes_at_most_a_third_of_the_texts(
+    open_store: Open, tmp_path: Path
+) -> None:
+    sources = sorted(
+        (Path(__file__).parents[3] / "acp_agent" / "session").rglob("*.py")
+    )
     texts = [source.read_text() for source in sources]
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, *map(said, texts)])

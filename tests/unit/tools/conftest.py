@@ -19,7 +19,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture(scope="module", autouse=True)
 def users_git(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a user's git configuration, in the place of that of whoever runs the tests."""
+    """The folder of a user's git configuration, in the place of that of whoever runs
+    the tests.
+    """
     home = tmp_path_factory.mktemp("user")
     (home / ".config" / "git").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:

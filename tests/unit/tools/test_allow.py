@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from acp_agent.tools.shell.allow import refusal
 from acp_agent.tools.shell.syntax import parse
 
-COMMIT = ("git commit *", "!git commit --amend", "!git commit -n", "!git commit --no-verify")
+COMMIT = (
+    "git commit *",
+    "!git commit --amend",
+    "!git commit -n",
+    "!git commit --no-verify",
+)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,9 @@ COMMIT = ("git commit *", "!git commit --amend", "!git commit -n", "!git commit 
         ("git add \\' $(rm x) \\'", "git *", False),
     ],
 )
-def test_a_pattern_allows_no_more_than_its_words(command: str, pattern: str, allowed: bool) -> None:
+def test_a_pattern_allows_no_more_than_its_words(
+    command: str, pattern: str, allowed: bool
+) -> None:
     assert (refusal(command, [pattern]) == "") == allowed
 
 
@@ -82,7 +89,9 @@ def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> N
         ("if ls; then ls; fi", False),
     ],
 )
-def test_each_simple_command_of_a_line_has_to_be_allowed(command: str, allowed: bool) -> None:
+def test_each_simple_command_of_a_line_has_to_be_allowed(
+    command: str, allowed: bool
+) -> None:
     assert (refusal(command, ["git log*", "git diff*", "ls*"]) == "") == allowed
 
 
@@ -104,27 +113,62 @@ def test_each_simple_command_of_a_line_has_to_be_allowed(command: str, allowed: 
         ("git push", False),
     ],
 )
-def test_a_pattern_behind_an_exclamation_mark_forbids_an_option_in_each_spelling(command: str, allowed: bool) -> None:
+def test_a_pattern_behind_an_exclamation_mark_forbids_an_option_in_each_spelling(
+    command: str, allowed: bool
+) -> None:
     assert (refusal(command, COMMIT) == "") == allowed
 
 
 def test_what_is_not_understood_is_forbidden_where_anything_is() -> None:
     patterns = ["*", "!git push --f*"]
-    assert refusal("git push --dry-run; git push", patterns) == refusal("rm *", patterns) == ""
+    assert (
+        refusal("git push --dry-run; git push", patterns)
+        == refusal("rm *", patterns)
+        == ""
+    )
     assert "`!git push --f*`" in refusal("git push > x", patterns)
     assert "`!git push --f*`" in refusal("ls; git push origin --force", patterns)
     assert "`!git push --f*`" in refusal("if ls; then git push --force; fi", patterns)
 
 
-PIECES = ["'", '"', "; ", "&& ", "| ", "\\;", "\\", "{}", "(", " ", "a", "&", "#", "$(echo z)", "\n"]
+PIECES = [
+    "'",
+    '"',
+    "; ",
+    "&& ",
+    "| ",
+    "\\;",
+    "\\",
+    "{}",
+    "(",
+    " ",
+    "a",
+    "&",
+    "#",
+    "$(echo z)",
+    "\n",
+]
 RAN = "ls() { :; }; touch() { echo ran; }; command_not_found_handle() { echo ran; }\n"
 
 
 @settings(deadline=None, max_examples=60)
 @given(
-    st.lists(st.sampled_from(["#", "a", "'", '"', " ", "*", "-", "b#", "'#'", "?x"]), max_size=10)
-    | st.lists(st.sampled_from(["'", '"', ";", "\\;", "\\", "{}", "(", "\\(", " ", "a", "&", "|", "<"]), max_size=8)
-    | st.lists(st.sampled_from(["'", "'", '"', "$(echo z)", "$0", "\\", "`echo y`", " ", "a", "\n", "$'x"]), max_size=8)
+    st.lists(
+        st.sampled_from(["#", "a", "'", '"', " ", "*", "-", "b#", "'#'", "?x"]),
+        max_size=10,
+    )
+    | st.lists(
+        st.sampled_from(
+            ["'", '"', ";", "\\;", "\\", "{}", "(", "\\(", " ", "a", "&", "|", "<"]
+        ),
+        max_size=8,
+    )
+    | st.lists(
+        st.sampled_from(
+            ["'", "'", '"', "$(echo z)", "$0", "\\", "`echo y`", " ", "a", "\n", "$'x"]
+        ),
+        max_size=8,
+    )
 )
 def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
     line = "echo " + "".join(pieces)
@@ -133,7 +177,10 @@ def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
         return
     words = commands[0]
     printed = subprocess.run(
-        ["bash", "-fc", line.replace("echo", "printf '%s\\0'", 1)], capture_output=True, check=True, timeout=10
+        ["bash", "-fc", line.replace("echo", "printf '%s\\0'", 1)],
+        capture_output=True,
+        check=True,
+        timeout=10,
     ).stdout
     expected = "".join(f"{word}\0" for word in words[1:]) or "\0"
     assert printed.decode() == expected
@@ -144,17 +191,28 @@ def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
 def test_bash_runs_no_program_that_no_pattern_names(pieces: list[str]) -> None:
     line = "ls " + "".join(pieces) + " touch ran"
     if refusal(line, ["ls*"]) == "":
-        done = subprocess.run(["bash", "-c", RAN + line], capture_output=True, check=False, timeout=10)
+        done = subprocess.run(
+            ["bash", "-c", RAN + line], capture_output=True, check=False, timeout=10
+        )
         assert done.stdout == b"", line
 
 
-@pytest.mark.parametrize("line", ["git diff *", "git diff -*", "git diff ?", "git diff '-'*", "git diff [-]*"])
-def test_a_line_that_bash_makes_an_option_of_is_refused_where_any_is_forbidden(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    "line",
+    ["git diff *", "git diff -*", "git diff ?", "git diff '-'*", "git diff [-]*"],
+)
+def test_a_line_that_bash_makes_an_option_of_is_refused_where_any_is_forbidden(
+    tmp_path: Path, line: str
+) -> None:
     (tmp_path / "--output=x").touch()
     if not fnmatch.fnmatch("--output=x", shlex.split(line)[-1]):
         (tmp_path / "-").touch()
     found = subprocess.run(
-        ["bash", "-c", line.replace("git diff", "echo")], cwd=tmp_path, capture_output=True, env=os.environ, check=True
+        ["bash", "-c", line.replace("git diff", "echo")],
+        cwd=tmp_path,
+        capture_output=True,
+        env=os.environ,
+        check=True,
     )
     assert found.stdout.startswith(b"-")
     assert "a wildcard in it" in refusal(line, ["git *", "!git diff --output"])

@@ -19,8 +19,15 @@ from acp_agent.tools.tool import PreparedCall, Tool
 from support.workspace import Workspace
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec=None)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -32,7 +39,17 @@ async def complaint(workspace: Workspace, tool: str, **arguments: JsonValue) -> 
 
 
 def test_the_tools_come_in_a_fixed_order() -> None:
-    assert [tool.name for tool in TOOLS] == ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall"]
+    assert [tool.name for tool in TOOLS] == [
+        "read",
+        "write",
+        "edit",
+        "list",
+        "glob",
+        "grep",
+        "shell",
+        "plan",
+        "recall",
+    ]
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -42,7 +59,17 @@ def test_a_schema_is_sound_and_compact(tool: Tool) -> None:
     assert schema["type"] == "object"
     text = json.dumps(schema)
     assert not any(
-        key in text for key in ('"title"', "$ref", "$defs", '"null"', "Properties", "Length", "Items", "imum")
+        key in text
+        for key in (
+            '"title"',
+            "$ref",
+            "$defs",
+            '"null"',
+            "Properties",
+            "Length",
+            "Items",
+            "imum",
+        )
     )
     assert len(text) < 800
 
@@ -74,8 +101,16 @@ def test_an_argument_that_is_named_like_a_keyword_stays_in_the_schema() -> None:
     ("tool", "arguments", "said"),
     [
         ("list", {"depth": 21}, "list: `depth` should be less than or equal to 20."),
-        ("shell", {"command": "ls", "timeout": 3601}, "shell: `timeout` should be less than or equal to 3600."),
-        ("plan", {"entries": [{"content": "x" * 1001}]}, "should have at most 1000 characters"),
+        (
+            "shell",
+            {"command": "ls", "timeout": 3601},
+            "shell: `timeout` should be less than or equal to 3600.",
+        ),
+        (
+            "plan",
+            {"entries": [{"content": "x" * 1001}]},
+            "should have at most 1000 characters",
+        ),
         ("edit", {"path": "a", "edits": []}, "edit: `edits` is empty."),
     ],
     ids=["most", "seconds", "length", "items"],
@@ -89,8 +124,16 @@ async def test_a_limit_that_the_schema_does_not_state_is_named_when_it_is_exceed
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("edit", {"path": "a", "edits": [{"new_text": "x"}]}, "edit: `edits.0.old_text` is missing."),
-        ("read", {"path": "a", "file": "b"}, "read: there is no argument `file` (it takes path, offset, limit)."),
+        (
+            "edit",
+            {"path": "a", "edits": [{"new_text": "x"}]},
+            "edit: `edits.0.old_text` is missing.",
+        ),
+        (
+            "read",
+            {"path": "a", "file": "b"},
+            "read: there is no argument `file` (it takes path, offset, limit).",
+        ),
         (
             "read",
             {"offset": 0, "limit": "many"},
@@ -109,11 +152,28 @@ async def test_what_is_wrong_with_arguments_is_named_with_its_place(
     assert said in await complaint(workspace, tool, **arguments)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
 @given(
     tool=st.sampled_from(TOOLS),
     arguments=st.dictionaries(
-        st.sampled_from(["path", "edits", "content", "command", "pattern", "entries", "cwd", "offset", "glob", "x"]),
+        st.sampled_from(
+            [
+                "path",
+                "edits",
+                "content",
+                "command",
+                "pattern",
+                "entries",
+                "cwd",
+                "offset",
+                "glob",
+                "x",
+            ]
+        ),
         json_values,
         max_size=5,
     ),
@@ -154,6 +214,14 @@ async def test_lists_and_objects_that_a_model_writes_as_json_text_are_read(
     assert (workspace.root / "a.txt").read_text() == "two\n"
 
 
-async def test_text_that_is_no_json_is_still_refused_in_the_place_of_a_list(workspace: Workspace) -> None:
-    assert await complaint(workspace, "edit", path="a", edits="[one") == "edit: `edits` should be a valid list."
-    assert await complaint(workspace, "edit", path="a", edits='"one"') == "edit: `edits` should be a valid list."
+async def test_text_that_is_no_json_is_still_refused_in_the_place_of_a_list(
+    workspace: Workspace,
+) -> None:
+    assert (
+        await complaint(workspace, "edit", path="a", edits="[one")
+        == "edit: `edits` should be a valid list."
+    )
+    assert (
+        await complaint(workspace, "edit", path="a", edits='"one"')
+        == "edit: `edits` should be a valid list."
+    )

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from acp_agent.tools.shell.syntax import parse
 
-PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cf", "Zl", "Zp")), max_size=12)
+PRINTABLE = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cf", "Zl", "Zp")),
+    max_size=12,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,12 +25,23 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs",
         ("make && ./run.sh -x || echo 'it failed'; ls | wc -l &", None),
         ('git commit -m "a \'b\' \\"c\\""', [("git", "commit", "-m", "a 'b' \"c\"")]),
         ("grep -e 'a'\"b\"c\\ d f", [("grep", "-e", "abc d", "f")]),
-        ("find . -name '*.py' -exec echo {} \\;", [("find", ".", "-name", "*.py", "-exec", "echo", "{}", ";")]),
+        (
+            "find . -name '*.py' -exec echo {} \\;",
+            [("find", ".", "-name", "*.py", "-exec", "echo", "{}", ";")],
+        ),
         ("ls\nrm x", [("ls",), ("rm", "x")]),
     ],
 )
-def test_words_are_those_that_the_programs_get(line: str, commands: list[tuple[str, ...]] | None) -> None:
-    expected = commands or [("make",), ("./run.sh", "-x"), ("echo", "it failed"), ("ls",), ("wc", "-l")]
+def test_words_are_those_that_the_programs_get(
+    line: str, commands: list[tuple[str, ...]] | None
+) -> None:
+    expected = commands or [
+        ("make",),
+        ("./run.sh", "-x"),
+        ("echo", "it failed"),
+        ("ls",),
+        ("wc", "-l"),
+    ]
     assert list(parse(line).commands) == expected
 
 
@@ -46,9 +60,18 @@ def test_anything_else_than_plain_commands_is_not_understood(line: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("ls *.py", True), ("ls '*.py'", False), ("ls \\*.py", False), ("ls a?", True), ("ls x[12]", True), ("ls", False)],
+    [
+        ("ls *.py", True),
+        ("ls '*.py'", False),
+        ("ls \\*.py", False),
+        ("ls a?", True),
+        ("ls x[12]", True),
+        ("ls", False),
+    ],
 )
-def test_wildcards_count_where_the_shell_expands_them(line: str, expected: bool) -> None:
+def test_wildcards_count_where_the_shell_expands_them(
+    line: str, expected: bool
+) -> None:
     assert parse(line).has_wildcard is expected
 
 
@@ -65,5 +88,7 @@ def test_a_line_that_is_understood_gives_bash_the_same_words(rest: str) -> None:
     if len(parsed.commands) != 1 or parsed.has_wildcard or "~" in rest:
         return
     script = f'show() {{ printf "%s\\0" show "$@"; }}\nshow {rest}'
-    shown = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, check=True)
+    shown = subprocess.run(
+        ["bash", "--norc", "-c", script], capture_output=True, check=True
+    )
     assert tuple(shown.stdout.decode().split("\0")[:-1]) == parsed.commands[0]

@@ -25,15 +25,23 @@ def edit(old: str, new: str) -> list[JsonValue]:
     return [{"old_text": old, "new_text": new}]
 
 
-async def test_an_edit_changes_the_file_and_shows_the_diff_before_it_does(workspace: Workspace) -> None:
+async def test_an_edit_changes_the_file_and_shows_the_diff_before_it_does(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("src/app.py", "a = 1\nb = 2\n")
     await workspace.call("read", path="src/app.py")
-    prepared = await workspace.prepare("edit", path="src/app.py", edits=edit("b = 2", "b = 3"))
+    prepared = await workspace.prepare(
+        "edit", path="src/app.py", edits=edit("b = 2", "b = 3")
+    )
     assert path.read_text() == "a = 1\nb = 2\n"
     assert (prepared.view.title, prepared.view.kind) == ("Edit src/app.py", "edit")
     assert prepared.view.diffs == (Diff(str(path), "a = 1\nb = 2\n", "a = 1\nb = 3\n"),)
     assert prepared.view.locations == (Location(str(path), 2),)
-    assert (prepared.access.effect, prepared.access.subject, prepared.access.outside) == ("edit", "edit", ())
+    assert (
+        prepared.access.effect,
+        prepared.access.subject,
+        prepared.access.outside,
+    ) == ("edit", "edit", ())
     outcome = await workspace.run(prepared)
     assert path.read_text() == "a = 1\nb = 3\n"
     assert outcome.files == (FileVersion(str(path), digest("a = 1\nb = 3\n")),)
@@ -43,13 +51,17 @@ async def test_an_edit_changes_the_file_and_shows_the_diff_before_it_does(worksp
 async def test_one_wrong_edit_changes_nothing(workspace: Workspace) -> None:
     path = workspace.file("a", "one\ntwo\n")
     await workspace.call("read", path="a")
-    message = await refusal(workspace, "edit", path="a", edits=edit("one", "1") + edit("three", "3"))
+    message = await refusal(
+        workspace, "edit", path="a", edits=edit("one", "1") + edit("three", "3")
+    )
     assert message.startswith("edits[1]: this text is not in the file.")
     assert path.read_text() == "one\ntwo\n"
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments"), [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})], ids=["edit", "write"]
+    ("tool", "arguments"),
+    [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})],
+    ids=["edit", "write"],
 )
 async def test_a_file_that_was_not_read_or_has_changed_since_is_left_alone(
     workspace: Workspace, tool: str, arguments: dict[str, JsonValue]
@@ -72,10 +84,15 @@ async def test_a_file_that_was_not_read_or_has_changed_since_is_left_alone(
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments"), [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})], ids=["edit", "write"]
+    ("tool", "arguments"),
+    [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})],
+    ids=["edit", "write"],
 )
 async def test_whether_a_path_outside_exists_is_not_told_before_the_call_is_allowed(
-    workspace: Workspace, tmp_path_factory: pytest.TempPathFactory, tool: str, arguments: dict[str, JsonValue]
+    workspace: Workspace,
+    tmp_path_factory: pytest.TempPathFactory,
+    tool: str,
+    arguments: dict[str, JsonValue],
 ) -> None:
     folder = tmp_path_factory.mktemp("outside")
     (folder / "there").write_text("x")
@@ -94,7 +111,9 @@ async def test_whether_a_path_outside_exists_is_not_told_before_the_call_is_allo
     assert (folder / "there").read_text() == "x"
 
 
-async def test_a_new_file_needs_no_reading_and_can_be_edited_at_once(workspace: Workspace) -> None:
+async def test_a_new_file_needs_no_reading_and_can_be_edited_at_once(
+    workspace: Workspace,
+) -> None:
     prepared = await workspace.prepare("write", path="new/dir/a.py", content="x = 1\n")
     path = workspace.root / "new/dir/a.py"
     assert prepared.view.diffs == (Diff(str(path), None, "x = 1\n"),)
@@ -105,7 +124,9 @@ async def test_a_new_file_needs_no_reading_and_can_be_edited_at_once(workspace: 
     assert path.read_text() == "x = 2\n"
 
 
-async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(workspace: Workspace) -> None:
+async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("a", "\ufeffone\r\ntwo".encode())
     await workspace.call("read", path="a")
     await workspace.call("edit", path="a", edits=edit("one\ntwo", "1\n2"))
@@ -115,8 +136,11 @@ async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(worksp
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.booleans())
-def test_a_diff_is_bounded_whatever_changes(old_size: int, new_size: int, is_new: bool) -> None:
-    before, after = "a\n" * (old_size * DIFF_LIMIT // 3), "b" * (new_size * DIFF_LIMIT)
+def test_a_diff_is_bounded_whatever_changes(
+    old_size: int, new_size: int, is_new: bool
+) -> None:
+    before = "a\n" * (old_size * DIFF_LIMIT // 3)
+    after = "b" * (new_size * DIFF_LIMIT)
     diff = _diff_of("/a", None if is_new else before, after)
     assert max(len(diff.old_text or ""), len(diff.new_text)) <= DIFF_LIMIT + 60
     assert (diff.old_text is None) == is_new

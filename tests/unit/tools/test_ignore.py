@@ -16,7 +16,20 @@ from acp_agent.tools.search import walk as walk_module
 from acp_agent.tools.search.walk import Walk
 from support.repo import Repo
 
-NAMES = ["a", "b", "build", "x.py", "y.log", "z.min.js", ".hidden", "A", "with space", "[x]", "#h", "!n"]
+NAMES = [
+    "a",
+    "b",
+    "build",
+    "x.py",
+    "y.log",
+    "z.min.js",
+    ".hidden",
+    "A",
+    "with space",
+    "[x]",
+    "#h",
+    "!n",
+]
 PATTERNS = [
     "a", "a/", "/a", "b/", "*.py", "*.log", "!x.py", "!*.log", "build", "build/", "!build/", "/build/*", "a/b", "a/**",
     "**/b", "a/**/b", "*", "!*/", "!*.py", "/*", "!/a", "!/a/", "*.min.*", "[ab]", "[!a]", "?", "x.*", "**/build/**",
@@ -32,7 +45,9 @@ odd_patterns = st.text("abx.*?[]!^-:\\/ ", max_size=8)
 rules = st.lists(st.sampled_from(PATTERNS) | odd_patterns, max_size=4)
 
 
-def make_tree(root: Path, files: list[str], ignores: dict[str, list[str]], end: str = "\n") -> None:
+def make_tree(
+    root: Path, files: list[str], ignores: dict[str, list[str]], end: str = "\n"
+) -> None:
     for name in files:
         path = root / name
         try:
@@ -42,7 +57,9 @@ def make_tree(root: Path, files: list[str], ignores: dict[str, list[str]], end: 
             continue
     for directory, patterns in ignores.items():
         if (root / directory).is_dir():
-            (root / directory / ".gitignore").write_bytes((end.join(patterns) + end).encode())
+            (root / directory / ".gitignore").write_bytes(
+                (end.join(patterns) + end).encode()
+            )
 
 
 def make_repository(root: Path) -> None:
@@ -52,13 +69,19 @@ def make_repository(root: Path) -> None:
 
 
 def by_git(root: Path) -> set[str]:
-    listing = Repo(root).git("ls-files", "-z", "--others", "--exclude-standard", env=os.environ)
+    listing = Repo(root).git(
+        "ls-files", "-z", "--others", "--exclude-standard", env=os.environ
+    )
     return {name for name in listing.split("\0") if name}
 
 
 async def by_walk(root: Path, base: Path | None = None) -> set[str]:
     def walked() -> set[str]:
-        return {str(found.path.relative_to(root)) for found in Walk(base or root) if not found.is_directory}
+        return {
+            str(found.path.relative_to(root))
+            for found in Walk(base or root)
+            if not found.is_directory
+        }
 
     return await anyio.to_thread.run_sync(walked)
 
@@ -66,16 +89,26 @@ async def by_walk(root: Path, base: Path | None = None) -> set[str]:
 @settings(max_examples=60, deadline=None)
 @given(
     files=st.lists(paths, max_size=12),
-    ignores=st.dictionaries(st.sampled_from([".", "a", "b", "build", "a/b", "a/build"]), rules, max_size=3),
+    ignores=st.dictionaries(
+        st.sampled_from([".", "a", "b", "build", "a/b", "a/build"]), rules, max_size=3
+    ),
     exclude=rules,
     users=rules,
     end=st.sampled_from(["\n", "\r\n"]),
 )
 @example(["src/x.log", "x.log"], {".": ["*.log", "!src/"]}, [], [], "\n")
-@example(["x.py", "a/x.py", "a/b/x.py", "a/y.log"], {".": ["*", "!*/", "!*.py"]}, [], [], "\n")
+@example(
+    ["x.py", "a/x.py", "a/b/x.py", "a/y.log"],
+    {".": ["*", "!*/", "!*.py"]},
+    [],
+    [],
+    "\n",
+)
 @example(["a/b/x.py"], {".": ["/a/b"], "a": ["!b"]}, [], [], "\n")
 @example(["a/x.py"], {}, ["a"], [], "\n")
-@example(["x.py", "y.log", "a/y.log"], {"a": ["!y.log"]}, ["!x.py"], ["x.py", "*.log"], "\n")
+@example(
+    ["x.py", "y.log", "a/y.log"], {"a": ["!y.log"]}, ["!x.py"], ["x.py", "*.log"], "\n"
+)
 @example(["build/a", "build/b/a"], {".": ["build/**/"]}, [], [], "\n")
 @example(["a/x.py", "b/x.py"], {".": ["\ufeffa/"]}, [], [], "\n")
 async def test_a_walk_finds_what_git_finds(
@@ -98,7 +131,9 @@ async def test_a_walk_finds_what_git_finds(
         (users_git / "ignore").unlink()
 
 
-@pytest.mark.parametrize("place", ["user", "included", "repository", "empty", "relative", "missing"])
+@pytest.mark.parametrize(
+    "place", ["user", "included", "repository", "empty", "relative", "missing"]
+)
 async def test_the_user_s_file_is_the_one_that_git_is_configured_with(
     tmp_path: Path, users_git: Path, place: str
 ) -> None:
@@ -109,7 +144,9 @@ async def test_the_user_s_file_is_the_one_that_git_is_configured_with(
     (home / "mine").write_text("*.log\n")
     (root / "theirs").write_text("/x.tmp\n/theirs\n")
     (users_git / "ignore").write_text("*.tmp\n")
-    named = {"empty": "", "relative": "theirs", "missing": "~/nowhere"}.get(place, "~/mine")
+    named = {"empty": "", "relative": "theirs", "missing": "~/nowhere"}.get(
+        place, "~/mine"
+    )
     setting = f"[core]\n\texcludesFile = {named}\n"
     if place == "included":
         (home / "more").write_text(setting)
@@ -122,8 +159,14 @@ async def test_the_user_s_file_is_the_one_that_git_is_configured_with(
     finally:
         (home / ".gitconfig").unlink(missing_ok=True)
         (users_git / "ignore").unlink()
-    left_out = {"empty": set[str](), "relative": {"x.tmp", "theirs"}, "missing": set[str]()}
-    assert {"a/x.log", "x.tmp", "sub/y.log", "theirs"} - found == left_out.get(place, {"a/x.log", "sub/y.log"})
+    left_out = {
+        "empty": set[str](),
+        "relative": {"x.tmp", "theirs"},
+        "missing": set[str](),
+    }
+    assert {"a/x.log", "x.tmp", "sub/y.log", "theirs"} - found == left_out.get(
+        place, {"a/x.log", "sub/y.log"}
+    )
 
 
 @pytest.mark.parametrize("git", ["there", "absent"])
@@ -131,7 +174,9 @@ async def test_the_user_s_file_counts_in_repositories_within_and_without_any(
     tmp_path: Path, users_git: Path, monkeypatch: pytest.MonkeyPatch, git: str
 ) -> None:
     make_repository(tmp_path / "inner")
-    make_tree(tmp_path, ["a.tmp", "a.py", "inner/b.tmp", "inner/b.py", "inner/d/c.tmp"], {})
+    make_tree(
+        tmp_path, ["a.tmp", "a.py", "inner/b.tmp", "inner/b.py", "inner/d/c.tmp"], {}
+    )
     (users_git / "ignore").write_text("/*.tmp\nd\n")
     if git == "absent":
         monkeypatch.setenv("PATH", str(tmp_path))

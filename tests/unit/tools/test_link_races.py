@@ -1,4 +1,6 @@
-"""Links that are exchanged while a tool works: what was decided on is what is read and written."""
+"""Links that are exchanged while a tool works: what was decided on is what is read and
+written.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="renameat2")
 
 SECRET = "hunter2-private-key"
 CALLS = 60
-"""Enough for an attack to succeed on code that opens by path; together they are certain to."""
+"""Enough for an attack to succeed on code that opens by path; together they are certain
+to.
+"""
 
 
 def hostile(workspace: Workspace, outside: Path) -> tuple[Path, Path]:
-    """Make a folder of the project and a link to a folder with secrets, whose files have the same names."""
-    own, link = workspace.root / "src", workspace.root / "link"
+    """Make a folder of the project and a link to a folder with secrets, whose files
+    have the same names.
+    """
+    own = workspace.root / "src"
+    link = workspace.root / "link"
     for folder, text in ((own, "harmless"), (outside, SECRET)):
         (folder / "deep").mkdir(parents=True)
         for name in ("key", "deep/key", "picture.txt"):
@@ -40,10 +47,15 @@ def hostile(workspace: Workspace, outside: Path) -> tuple[Path, Path]:
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
     found = ((path, path.lstat().st_mode) for path in sorted(folder.rglob("*")))
-    return {str(path): (mode, path.read_bytes() if path.is_file() else b"") for path, mode in found}
+    return {
+        str(path): (mode, path.read_bytes() if path.is_file() else b"")
+        for path, mode in found
+    }
 
 
-async def attempt(workspace: Workspace, tool: str, arguments: dict[str, JsonValue]) -> CallResult | None:
+async def attempt(
+    workspace: Workspace, tool: str, arguments: dict[str, JsonValue]
+) -> CallResult | None:
     """Make a call as in *Accept edits*: what leads outside is asked for, and refused."""
     failure = ""
     try:
@@ -98,7 +110,13 @@ async def test_a_tool_reads_no_secret_while_a_folder_and_a_link_are_exchanged(
         ("write", {"path": "src/new/authorized_keys", "content": "evil"}),
         ("write", {"path": "src/deep/authorized_keys", "content": "evil"}),
         ("write", {"path": "src/key", "content": "evil"}),
-        ("edit", {"path": "src/key", "edits": [{"old_text": "harmless", "new_text": "evil"}]}),
+        (
+            "edit",
+            {
+                "path": "src/key",
+                "edits": [{"old_text": "harmless", "new_text": "evil"}],
+            },
+        ),
     ],
     ids=str,
 )
@@ -110,7 +128,9 @@ async def test_a_tool_writes_nothing_outside_while_a_folder_and_a_link_are_excha
     before = state_of(outside)
     with exchanged(own, link):
         for _ in range(CALLS):
-            (own / "key").write_text("harmless\n") if tool == "edit" and not own.is_symlink() else None
+            (own / "key").write_text(
+                "harmless\n"
+            ) if tool == "edit" and not own.is_symlink() else None
             await attempt(workspace, "read", {"path": "src/key"})
             await attempt(workspace, tool, arguments)
             assert state_of(outside) == before
@@ -122,7 +142,8 @@ async def test_a_file_and_a_link_are_exchanged_and_neither_is_read_nor_written(
     secret = tmp_path / "id_rsa"
     secret.write_text(SECRET)
     secret.chmod(0o600)
-    own, link = workspace.file("notes.txt", "harmless\n"), workspace.root / "link"
+    own = workspace.file("notes.txt", "harmless\n")
+    link = workspace.root / "link"
     link.symlink_to(secret)
     with exchanged(own, link):
         for _ in range(CALLS):
@@ -133,17 +154,23 @@ async def test_a_file_and_a_link_are_exchanged_and_neither_is_read_nor_written(
     assert secret.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_session_s_directory_that_becomes_a_link_leads_outside(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_session_s_directory_that_becomes_a_link_leads_outside(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "key").write_text(SECRET)
-    workspace.environment = replace(workspace.environment, real_roots=(workspace.root.resolve(),))
+    workspace.environment = replace(
+        workspace.environment, real_roots=(workspace.root.resolve(),)
+    )
     workspace.root.rename(tmp_path / "aside")
     workspace.root.symlink_to(tmp_path / "outside")
     prepared = await workspace.prepare("read", path="key")
     assert prepared.access.outside == ((tmp_path / "outside" / "key").resolve(),)
 
 
-async def test_links_of_a_project_go_on_working(workspace: Workspace, tmp_path: Path) -> None:
+async def test_links_of_a_project_go_on_working(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "far.txt").write_text("far\n")
@@ -152,7 +179,9 @@ async def test_links_of_a_project_go_on_working(workspace: Workspace, tmp_path: 
     (workspace.root / "far").symlink_to(elsewhere)
     (workspace.root / "new").symlink_to("packages/new")
     assert "near" in await workspace.text("read", path="one/a.txt")
-    assert "one/a.txt:1:near" in await workspace.text("grep", path="one", pattern="near")
+    assert "one/a.txt:1:near" in await workspace.text(
+        "grep", path="one", pattern="near"
+    )
     assert "one/a.txt" in await workspace.text("glob", path="one", pattern="*.txt")
     await workspace.call("write", path="one/a.txt", content="changed\n")
     await workspace.call("write", path="one/b/c.txt", content="made\n")
@@ -169,8 +198,13 @@ async def test_links_of_a_project_go_on_working(workspace: Workspace, tmp_path: 
 
 @settings(max_examples=60)
 @given(
-    links=st.dictionaries(st.sampled_from(["a", "a/b", "c", "d/e"]), st.sampled_from(["x", "d", "../x", "..", "c"])),
-    path=st.lists(st.sampled_from(["a", "b", "c", "d", "e", "x", "new"]), min_size=1, max_size=4).map("/".join),
+    links=st.dictionaries(
+        st.sampled_from(["a", "a/b", "c", "d/e"]),
+        st.sampled_from(["x", "d", "../x", "..", "c"]),
+    ),
+    path=st.lists(
+        st.sampled_from(["a", "b", "c", "d", "e", "x", "new"]), min_size=1, max_size=4
+    ).map("/".join),
 )
 def test_a_path_is_opened_exactly_where_no_part_of_it_is_a_link(
     tmp_path_factory: pytest.TempPathFactory, links: dict[str, str], path: str
@@ -179,7 +213,10 @@ def test_a_path_is_opened_exactly_where_no_part_of_it_is_a_link(
     for folder in ("a/b", "c", "d/e", "x"):
         (root / folder).mkdir(parents=True)
     for name, target in links.items():
-        if not (root / name).is_symlink() and (root / name).parent.resolve() == (root / name).parent:
+        if (
+            not (root / name).is_symlink()
+            and (root / name).parent.resolve() == (root / name).parent
+        ):
             (root / name).rename(root / f"old-{name.replace('/', '-')}")
             (root / name).symlink_to(target)
     wanted = root / path

@@ -33,9 +33,13 @@ class Listener:
         self.arrived.set()
 
 
-async def run(command: str, cwd: Path, timeout: float = 20, listener: Listener | None = None) -> CommandResult:
+async def run(
+    command: str, cwd: Path, timeout: float = 20, listener: Listener | None = None
+) -> CommandResult:
     listener = listener or Listener()
-    return await LocalCommands().run(("bash", "-c", command), cwd, timeout, listener.report, shown=command)
+    return await LocalCommands().run(
+        ("bash", "-c", command), cwd, timeout, listener.report, shown=command
+    )
 
 
 @pytest.fixture
@@ -53,7 +57,9 @@ async def test_output_is_passed_on_while_the_command_runs(tmp_path: Path) -> Non
     listener = Listener()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            command = "echo first; until [ -e go ]; do sleep 0.02; done; echo second >&2"
+            command = (
+                "echo first; until [ -e go ]; do sleep 0.02; done; echo second >&2"
+            )
             tasks.start_soon(run, command, tmp_path, 20, listener)
             await listener.arrived.wait()
             assert listener.output == "first\n"
@@ -61,9 +67,16 @@ async def test_output_is_passed_on_while_the_command_runs(tmp_path: Path) -> Non
     assert listener.output == "first\nsecond\n"
 
 
-async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(tmp_path: Path) -> None:
+async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(
+    tmp_path: Path,
+) -> None:
     listener = Listener()
-    result = await run("echo begin; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end", tmp_path, 20, listener)
+    result = await run(
+        "echo begin; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end",
+        tmp_path,
+        20,
+        listener,
+    )
     assert len(result.stdout) == STREAM_LIMIT
     assert result.stdout.startswith("begin\nxxx")
     assert result.stdout.endswith("xxx\nend\n")
@@ -74,20 +87,32 @@ async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(tmp_
     assert MISSING in listener.output
 
 
-async def test_frames_of_a_progress_bar_take_no_room_of_what_is_kept(tmp_path: Path) -> None:
-    result = await run("echo begin; seq -f '%.0f%%' 100000 | tr '\\n' '\\r'; printf '\\nerror\\n'", tmp_path)
+async def test_frames_of_a_progress_bar_take_no_room_of_what_is_kept(
+    tmp_path: Path,
+) -> None:
+    result = await run(
+        "echo begin; seq -f '%.0f%%' 100000 | tr '\\n' '\\r'; printf '\\nerror\\n'",
+        tmp_path,
+    )
     assert result.stdout == "begin\n100000%\nerror\n"
 
 
-async def test_a_command_that_takes_too_long_is_stopped_and_keeps_its_output(tmp_path: Path, mark: str) -> None:
+async def test_a_command_that_takes_too_long_is_stopped_and_keeps_its_output(
+    tmp_path: Path, mark: str
+) -> None:
     with anyio.fail_after(10):
         result = await run("echo begun; sleep 100 & sleep 100", tmp_path, 0.5)
-    assert (result.stdout, result.exit_code, result.timed_out) == ("begun\n", None, True)
+    assert (result.stdout, result.exit_code, result.timed_out) == (
+        "begun\n",
+        None,
+        True,
+    )
     assert not started_by(mark)
 
 
 STUBBORN = (
-    f"{sys.executable} -c 'import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(99)'"
+    f"{sys.executable} -c 'import signal,time; signal.signal(15, "
+    f"signal.SIG_IGN); print(1, flush=True); time.sleep(99)'"
 )
 
 
@@ -101,7 +126,9 @@ STUBBORN = (
     ],
     ids=["child", "grandchildren", "stubborn grandchild", "stubborn shell"],
 )
-async def test_a_cancel_kills_the_whole_group(tmp_path: Path, mark: str, command: str) -> None:
+async def test_a_cancel_kills_the_whole_group(
+    tmp_path: Path, mark: str, command: str
+) -> None:
     listener = Listener()
     watched: set[Process] = set()
     with anyio.fail_after(10):
@@ -132,7 +159,9 @@ async def test_processes_that_ended_are_not_waited_for_where_nobody_reaps_them(
     monkeypatch.setattr(processes, "TERMINATE_SECONDS", 21)
     set_child_subreaper(1)
     try:
-        with anyio.move_on_after(20) as scope:  # which is shielded from while a group ends
+        with anyio.move_on_after(
+            20
+        ) as scope:  # which is shielded from while a group ends
             await run("sleep 297 & sleep 298 &", tmp_path)
         assert not scope.cancel_called
     finally:

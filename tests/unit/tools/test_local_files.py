@@ -21,7 +21,11 @@ def names_in(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 async def test_a_text_is_read_as_it_was_written(tmp_path: Path, text: str) -> None:
     await files.write_text(tmp_path / "a", text)
@@ -29,7 +33,9 @@ async def test_a_text_is_read_as_it_was_written(tmp_path: Path, text: str) -> No
     assert (tmp_path / "a").read_bytes() == text.encode()
 
 
-async def test_an_existing_file_keeps_its_mode_and_a_new_one_follows_the_umask(tmp_path: Path) -> None:
+async def test_an_existing_file_keeps_its_mode_and_a_new_one_follows_the_umask(
+    tmp_path: Path,
+) -> None:
     script = tmp_path / "run.sh"
     script.write_text("old")
     script.chmod(0o751)
@@ -84,7 +90,13 @@ async def test_what_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "file" / "b", tmp_path / ("x" * 300), Path("/proc/nothing")):
+    for path in (
+        tmp_path,
+        tmp_path / "pipe",
+        tmp_path / "file" / "b",
+        tmp_path / ("x" * 300),
+        Path("/proc/nothing"),
+    ):
         with pytest.raises(ToolError, match=r"\.$"):
             await files.write_text(path, "x")
     with pytest.raises(ToolError, match="surrogate"):
@@ -94,13 +106,20 @@ async def test_what_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -
     assert names_in(tmp_path) == ["file", "loop", "pipe"]
 
 
-async def test_what_cannot_be_read_as_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+async def test_what_cannot_be_read_as_text_is_refused_in_a_sentence(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "binary").write_bytes(b"a\0b")
     (tmp_path / "latin").write_bytes(b"\xe9")
     (tmp_path / "loop").symlink_to("loop")
     with (tmp_path / "large").open("wb") as large:
         large.truncate(20 * 1024 * 1024)
-    for name, reason in {"binary": "binary", "latin": "UTF-8", "loop": "symbolic", "large": "10 MiB"}.items():
+    for name, reason in {
+        "binary": "binary",
+        "latin": "UTF-8",
+        "loop": "symbolic",
+        "large": "10 MiB",
+    }.items():
         with pytest.raises(ToolError, match=reason):
             await files.read_text(tmp_path / name)
     with pytest.raises(FileNotFoundError):

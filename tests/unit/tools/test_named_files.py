@@ -1,4 +1,6 @@
-"""What a command has done to the files that its line names: told where it was seen, and not where it was only meant."""
+"""What a command has done to the files that its line names: told where it was seen, and
+not where it was only meant.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ async def changes(workspace: Workspace, command: str) -> list[tuple[str, ...]]:
     outcome = await workspace.call("shell", command=command)
 
     def names(change: FileChange) -> list[str]:
-        return [os.path.relpath(path, workspace.root) for path in (change.former, change.path) if path]
+        return [
+            os.path.relpath(path, workspace.root)
+            for path in (change.former, change.path)
+            if path
+        ]
 
     return [(*names(change), change.operation) for change in outcome.view.changes]
 
@@ -27,7 +33,12 @@ async def changes(workspace: Workspace, command: str) -> list[tuple[str, ...]]:
     [
         (
             "rm 'a b' sub/c; unlink ./link && rmdir none/ && rm -f absent",
-            [("a b", "delete"), ("sub/c", "delete"), ("link", "delete"), ("none", "delete")],
+            [
+                ("a b", "delete"),
+                ("sub/c", "delete"),
+                ("link", "delete"),
+                ("none", "delete"),
+            ],
         ),
         ("rm -rf sub", [("sub", "delete")]),
         ("mv a new", [("a", "new", "move")]),
@@ -36,7 +47,8 @@ async def changes(workspace: Workspace, command: str) -> list[tuple[str, ...]]:
         ("mv sub there", [("sub", "there", "move")]),
         ("cp a new", [("a", "new", "copy")]),
         ("cp a b sub", [("a", "sub/a", "copy"), ("b", "sub/b", "copy")]),
-        # What was not seen to happen: over another file, changed since, another name of the same file, without a byte.
+        # What was not seen to happen: over another file, changed since, another name of
+        # the same file, without a byte.
         ("cp a b", []),
         ("cp a one; printf x >> one", []),
         ("ln a three; echo cp", []),
@@ -45,7 +57,8 @@ async def changes(workspace: Workspace, command: str) -> list[tuple[str, ...]]:
         ("echo rm a", []),
         ("mv a a || true", []),
         ("rm 'unclosed", []),
-        # A command that names no such program is not looked at: another one may be at work beside it.
+        # A command that names no such program is not looked at: another one may be at
+        # work beside it.
         ("python3 -c 'import os; os.unlink(\"a\")'", []),
     ],
 )
@@ -60,7 +73,9 @@ async def test_what_a_command_did_to_the_files_that_it_names_is_told_where_it_wa
     assert await changes(workspace, command) == told
 
 
-def test_files_of_gigabytes_are_not_compared_to_tell_whether_one_is_a_copy(tmp_path: Path) -> None:
+def test_files_of_gigabytes_are_not_compared_to_tell_whether_one_is_a_copy(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a").touch()
     os.truncate(tmp_path / "a", 80 << 30)
     changes = named_files("cp --sparse=always a b", tmp_path)

@@ -26,7 +26,9 @@ MANY_LINES = "\n".join(str(number) for number in range(500))
 
 
 async def _read_until(process: subprocess.Popen[bytes], text: str) -> str:
-    """Wait until a terminal has shown the text or has ended, and return all that it has shown."""
+    """Wait until a terminal has shown the text or has ended, and return all that it has
+    shown.
+    """
     assert process.stdout is not None
     shown = b""
     with anyio.fail_after(SECONDS):
@@ -43,9 +45,13 @@ async def _read_until(process: subprocess.Popen[bytes], text: str) -> str:
 
 
 @asynccontextmanager
-async def _terminal(argv: Sequence[str], folder: Path) -> AsyncGenerator[subprocess.Popen[bytes]]:
+async def _terminal(
+    argv: Sequence[str], folder: Path
+) -> AsyncGenerator[subprocess.Popen[bytes]]:
     """Run a program in a pseudo-terminal that gets no input."""
-    process = await anyio.to_thread.run_sync(start_in_pseudo_terminal, command_line(argv), str(folder), None)
+    process = await anyio.to_thread.run_sync(
+        start_in_pseudo_terminal, command_line(argv), str(folder), None
+    )
     try:
         yield process
     finally:
@@ -60,7 +66,9 @@ async def _shown(argv: Sequence[str], folder: Path) -> tuple[str, int]:
     async with _terminal(argv, folder) as process:
         shown = await _read_until(process, "")
         with anyio.fail_after(SECONDS):
-            return shown, await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
+            return shown, await anyio.to_thread.run_sync(
+                process.wait, abandon_on_cancel=True
+            )
 
 
 def _started_by(mark: str) -> set[Process]:
@@ -73,17 +81,25 @@ READERS = {
     "a shell": ("bash; echo ended", "ended"),
     "select": ("select x in a b; do :; done; echo ended", "ended"),
     "input": (f"{sys.executable} -c 'input()'; echo ended", "EOFError"),
-    "getpass": (f"{sys.executable} -c 'import getpass; getpass.getpass()'; echo ended", "EOFError"),
+    "getpass": (
+        f"{sys.executable} -c 'import getpass; getpass.getpass()'; echo ended",
+        "EOFError",
+    ),
     "the terminal by its name": ("read x < /dev/tty; echo ended", "ended"),
     "standard error": ("read -t 15 x <&2; echo status $?", "status 1"),
     "ssh-keygen": ("ssh-keygen -q -t ed25519 -f key; echo ended", "ended"),
-    "git's questions": ("git -c credential.helper= credential fill < input; echo ended", "ended"),
+    "git's questions": (
+        "git -c credential.helper= credential fill < input; echo ended",
+        "ended",
+    ),
 }
 """Commands that ask, and what is shown when the answer is the end of the file."""
 
 
 @pytest.mark.parametrize("name", READERS)
-async def test_a_command_that_asks_reads_the_end_of_file_at_once(tmp_path: Path, name: str) -> None:
+async def test_a_command_that_asks_reads_the_end_of_file_at_once(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / "input").write_text("protocol=https\nhost=example.org\n\n")
     command, wanted = READERS[name]
     shown, _ = await _shown(("bash", "-c", command), tmp_path)
@@ -91,7 +107,9 @@ async def test_a_command_that_asks_reads_the_end_of_file_at_once(tmp_path: Path,
 
 
 @pytest.mark.parametrize("pager", ["less", "more"])
-async def test_a_pager_shows_the_whole_file_and_ends(tmp_path: Path, pager: str) -> None:
+async def test_a_pager_shows_the_whole_file_and_ends(
+    tmp_path: Path, pager: str
+) -> None:
     if shutil.which(pager) is None:
         pytest.skip(f"no {pager}")
     (tmp_path / "file").write_text(f"{MANY_LINES}\n")
@@ -109,9 +127,16 @@ async def test_programs_find_no_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code"), [("exit 7", 7), ("kill -TERM $$", -signal.SIGTERM), ("kill -SEGV $$", -signal.SIGSEGV)]
+    ("command", "code"),
+    [
+        ("exit 7", 7),
+        ("kill -TERM $$", -signal.SIGTERM),
+        ("kill -SEGV $$", -signal.SIGSEGV),
+    ],
 )
-async def test_it_ends_as_its_command_does(tmp_path: Path, command: str, code: int) -> None:
+async def test_it_ends_as_its_command_does(
+    tmp_path: Path, command: str, code: int
+) -> None:
     assert await _shown(("bash", "-c", command), tmp_path) == ("", code)
 
 
@@ -120,8 +145,12 @@ async def test_a_missing_program_is_named(tmp_path: Path) -> None:
     assert (shown, code) == ("/no/such/program: No such file or directory\n", 127)
 
 
-async def test_an_interrupt_from_the_keyboard_ends_the_command_and_not_what_shows_its_end(tmp_path: Path) -> None:
-    command = "trap 'echo interrupted; exit 3' INT; echo begun; while :; do sleep 0.02; done"
+async def test_an_interrupt_from_the_keyboard_ends_the_command_and_not_what_shows_its_end(
+    tmp_path: Path,
+) -> None:
+    command = (
+        "trap 'echo interrupted; exit 3' INT; echo begun; while :; do sleep 0.02; done"
+    )
     async with _terminal(("bash", "-c", command), tmp_path) as process:
         assert process.stdout is not None
         assert "begun" in await _read_until(process, "begun")
@@ -130,9 +159,13 @@ async def test_an_interrupt_from_the_keyboard_ends_the_command_and_not_what_show
         assert await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True) == 3
 
 
-async def test_signals_mean_to_the_command_what_they_meant_before(tmp_path: Path) -> None:
+async def test_signals_mean_to_the_command_what_they_meant_before(
+    tmp_path: Path,
+) -> None:
     command = ("bash", "-c", "yes | head -n 1; trap")
-    before = await anyio.run_process(command)  # the process that started the tests may ignore some
+    before = await anyio.run_process(
+        command
+    )  # the process that started the tests may ignore some
     assert await _shown(command, tmp_path) == (before.stdout.decode(), 0)
 
 
@@ -140,7 +173,9 @@ async def test_output_of_a_process_in_the_background_does_not_hold_up_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
-    shown, code = await _shown(("bash", "-c", "trap '' HUP; sleep 1000 & echo ended"), tmp_path)
+    shown, code = await _shown(
+        ("bash", "-c", "trap '' HUP; sleep 1000 & echo ended"), tmp_path
+    )
     left = _started_by(f"TEST_MARK={tmp_path}")
     for process in left:
         os.kill(process.pid, signal.SIGKILL)
@@ -153,7 +188,9 @@ async def test_a_command_ends_with_its_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: bool, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
-    async with _terminal(("bash", "-c", "sleep 1000 & echo begun; wait"), tmp_path) as process:
+    async with _terminal(
+        ("bash", "-c", "sleep 1000 & echo begun; wait"), tmp_path
+    ) as process:
         assert "begun" in await _read_until(process, "begun")
         started = _started_by(f"TEST_MARK={tmp_path}")
         assert len(started) >= 3
@@ -167,7 +204,9 @@ async def test_a_command_without_a_pseudo_terminal_ends_with_the_process_that_th
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
     argv = command_line(("bash", "-c", "echo begun; exec sleep 1000"))
-    with subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        argv, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
         process.kill()
@@ -179,9 +218,15 @@ async def test_a_sandboxed_command_outlives_the_thread_that_made_its_terminal_an
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
-    command = "echo begun; until [ -e go ]; do sleep 0.02; done; echo gone on; sleep 1000; :"
-    async with Sandbox((tmp_path,), ()).confine(("bash", "-c", command), tmp_path, network=False) as (_, argv):
-        thread = await anyio.to_thread.run_sync(EndingThread, command_line(argv), str(tmp_path))
+    command = (
+        "echo begun; until [ -e go ]; do sleep 0.02; done; echo gone on; sleep 1000; :"
+    )
+    async with Sandbox((tmp_path,), ()).confine(
+        ("bash", "-c", command), tmp_path, network=False
+    ) as (_, argv):
+        thread = await anyio.to_thread.run_sync(
+            EndingThread, command_line(argv), str(tmp_path)
+        )
         process = thread.process
         assert "begun" in await _read_until(process, "begun")
         await anyio.to_thread.run_sync(thread.end)

@@ -42,7 +42,17 @@ def test_a_path_is_made_absolute(written: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["", "  ", "a\0b", "x" * 5000, "file://server/share/a", "file://", "file:///a%00b", "file://["]
+    "written",
+    [
+        "",
+        "  ",
+        "a\0b",
+        "x" * 5000,
+        "file://server/share/a",
+        "file://",
+        "file:///a%00b",
+        "file://[",
+    ],
 )
 def test_what_cannot_be_a_path_is_refused_in_a_sentence(written: str) -> None:
     with pytest.raises(ToolError, match=r"\.$"):
@@ -61,7 +71,9 @@ def test_any_text_is_a_path_or_refused(written: str) -> None:
     assert len(shown(path, CWD).splitlines()) == 1
 
 
-def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within() -> None:
+def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within() -> (
+    None
+):
     assert shown(CWD / "src/a.py", CWD) == "src/a.py"
     assert shown(CWD, CWD) == "."
     assert shown(Path("/home/me/project2/a"), CWD) == "/home/me/project2/a"
@@ -69,7 +81,8 @@ def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within(
 
 
 def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) -> None:
-    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root = tmp_path / "root"
+    elsewhere = tmp_path / "elsewhere"
     root.mkdir()
     elsewhere.mkdir()
     (root / "out").symlink_to(elsewhere)
@@ -87,11 +100,18 @@ def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    links=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["a", "b", "../o", "..", "../root/d", "d/e"]))),
+    links=st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from(["a", "b", "../o", "..", "../root/d", "d/e"]),
+        )
+    ),
     steps=st.lists(st.sampled_from(["a", "b", "c", "d", "e", "new"]), max_size=5),
 )
 def test_a_file_that_can_be_made_lies_where_the_containment_says(
-    tmp_path_factory: pytest.TempPathFactory, links: list[tuple[str, str]], steps: list[str]
+    tmp_path_factory: pytest.TempPathFactory,
+    links: list[tuple[str, str]],
+    steps: list[str],
 ) -> None:
     top = tmp_path_factory.mktemp("tree").resolve()
     root = top / "root"
@@ -107,8 +127,13 @@ def test_a_file_that_can_be_made_lies_where_the_containment_says(
     except OSError:
         return
     try:
-        # The kernel's own word on where that is; macOS has no /proc, where the inode's path is asked for instead.
-        real = Path(f"/proc/self/fd/{made}").readlink() if Path("/proc/self/fd").exists() else directory.resolve()
+        # The kernel's own word on where that is; macOS has no /proc, where the inode's
+        # path is asked for instead.
+        real = (
+            Path(f"/proc/self/fd/{made}").readlink()
+            if Path("/proc/self/fd").exists()
+            else directory.resolve()
+        )
     finally:
         os.close(made)
     assert bool(outside(directory / "file", (root,))) == (not real.is_relative_to(root))
@@ -130,7 +155,9 @@ def edited(path: Path, root: Path) -> Target:
         (".github/ci.yaml", True),
     ],
 )
-def test_an_edit_of_what_runs_or_steers_something_is_asked_for(tmp_path: Path, name: str, guarded: bool) -> None:
+def test_an_edit_of_what_runs_or_steers_something_is_asked_for(
+    tmp_path: Path, name: str, guarded: bool
+) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "innocent").symlink_to(tmp_path / ".git" / "config")
     assert bool(edited(tmp_path / name, tmp_path).outside) == guarded

@@ -28,7 +28,9 @@ async def refusal(workspace: Workspace, path: str, **arguments: int) -> str:
     return str(caught.value)
 
 
-async def test_a_text_comes_with_numbered_lines_and_its_version_is_remembered(workspace: Workspace) -> None:
+async def test_a_text_comes_with_numbered_lines_and_its_version_is_remembered(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("src/a.py", "one\n\ttwo\n")
     outcome = await workspace.call("read", path="src/a.py")
     assert outcome.parts[0].text == "1\tone\n2\t\ttwo"  # type: ignore[union-attr]
@@ -43,7 +45,10 @@ async def test_a_part_is_read_and_says_how_to_read_on(workspace: Workspace) -> N
         "4\tl4\n5\tl5\n(lines 4 to 5 of 10; read on with offset 6)"
     )
     assert await workspace.text("read", path="a", offset=10) == "10\tl10"
-    assert await refusal(workspace, "a", offset=11) == "a has only 10 lines; there is no line 11."
+    assert (
+        await refusal(workspace, "a", offset=11)
+        == "a has only 10 lines; there is no line 11."
+    )
 
 
 @given(
@@ -52,20 +57,30 @@ async def test_a_part_is_read_and_says_how_to_read_on(workspace: Workspace) -> N
     st.integers(1, 40),
     st.sampled_from(["\n", "\r\n"]),
 )
-def test_reading_on_shows_every_line_once(lines: list[str], offset: int, limit: int, end: str) -> None:
+def test_reading_on_shows_every_line_once(
+    lines: list[str], offset: int, limit: int, end: str
+) -> None:
     text = end.join(line.replace("\n", "").replace("\r", "") for line in lines)
     total = len(text.removesuffix("\n").split("\n")) if text and text != "\ufeff" else 0
     if 1 <= total < offset:
         with pytest.raises(ToolError):
             numbered(text, offset, limit, "f")
         return
-    numbers = [line.split("\t")[0] for line in numbered(text, offset, limit, "f").split("\n") if "\t" in line]
-    assert numbers[:limit] == [str(number) for number in range(offset, min(total, offset + limit - 1) + 1)]
+    numbers = [
+        line.split("\t")[0]
+        for line in numbered(text, offset, limit, "f").split("\n")
+        if "\t" in line
+    ]
+    assert numbers[:limit] == [
+        str(number) for number in range(offset, min(total, offset + limit - 1) + 1)
+    ]
 
 
 def test_long_files_and_long_lines_are_cut_and_say_so() -> None:
     many = numbered("x\n" * (MAX_LINES + 5), 1, 10**9, "f")
-    assert many.endswith(f"(lines 1 to {MAX_LINES} of {MAX_LINES + 5}; read on with offset {MAX_LINES + 1})")
+    assert many.endswith(
+        f"(lines 1 to {MAX_LINES} of {MAX_LINES + 5}; read on with offset {MAX_LINES + 1})"
+    )
     wide = numbered(("y" * 999 + "\n") * 500, 1, 500, "f")
     assert len(wide) <= MAX_CHARACTERS + 100
     assert "read on with offset 50)" in wide
@@ -84,7 +99,9 @@ async def test_an_image_comes_as_an_image(workspace: Workspace) -> None:
     assert outcome.files == ()
 
 
-async def test_binary_files_directories_pipes_and_other_encodings_are_refused(workspace: Workspace) -> None:
+async def test_binary_files_directories_pipes_and_other_encodings_are_refused(
+    workspace: Workspace,
+) -> None:
     workspace.file("a.bin", b"\x7fELF\0\0")
     workspace.file("latin.txt", "é".encode("latin-1"))
     os.mkfifo(workspace.root / "pipe")

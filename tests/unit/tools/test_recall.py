@@ -20,9 +20,17 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, JsonValue, Resource, Text, Thinking, ToolCall, ToolResult
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    JsonValue,
+    Resource,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from acp_agent.errors import ToolError
-from acp_agent.storage.store import Found, SessionStore
+from acp_agent.storage.store import FoundMessage, SessionStore
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES
 from support.workspace import Workspace
 
@@ -34,7 +42,7 @@ class StoredSession:
     store: SessionStore
     session_id: str
 
-    async def search(self, query: str, limit: int) -> tuple[Found, ...]:
+    async def search(self, query: str, limit: int) -> tuple[FoundMessage, ...]:
         return await self.store.search(self.session_id, query, limit=limit)
 
     async def read(self, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
@@ -51,7 +59,9 @@ async def archived(workspace: Workspace, tmp_path: Path):
         nonlocal made
         made += 1
         logged = await store.create(f"s{made}", "/shop", [], events)
-        workspace.environment = replace(workspace.environment, archive=StoredSession(store, f"s{made}"))
+        workspace.environment = replace(
+            workspace.environment, archive=StoredSession(store, f"s{made}")
+        )
         return logged
 
     yield archive
@@ -76,13 +86,21 @@ def day(logged: LoggedEvent) -> str:
     return datetime.fromtimestamp(logged.at / 1000, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(workspace: Workspace, archived) -> None:
+async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(
+    workspace: Workspace, archived
+) -> None:
     logged = await archived(
         said("Where does the total come from?"),
         AssistantAnswered(
-            AssistantMessage("msg", (Text("I look."), ToolCall("call_1", "read", {"path": "src/cart.py"})))
+            AssistantMessage(
+                "msg",
+                (Text("I look."), ToolCall("call_1", "read", {"path": "src/cart.py"})),
+            )
         ),
-        ToolReturned(ToolResult("call_1", (Text("def total():"),)), CallView("Read src/cart.py", "read")),
+        ToolReturned(
+            ToolResult("call_1", (Text("def total():"),)),
+            CallView("Read src/cart.py", "read"),
+        ),
         AssistantAnswered(AssistantMessage("msg", (Text("From the cart's total."),))),
     )
     assert (await workspace.text("recall", query="total")).split("\n") == [
@@ -94,30 +112,53 @@ async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(
         "  after it #2 you: I look.",
     ]
     lines = (await workspace.text("recall", query="src/cart.py")).split("\n")
-    assert sorted(line.split()[0] for line in lines[1:] if line.startswith("#")) == ["#2", "#3"]
+    assert sorted(line.split()[0] for line in lines[1:] if line.startswith("#")) == [
+        "#2",
+        "#3",
+    ]
 
 
-async def test_an_entry_is_read_word_for_word_as_it_is_searched(workspace: Workspace, archived) -> None:
+async def test_an_entry_is_read_word_for_word_as_it_is_searched(
+    workspace: Workspace, archived
+) -> None:
     text = "Fix it:\n\n\tx = 1\n  ü 🌱 [#12]"
     call = ToolCall("call_1", "write", {"path": "a.py", "text": "one\n\ttwo"})
     logged = await archived(
-        UserPrompted("msg", (Text(text), Resource("file:///a.txt", "whole\ntext")), (Text("Sent instead."),)),
-        AssistantAnswered(AssistantMessage("msg", (Thinking("hm"), Text("I write.\nNow."), call))),
-        ToolReturned(ToolResult("call_1", (Text("Made a.py."),)), CallView("Write a.py", "edit")),
+        UserPrompted(
+            "msg",
+            (Text(text), Resource("file:///a.txt", "whole\ntext")),
+            (Text("Sent instead."),),
+        ),
+        AssistantAnswered(
+            AssistantMessage("msg", (Thinking("hm"), Text("I write.\nNow."), call))
+        ),
+        ToolReturned(
+            ToolResult("call_1", (Text("Made a.py."),)), CallView("Write a.py", "edit")
+        ),
     )
-    heading, body = f"Entry 1, {day(logged[0])}, user.", f"{text}\nfile:///a.txt\nwhole\ntext\nSent instead."
+    heading = f"Entry 1, {day(logged[0])}, user."
+    body = f"{text}\nfile:///a.txt\nwhole\ntext\nSent instead."
     assert await workspace.text("recall", entry=1) == f"{heading}\n\n{body}"
-    heading, body = f"Entry 2, {day(logged[1])}, you.", "I write.\nNow.\nwrite\na.py\none\n\ttwo"
+    heading = f"Entry 2, {day(logged[1])}, you."
+    body = "I write.\nNow.\nwrite\na.py\none\n\ttwo"
     assert await workspace.text("recall", entry=2) == f"{heading}\n\n{body}"
-    heading, body = f"Entry 3, {day(logged[2])}, result of Write a.py.", "Write a.py\nMade a.py."
+    heading = f"Entry 3, {day(logged[2])}, result of Write a.py."
+    body = "Write a.py\nMade a.py."
     assert await workspace.text("recall", entry=3) == f"{heading}\n\n{body}"
 
 
-async def test_a_large_entry_is_read_in_pages_without_losing_a_character(workspace: Workspace, archived) -> None:
-    lines = [f"line {number} {'ü' * (number % 90)}" for number in range(1, 3 * MAX_LINES)]
+async def test_a_large_entry_is_read_in_pages_without_losing_a_character(
+    workspace: Workspace, archived
+) -> None:
+    lines = [
+        f"line {number} {'ü' * (number % 90)}" for number in range(1, 3 * MAX_LINES)
+    ]
     lines[1500] = "".join(chr(97 + number % 26) for number in range(9 * MAX_LINE + 1))
-    await archived(ToolReturned(ToolResult("c", (Text("\n".join(lines)),)), CallView("Run make")))
-    offset, pages = 1, list[str]()
+    await archived(
+        ToolReturned(ToolResult("c", (Text("\n".join(lines)),)), CallView("Run make"))
+    )
+    offset = 1
+    pages = list[str]()
     while True:
         page = await workspace.text("recall", entry=1, offset=offset)
         assert len(page) <= MAX_CHARACTERS + 300
@@ -130,15 +171,27 @@ async def test_a_large_entry_is_read_in_pages_without_losing_a_character(workspa
     assert len(pages) > 3
 
 
-async def test_an_entry_that_is_no_message_or_not_there_is_refused(workspace: Workspace, archived) -> None:
+async def test_an_entry_that_is_no_message_or_not_there_is_refused(
+    workspace: Workspace, archived
+) -> None:
     await archived(said("first"), NoteAdded("msg", "a note"))
-    assert await refusal(workspace, entry=2) == "recall: entry 2 is no message with a text."
-    assert await refusal(workspace, entry=10**30) == f"recall: there is no entry {10**30}."
+    assert (
+        await refusal(workspace, entry=2)
+        == "recall: entry 2 is no message with a text."
+    )
+    assert (
+        await refusal(workspace, entry=10**30) == f"recall: there is no entry {10**30}."
+    )
 
 
-async def test_a_call_that_asks_for_nothing_is_refused(workspace: Workspace, archived) -> None:
+async def test_a_call_that_asks_for_nothing_is_refused(
+    workspace: Workspace, archived
+) -> None:
     await archived()
-    assert await refusal(workspace) == "recall: give `query` to search, or `entry` to read one."
+    assert (
+        await refusal(workspace)
+        == "recall: give `query` to search, or `entry` to read one."
+    )
     assert await refusal(workspace, query="") == "recall: `query` is empty."
     assert "`entry`" in await refusal(workspace, entry=0)
 
@@ -147,9 +200,20 @@ async def test_without_a_log_there_is_nothing_to_recall(workspace: Workspace) ->
     assert "nothing to recall" in await refusal(workspace, query="x")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.just("\n"), max_size=60))
-async def test_any_message_is_read_back_as_it_was(workspace: Workspace, archived, text: str) -> None:
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    text=st.text(
+        st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.just("\n"),
+        max_size=60,
+    )
+)
+async def test_any_message_is_read_back_as_it_was(
+    workspace: Workspace, archived, text: str
+) -> None:
     await archived(said(f"> {text}"))
     page = await workspace.text("recall", entry=1)
     assert body(page) == f"> {text}".removesuffix("\n")

@@ -23,8 +23,16 @@ edits = st.lists(st.builds(edit, few, few, st.booleans()), min_size=1, max_size=
 def model(text: str, replacements: list[Replacement]) -> str | None:
     """The same in terms of `str`; None where an edit cannot be applied."""
     for each in replacements:
-        places = [at for at in range(len(text)) if each.old_text and text.startswith(each.old_text, at)]
-        if not places or each.old_text == each.new_text or (len(places) > 1 and not each.replace_all):
+        places = [
+            at
+            for at in range(len(text))
+            if each.old_text and text.startswith(each.old_text, at)
+        ]
+        if (
+            not places
+            or each.old_text == each.new_text
+            or (len(places) > 1 and not each.replace_all)
+        ):
             return None
         text = text.replace(each.old_text, each.new_text)
     return text
@@ -38,7 +46,9 @@ def outcome(text: str, replacements: list[Replacement]) -> str | None:
 
 
 @given(texts, edits)
-def test_edits_do_what_replacing_strings_does_or_nothing_at_all(text: str, replacements: list[Replacement]) -> None:
+def test_edits_do_what_replacing_strings_does_or_nothing_at_all(
+    text: str, replacements: list[Replacement]
+) -> None:
     assert outcome(text, replacements) == model(text, replacements)
 
 
@@ -58,12 +68,26 @@ def test_a_file_with_crlf_is_edited_like_one_without_and_keeps_its_line_ends(
 @pytest.mark.parametrize(
     ("text", "edits", "said"),
     [
-        ("x = 1\ny\nx = 1\n", [edit("x = 1", "x = 2")], "first at lines 1 and 3. .* replace_all"),
-        ("a\nb\n", [edit("a", "c"), edit("zzz", "d")], r"^edits\[1\]: this text is not in the file"),
-        ("def f():\n\treturn  1\n", [edit("def f():\n    return 1", "x")], "differ in white space only"),
+        (
+            "x = 1\ny\nx = 1\n",
+            [edit("x = 1", "x = 2")],
+            "first at lines 1 and 3. .* replace_all",
+        ),
+        (
+            "a\nb\n",
+            [edit("a", "c"), edit("zzz", "d")],
+            r"^edits\[1\]: this text is not in the file",
+        ),
+        (
+            "def f():\n\treturn  1\n",
+            [edit("def f():\n    return 1", "x")],
+            "differ in white space only",
+        ),
         ("alpha\nbeta\n", [edit("1\talpha\n2\tbeta", "x")], "without the line numbers"),
     ],
 )
-def test_why_an_edit_cannot_be_applied_is_said(text: str, edits: list[Replacement], said: str) -> None:
+def test_why_an_edit_cannot_be_applied_is_said(
+    text: str, edits: list[Replacement], said: str
+) -> None:
     with pytest.raises(ToolError, match=said):
         apply(text, edits)

@@ -39,7 +39,10 @@ def shown(*pieces: str, limit: int = LIMIT) -> str:
         ("\x1b[32mok\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x1b(B", "ok link "),
         ("a\x1b[3Cb\x1b[2Dc", "a  cb"),
         ("one\x1b7\ntwo\x1b8 more", "one more\ntwo"),
-        ("error: first\n\x1b[2J\x1b[Hframe 1\nx\n\x1b[2J\x1b[Hframe 2\n", "error: first\nframe 2\n"),
+        (
+            "error: first\n\x1b[2J\x1b[Hframe 1\nx\n\x1b[2J\x1b[Hframe 2\n",
+            "error: first\nframe 2\n",
+        ),
         ("error: first\n\x1bcframe 1\n\x1bcframe 2\n", "error: first\nframe 2\n"),
         ("下载 10%\r下载 100%", "下载 100%"),
         ("下载\rab", "ab载"),
@@ -79,7 +82,8 @@ def test_an_error_between_thousands_of_frames_is_read(frame: str) -> None:
     assert len(text) < 200
 
 
-# Pieces of typical program output, so that complete escape sequences are more frequent than by chance.
+# Pieces of typical program output, so that complete escape sequences are more frequent
+# than by chance.
 _NUMBERS = st.sampled_from(["", "0", "1", "2", "3", "1;3", "12", "?25"])
 _SHORT = st.one_of(
     st.text("ab é字\u0301\t", min_size=1, max_size=12),
@@ -88,16 +92,27 @@ _SHORT = st.one_of(
     st.builds("\x1b[{}{}".format, _NUMBERS, st.sampled_from("ABCDEFGHJKfhlmsu")),
     st.sampled_from(["\x1b]0;title\x07", "\x1b]8;;x\x1b\\", "\x1bP1$r\x1b\\", "\x1b(B", "\x1b]0;no end\n", "\x1b[12;"]),
 )  # fmt: skip
-_LONG = st.sampled_from(["x" * 3000, "字" * 3000, "line\n" * 150, "\n" * 201, "\x1b]" + "t" * 4100])
+_LONG = st.sampled_from(
+    ["x" * 3000, "字" * 3000, "line\n" * 150, "\n" * 201, "\x1b]" + "t" * 4100]
+)
 _PIECES = st.one_of(_SHORT, _SHORT, _SHORT, _LONG)
 _OUTPUTS = st.lists(_PIECES, max_size=25).map("".join)
 
 
 @given(_OUTPUTS, st.data(), st.integers(0, 20_000))
-def test_the_same_is_shown_however_the_output_is_cut_into_pieces(output: str, data: st.DataObject, limit: int) -> None:
+def test_the_same_is_shown_however_the_output_is_cut_into_pieces(
+    output: str, data: st.DataObject, limit: int
+) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(output)), max_size=12)))
-    pieces = [output[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(output)], strict=True)]
-    assert shown(*pieces, limit=limit) == shown(output, limit=limit) == as_shown(output, limit)
+    pieces = [
+        output[begin:end]
+        for begin, end in zip([0, *cuts], [*cuts, len(output)], strict=True)
+    ]
+    assert (
+        shown(*pieces, limit=limit)
+        == shown(output, limit=limit)
+        == as_shown(output, limit)
+    )
 
 
 @given(st.lists(_SHORT, max_size=30).map("".join))
@@ -108,7 +123,9 @@ def test_the_same_is_shown_where_each_character_comes_alone(output: str) -> None
 
 
 @given(_OUTPUTS)
-def test_what_is_shown_has_no_control_characters_and_is_shown_as_it_is(output: str) -> None:
+def test_what_is_shown_has_no_control_characters_and_is_shown_as_it_is(
+    output: str,
+) -> None:
     text = shown(output)
     assert len(text) <= LIMIT
     assert clean(text) == text
@@ -117,18 +134,51 @@ def test_what_is_shown_has_no_control_characters_and_is_shown_as_it_is(output: s
 
 
 @given(
-    st.text(st.characters(exclude_categories=["Cc", "Cs"], include_characters="\n"), max_size=600), st.integers(0, 300)
+    st.text(
+        st.characters(exclude_categories=["Cc", "Cs"], include_characters="\n"),
+        max_size=600,
+    ),
+    st.integers(0, 300),
 )
 def test_plain_text_is_shown_as_it_is_within_the_limit(text: str, limit: int) -> None:
     assert as_shown(text, limit) == cut_middle(text, limit)
 
 
-# Sequences that both we and pyte support. Each program clears the screen first, so that both have the same first row.
+# Sequences that both we and pyte support. Each program clears the screen first, so that
+# both have the same first row.
 _KNOWN = st.one_of(
     st.text("abc ", min_size=1, max_size=10),
-    st.sampled_from(["\r", "\n", "\r\n", "\b", "\x1b7", "\x1b]0;title\x07", "\x1b[31m", "\x1b[?25l", "\x07"]),
-    st.builds("\x1b[{}{}".format, st.sampled_from(["", "1", "2", "5"]), st.sampled_from("ACDFG")),
-    st.sampled_from(["\x1b[K", "\x1b[0K", "\x1b[1K", "\x1b[2K", "\x1b[J", "\x1b[1J", "\x1b[2J", "\x1b[H", "\x1b[3;4H"]),
+    st.sampled_from(
+        [
+            "\r",
+            "\n",
+            "\r\n",
+            "\b",
+            "\x1b7",
+            "\x1b]0;title\x07",
+            "\x1b[31m",
+            "\x1b[?25l",
+            "\x07",
+        ]
+    ),
+    st.builds(
+        "\x1b[{}{}".format,
+        st.sampled_from(["", "1", "2", "5"]),
+        st.sampled_from("ACDFG"),
+    ),
+    st.sampled_from(
+        [
+            "\x1b[K",
+            "\x1b[0K",
+            "\x1b[1K",
+            "\x1b[2K",
+            "\x1b[J",
+            "\x1b[1J",
+            "\x1b[2J",
+            "\x1b[H",
+            "\x1b[3;4H",
+        ]
+    ),
 )
 
 
@@ -145,20 +195,32 @@ def test_the_rows_are_those_of_a_terminal_emulator(output: str) -> None:
 
 @given(
     st.lists(
-        st.one_of(st.text("a字语 ", min_size=1, max_size=8), st.sampled_from(["\n", "\r\x1b[K", "\r\x1b[2K"])),
+        st.one_of(
+            st.text("a字语 ", min_size=1, max_size=8),
+            st.sampled_from(["\n", "\r\x1b[K", "\r\x1b[2K"]),
+        ),
         max_size=10,
     )
 )
-def test_wide_characters_take_the_columns_that_an_emulator_gives_them(pieces: list[str]) -> None:
+def test_wide_characters_take_the_columns_that_an_emulator_gives_them(
+    pieces: list[str],
+) -> None:
     screen = pyte.Screen(400, 120)
     screen.set_mode(modes.LNM)
     pyte.Stream(screen).feed("".join(pieces) + "\x1b[200G|")
     expected = "\n".join(row.rstrip() for row in screen.display).rstrip()
-    assert "\n".join(row.rstrip() for row in shown("".join(pieces) + "\x1b[200G|").split("\n")).rstrip() == expected
+    assert (
+        "\n".join(
+            row.rstrip() for row in shown("".join(pieces) + "\x1b[200G|").split("\n")
+        ).rstrip()
+        == expected
+    )
 
 
 @pytest.mark.parametrize("sequence", ["\b", "\r", "\x1b[3D", "\x1b[2K"], ids=repr)
-def test_wide_characters_that_are_overwritten_again_and_again_take_a_time_that_is_linear(sequence: str) -> None:
+def test_wide_characters_that_are_overwritten_again_and_again_take_a_time_that_is_linear(
+    sequence: str,
+) -> None:
     def output(size: int) -> str:
         return "漢" * 3_000 + f"{sequence}漢" * size + "\nthe end"
 

@@ -30,7 +30,9 @@ async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> st
 # list
 
 
-async def test_a_directory_is_listed_without_what_git_ignores(workspace: Workspace) -> None:
+async def test_a_directory_is_listed_without_what_git_ignores(
+    workspace: Workspace,
+) -> None:
     for name in ("src/a.py", "src/deep/b.py", "README", "dist/x", "a.log", ".git/HEAD"):
         workspace.file(name)
     workspace.file(".gitignore", "dist/\n*.log\n")
@@ -53,26 +55,39 @@ async def test_a_long_listing_is_cut_and_says_so(workspace: Workspace) -> None:
 
 async def test_what_is_no_directory_is_refused(workspace: Workspace) -> None:
     workspace.file("a")
-    assert "a cannot be listed: not a directory." in await refusal(workspace, "list", path="a")
-    assert "b cannot be listed: no such file" in await refusal(workspace, "grep", pattern="x", path="b")
+    assert "a cannot be listed: not a directory." in await refusal(
+        workspace, "list", path="a"
+    )
+    assert "b cannot be listed: no such file" in await refusal(
+        workspace, "grep", pattern="x", path="b"
+    )
 
 
 # glob
 
 
 async def test_files_are_found_by_name_the_newest_first(workspace: Workspace) -> None:
-    for age, name in enumerate(["src/a.py", "src/b/c.py", "top.py", "x.ts", "ignored/d.py"]):
+    for age, name in enumerate(
+        ["src/a.py", "src/b/c.py", "top.py", "x.ts", "ignored/d.py"]
+    ):
         os.utime(workspace.file(name), (10**9 - age, 10**9 - age))
     workspace.file(".gitignore", "ignored\n")
-    assert await workspace.text("glob", pattern="*.py") == "src/a.py\nsrc/b/c.py\ntop.py"
+    assert (
+        await workspace.text("glob", pattern="*.py") == "src/a.py\nsrc/b/c.py\ntop.py"
+    )
     assert await workspace.text("glob", pattern="src/*.py") == "src/a.py"
-    assert await workspace.text("glob", pattern="**/*.{ts,py}", path="src") == "src/a.py\nsrc/b/c.py"
+    assert (
+        await workspace.text("glob", pattern="**/*.{ts,py}", path="src")
+        == "src/a.py\nsrc/b/c.py"
+    )
     assert await workspace.text("glob", pattern=f"{workspace.root}/*.ts") == "x.ts"
     assert await workspace.text("glob", pattern="*.rs") == "No file matches."
 
 
 @pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "a\\", "a\nb", "{a,b}" * 10])
-async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, pattern: str) -> None:
+async def test_a_pattern_that_cannot_be_meant_is_refused(
+    workspace: Workspace, pattern: str
+) -> None:
     assert (await refusal(workspace, "glob", pattern=pattern)).endswith(".")
 
 
@@ -95,7 +110,9 @@ async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, p
         ("[ab].c", "c.c", False),
     ],
 )
-def test_a_pattern_means_what_a_line_of_gitignore_means(pattern: str, path: str, found: bool) -> None:
+def test_a_pattern_means_what_a_line_of_gitignore_means(
+    pattern: str, path: str, found: bool
+) -> None:
     assert matcher(pattern, Path("/x")).matches(Path("/x", path)) == found
 
 
@@ -110,15 +127,26 @@ async def test_lines_are_found_with_their_place(workspace: Workspace) -> None:
     workspace.file("skip.log", "os")
     workspace.file(".gitignore", "*.log\n")
     (workspace.root / "link.py").symlink_to("a.py")
-    assert await workspace.text("grep", pattern=r"\bos\b", glob="*.py") == "a.py:1:import os\na.py:3:x = os.path"
     assert (
-        await workspace.text("grep", pattern="^os", ignore_case=True, path="src") == "src/b.py:1:OS = 1\nsrc/c.txt:1:os"
+        await workspace.text("grep", pattern=r"\bos\b", glob="*.py")
+        == "a.py:1:import os\na.py:3:x = os.path"
     )
-    assert await workspace.text("grep", pattern="os$", path="skip.log") == "skip.log:1:os"
-    assert await workspace.text("grep", pattern="nowhere", glob="*.py") == "No line matches in 2 files."
+    assert (
+        await workspace.text("grep", pattern="^os", ignore_case=True, path="src")
+        == "src/b.py:1:OS = 1\nsrc/c.txt:1:os"
+    )
+    assert (
+        await workspace.text("grep", pattern="os$", path="skip.log") == "skip.log:1:os"
+    )
+    assert (
+        await workspace.text("grep", pattern="nowhere", glob="*.py")
+        == "No line matches in 2 files."
+    )
 
 
-async def test_the_lines_around_a_match_are_shown_once_where_context_is_asked_for(workspace: Workspace) -> None:
+async def test_the_lines_around_a_match_are_shown_once_where_context_is_asked_for(
+    workspace: Workspace,
+) -> None:
     workspace.file("f", "a\nb\nc\nd\nb\nx\ny\nz\n")
     found = await workspace.text("grep", pattern="b", context=1)
     assert found == "f-1-a\nf:2:b\nf-3-c\nf-4-d\nf:5:b\nf-6-x"
@@ -129,7 +157,9 @@ async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> N
     workspace.file("long", "y" * 5000)
     many = await workspace.text("grep", pattern="x")
     assert many.count("many:") == 300
-    assert many.endswith("(there are more; narrow the pattern, the directory or the glob)")
+    assert many.endswith(
+        "(there are more; narrow the pattern, the directory or the glob)"
+    )
     long = await workspace.text("grep", pattern="y")
     assert long == f"long:1:{'y' * 481}… [5000 characters]"
     workspace.file("wide", ("z" * 400 + "\n") * 200)
@@ -138,14 +168,20 @@ async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> N
 
 @pytest.mark.parametrize(
     ("pattern", "why"),
-    [("(x", "missing ): (x"), (r"(?<=a)b", "has no lookaround"), (r"(a)\1", "has no backreferences")],
+    [
+        ("(x", "missing ): (x"),
+        (r"(?<=a)b", "has no lookaround"),
+        (r"(a)\1", "has no backreferences"),
+    ],
 )
 async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_asked(
     workspace: Workspace, pattern: str, why: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
         await workspace.prepare("grep", pattern=pattern)
-    assert str(caught.value).startswith(f"grep: `{pattern}` is no regular expression of RE2: ")
+    assert str(caught.value).startswith(
+        f"grep: `{pattern}` is no regular expression of RE2: "
+    )
     assert why in str(caught.value)
 
 
@@ -154,10 +190,14 @@ async def test_a_search_that_takes_too_long_ends_and_says_so(
 ) -> None:
     monkeypatch.setattr(grep, "MAX_SECONDS", 0)
     workspace.file("a", "x")
-    assert "(stopped after 0 seconds; name fewer files" in await workspace.text("grep", pattern="x")
+    assert "(stopped after 0 seconds; name fewer files" in await workspace.text(
+        "grep", pattern="x"
+    )
 
 
-async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_search_reads_no_pipe_and_no_device(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     os.mkfifo(workspace.root / "pipe")
     workspace.file("a", "x")
     with anyio.fail_after(5):
@@ -168,7 +208,11 @@ async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_pa
 
 # names that contain wildcards, names that git ignores, and names that look alike
 
-NEXT = ("src/app/[locale]/(auth)/page.tsx", "src/app/[locale]/[[...sign-in]]/page.tsx", "src/app/l/other.tsx")
+NEXT = (
+    "src/app/[locale]/(auth)/page.tsx",
+    "src/app/[locale]/[[...sign-in]]/page.tsx",
+    "src/app/l/other.tsx",
+)
 
 
 @pytest.mark.parametrize(
@@ -188,22 +232,36 @@ NEXT = ("src/app/[locale]/(auth)/page.tsx", "src/app/[locale]/[[...sign-in]]/pag
         ("a{b,{c,d}}/x", ["a{b,{c,d}}/x"]),
     ],
 )
-async def test_brackets_and_braces_match_themselves_too(workspace: Workspace, pattern: str, found: list[str]) -> None:
+async def test_brackets_and_braces_match_themselves_too(
+    workspace: Workspace, pattern: str, found: list[str]
+) -> None:
     for name in (*NEXT, *found):
         workspace.file(name, "needle\n")
     names = set((await workspace.text("glob", pattern=pattern)).split("\n"))
     assert set(found) <= names
-    assert names - set(found) <= {NEXT[2]}  # the brackets also match it as a character class
-    lines = set((await workspace.text("grep", pattern="needle", glob=pattern)).split("\n"))
+    assert names - set(found) <= {
+        NEXT[2]
+    }  # the brackets also match it as a character class
+    lines = set(
+        (await workspace.text("grep", pattern="needle", glob=pattern)).split("\n")
+    )
     assert {f"{name}:1:needle" for name in found} <= lines
 
 
-async def test_brackets_and_braces_still_mean_what_they_mean(workspace: Workspace) -> None:
+async def test_brackets_and_braces_still_mean_what_they_mean(
+    workspace: Workspace,
+) -> None:
     for name in ("a.c", "b.c", "x.c", "abd/f", "acd/f"):
         workspace.file(name)
-    assert sorted((await workspace.text("glob", pattern="[ab].c")).split("\n")) == ["a.c", "b.c"]
+    assert sorted((await workspace.text("glob", pattern="[ab].c")).split("\n")) == [
+        "a.c",
+        "b.c",
+    ]
     assert await workspace.text("glob", pattern="[!ab].c") == "x.c"
-    assert sorted((await workspace.text("glob", pattern="a{b,c}d/f")).split("\n")) == ["abd/f", "acd/f"]
+    assert sorted((await workspace.text("glob", pattern="a{b,c}d/f")).split("\n")) == [
+        "abd/f",
+        "acd/f",
+    ]
     assert await workspace.text("glob", pattern=r"\[ab\].c") == "No file matches."
 
 
@@ -226,12 +284,17 @@ def ignoring(workspace: Workspace) -> Workspace:
 @pytest.mark.parametrize(
     ("pattern", "told"),
     [
-        ("dist/**/*.js", "2 files that git ignores match, such as dist/b.js, dist/js/a.js;"),
+        (
+            "dist/**/*.js",
+            "2 files that git ignores match, such as dist/b.js, dist/js/a.js;",
+        ),
         ("**/.env*", "2 files that git ignores match, such as .env, .env.local;"),
         ("*.log", "1 file that git ignores matches, such as app.log;"),
     ],
 )
-async def test_an_empty_answer_says_how_many_ignored_files_match(ignoring: Workspace, pattern: str, told: str) -> None:
+async def test_an_empty_answer_says_how_many_ignored_files_match(
+    ignoring: Workspace, pattern: str, told: str
+) -> None:
     answer = await ignoring.text("glob", pattern=pattern)
     assert answer.startswith(f"No file matches.\n({told}")
     answer = await ignoring.text("grep", pattern="needle", glob=pattern)
@@ -239,13 +302,21 @@ async def test_an_empty_answer_says_how_many_ignored_files_match(ignoring: Works
     assert await ignoring.text("glob", pattern="*.rs") == "No file matches."
 
 
-@pytest.mark.parametrize("name", ["node_modules/x/package.json", "dist/js/a.js", ".env", "app.log"])
-async def test_a_pattern_without_wildcards_finds_a_file_that_git_ignores(ignoring: Workspace, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["node_modules/x/package.json", "dist/js/a.js", ".env", "app.log"]
+)
+async def test_a_pattern_without_wildcards_finds_a_file_that_git_ignores(
+    ignoring: Workspace, name: str
+) -> None:
     assert (await ignoring.text("glob", pattern=name)).split("\n")[0] == name
-    assert (await ignoring.text("grep", pattern="needle", glob=name)).split("\n")[0] == f"{name}:1:needle"
+    assert (await ignoring.text("grep", pattern="needle", glob=name)).split("\n")[
+        0
+    ] == f"{name}:1:needle"
 
 
-async def test_a_name_at_any_depth_finds_ignored_files_if_there_are_no_others(ignoring: Workspace) -> None:
+async def test_a_name_at_any_depth_finds_ignored_files_if_there_are_no_others(
+    ignoring: Workspace,
+) -> None:
     assert await ignoring.text("glob", pattern="package.json") == (
         "node_modules/x/package.json\n(git ignores this file)"
     )
@@ -253,7 +324,9 @@ async def test_a_name_at_any_depth_finds_ignored_files_if_there_are_no_others(ig
     assert await ignoring.text("glob", pattern="package.json") == "src/package.json"
 
 
-async def test_nothing_in_the_git_folder_or_behind_a_link_is_counted(workspace: Workspace, tmp_path: Path) -> None:
+async def test_nothing_in_the_git_folder_or_behind_a_link_is_counted(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     workspace.file(".git/hooks/a.js")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "b.js").write_text("x")
@@ -265,9 +338,21 @@ async def test_nothing_in_the_git_folder_or_behind_a_link_is_counted(workspace: 
 @pytest.mark.parametrize(
     ("there", "written", "told"),
     [
-        ("Screenshot 1.01.11\u202fAM.txt", "Screenshot 1.01.11 AM.txt", "U+202F where you wrote U+0020"),
-        ("Re\u0301sume\u0301.txt", "R\u00e9sum\u00e9.txt", "U+0065 U+0301 where you wrote U+00E9"),
-        ("R\u00e9sum\u00e9.txt", "Re\u0301sume\u0301.txt", "U+00E9 where you wrote U+0065 U+0301"),
+        (
+            "Screenshot 1.01.11\u202fAM.txt",
+            "Screenshot 1.01.11 AM.txt",
+            "U+202F where you wrote U+0020",
+        ),
+        (
+            "Re\u0301sume\u0301.txt",
+            "R\u00e9sum\u00e9.txt",
+            "U+0065 U+0301 where you wrote U+00E9",
+        ),
+        (
+            "R\u00e9sum\u00e9.txt",
+            "Re\u0301sume\u0301.txt",
+            "U+00E9 where you wrote U+0065 U+0301",
+        ),
         ("it’s.md", "it's.md", "U+2019 where you wrote U+0027"),
     ],
 )
@@ -277,13 +362,20 @@ async def test_a_name_that_looks_like_the_pattern_is_found_if_none_is_the_same(
     workspace.file(f"docs/{there}", "needle\n")
     for pattern in (written, f"docs/{written}"):
         note = f"(no file has exactly this name; the one that looks like it has {told})"
-        assert (await workspace.text("glob", pattern=pattern)).split("\n") == [f"docs/{there}", note]
-    assert (await workspace.text("grep", pattern="needle", glob=f"*{written[4:]}")).startswith(f"docs/{there}:1:needle")
+        assert (await workspace.text("glob", pattern=pattern)).split("\n") == [
+            f"docs/{there}",
+            note,
+        ]
+    assert (
+        await workspace.text("grep", pattern="needle", glob=f"*{written[4:]}")
+    ).startswith(f"docs/{there}:1:needle")
     workspace.file(written)
     assert await workspace.text("glob", pattern=written) == written
 
 
-async def test_a_search_without_a_match_shows_what_looks_like_one(workspace: Workspace) -> None:
+async def test_a_search_without_a_match_shows_what_looks_like_one(
+    workspace: Workspace,
+) -> None:
     workspace.file("a.txt", "one\nit’s 10\u00a0000\n")
     assert await workspace.text("grep", pattern="it's 10 \\d+") == (
         "No line matches in 1 file.\n"
@@ -296,21 +388,31 @@ async def test_a_search_without_a_match_shows_what_looks_like_one(workspace: Wor
 # large files
 
 
-async def test_a_log_that_is_too_large_to_be_read_is_searched_where_it_is_named(workspace: Workspace) -> None:
+async def test_a_log_that_is_too_large_to_be_read_is_searched_where_it_is_named(
+    workspace: Workspace,
+) -> None:
     line = "x" * 99
     lines = [f"{number:07} {line}" for number in range(110_000)]
     lines[97_000] += " needle"
     lines[109_999] += " needle"
     workspace.file("big.log", "\n".join(lines))
-    assert "Search it with `grep`, with the file as `path`" in await refusal(workspace, "read", path="big.log")
+    assert "Search it with `grep`, with the file as `path`" in await refusal(
+        workspace, "read", path="big.log"
+    )
     found = await workspace.text("grep", pattern="needle$", path="big.log", context=1)
     numbers = [int(line.replace(":", "-").split("-")[1]) for line in found.split("\n")]
     assert numbers == [97_000, 97_001, 97_002, 109_999, 110_000]
-    assert "(1 place not searched: unreadable, or larger than 10 MiB" in await workspace.text("grep", pattern="needle")
+    assert (
+        "(1 place not searched: unreadable, or larger than 10 MiB"
+        in await workspace.text("grep", pattern="needle")
+    )
 
 
 @given(
-    st.lists(st.text("ab", max_size=3), min_size=1, max_size=30), st.integers(1, 20), st.integers(0, 3), st.booleans()
+    st.lists(st.text("ab", max_size=3), min_size=1, max_size=30),
+    st.integers(1, 20),
+    st.integers(0, 3),
+    st.booleans(),
 )
 def test_a_file_searched_in_blocks_gives_what_it_gives_as_a_whole(
     lines: list[str], block: int, context: int, ends: bool
@@ -320,7 +422,9 @@ def test_a_file_searched_in_blocks_gives_what_it_gives_as_a_whole(
     def found(size: int) -> list[str]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(matches, "BLOCK", size)
-            collected = Matches(compile_pattern("a+b", multiline=True, within_lines=True), None, context)
+            collected = Matches(
+                compile_pattern("a+b", multiline=True, within_lines=True), None, context
+            )
             for _ in collected.add("f", BytesIO(data)):
                 pass
             return collected.lines

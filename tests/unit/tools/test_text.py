@@ -13,7 +13,9 @@ any_text = st.text(st.characters(codec=None))
 
 
 @given(any_text, st.integers(0, 300))
-def test_a_text_is_cut_in_the_middle_to_its_bound_and_not_where_it_is_within(text: str, limit: int) -> None:
+def test_a_text_is_cut_in_the_middle_to_its_bound_and_not_where_it_is_within(
+    text: str, limit: int
+) -> None:
     cut = cut_middle(text, limit)
     assert len(cut) <= limit
     assert len(text) > limit or cut == text
@@ -26,7 +28,8 @@ def test_a_text_cut_in_the_middle_keeps_head_and_tail_and_counts_what_is_missing
     text = (text * (limit // len(text) + 1)) * times
     cut = cut_middle(text, limit)
     mark = cut.index("\n[… ")
-    head, tail = cut[:mark], cut[cut.index(" characters cut …]\n", mark) + len(" characters cut …]\n") :]
+    head = cut[:mark]
+    tail = cut[cut.index(" characters cut …]\n", mark) + len(" characters cut …]\n") :]
     missing = int(cut[mark + 4 :].split()[0])
     assert text.startswith(head)
     assert text.endswith(tail)
@@ -35,7 +38,9 @@ def test_a_text_cut_in_the_middle_keeps_head_and_tail_and_counts_what_is_missing
 
 
 @given(st.lists(st.text(max_size=80), max_size=40), st.integers(1, 120))
-def test_pieces_kept_as_they_come_give_the_same_as_cutting_the_whole(pieces: list[str], limit: int) -> None:
+def test_pieces_kept_as_they_come_give_the_same_as_cutting_the_whole(
+    pieces: list[str], limit: int
+) -> None:
     kept = HeadAndTail(limit)
     for piece in pieces:
         kept.add(piece)
@@ -47,12 +52,16 @@ def test_pieces_kept_as_they_come_give_the_same_as_cutting_the_whole(pieces: lis
 def test_clean_text_can_be_encoded_and_holds_no_control_characters(text: str) -> None:
     cleaned = clean(text)
     cleaned.encode()
-    assert not any(ord(character) < 32 and character not in "\t\n\r" for character in cleaned)
+    assert not any(
+        ord(character) < 32 and character not in "\t\n\r" for character in cleaned
+    )
     assert len(cleaned) == len(text)
 
 
 @given(any_text, st.integers(1, 100))
-def test_a_line_for_people_holds_nothing_that_hides_a_part_of_it_or_turns_it_around(text: str, limit: int) -> None:
+def test_a_line_for_people_holds_nothing_that_hides_a_part_of_it_or_turns_it_around(
+    text: str, limit: int
+) -> None:
     line = one_line(text, limit)
     assert len(line) <= limit
     assert len(line.splitlines()) <= 1

@@ -27,16 +27,30 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("character", HIDDEN, ids=lambda each: f"U+{ord(each):04X}")
-def test_each_character_that_does_not_show_is_shown_by_its_code_point(character: str) -> None:
+def test_each_character_that_does_not_show_is_shown_by_its_code_point(
+    character: str,
+) -> None:
     shown = visible(f"git status{character}; rm")
     assert shown == f"git status[U+{ord(character):04X}]; rm"
     assert visible(f"a{character * 300}z") == f"a[U+{ord(character):04X} ×300]z"
     assert character not in title_line(f"git status{character}; rm")
 
 
-def test_every_code_point_that_cannot_be_printed_is_shown_but_for_those_that_are_not_assigned_or_have_a_shape() -> None:
-    # Prepended concatenation marks, such as the sign in front of an Arabic number, do have a shape.
-    with_a_shape = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+def test_every_code_point_that_cannot_be_printed_is_shown_but_for_those_that_are_not_assigned_or_have_a_shape() -> (
+    None
+):
+    # Prepended concatenation marks, such as the sign in front of an Arabic number, do
+    # have a shape.
+    with_a_shape = {
+        *range(0x600, 0x606),
+        0x6DD,
+        0x70F,
+        0x890,
+        0x891,
+        0x8E2,
+        0x110BD,
+        0x110CD,
+    }
     missed = [
         hex(number)
         for number in range(0x110000)
@@ -103,4 +117,12 @@ def test_a_title_is_one_short_line_with_both_ends(text: str, limit: int) -> None
 @given(texts)
 def test_a_name_on_one_line_has_no_marks_that_hide_a_part_of_it(text: str) -> None:
     line = one_line(text, 200)
-    assert not set(line) & {*DIRECTIONS, *OBEYED, "\u200b", "\ufeff", "\u2800", "\u3164", "\U000e0041"}
+    assert not set(line) & {
+        *DIRECTIONS,
+        *OBEYED,
+        "\u200b",
+        "\ufeff",
+        "\u2800",
+        "\u3164",
+        "\U000e0041",
+    }

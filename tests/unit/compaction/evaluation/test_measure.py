@@ -1,4 +1,6 @@
-"""Methods are compared at points of a session: what is bad scores lower, and the figures are the same every time."""
+"""Methods are compared at points of a session: what is bad scores lower, and the
+figures are the same every time.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.evaluation.measure import NOTHING_TO_DO, Measurement, Method, measure, policy_method, table
-from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording, state_at
+from acp_agent.compaction.evaluation.measure import (
+    NOTHING_TO_DO,
+    Measurement,
+    Method,
+    measure,
+    policy_method,
+    table,
+)
+from acp_agent.compaction.evaluation.recordings import (
+    Recording,
+    from_log,
+    points,
+    read_recording,
+    state_at,
+)
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
@@ -49,7 +64,10 @@ def cart(tmp_path: Path) -> Recording:
 
 
 async def measured(
-    recordings: Sequence[Recording], methods: Sequence[Method], shares: Sequence[float] = (0.5,), model: str = ""
+    recordings: Sequence[Recording],
+    methods: Sequence[Method],
+    shares: Sequence[float] = (0.5,),
+    model: str = "",
 ) -> list[Measurement]:
     return [each async for each in measure(recordings, methods, shares, model)]
 
@@ -67,14 +85,22 @@ async def test_a_deliberately_bad_method_scores_lower(cart: Recording) -> None:
         assert kept(results, "good", kind) > kept(results, "bad", kind)
 
 
-async def test_a_size_takes_the_place_of_the_policys_at_each_point(cart: Recording) -> None:
-    half = policy_method("half", replace(EXCERPTS, size=1), SERVICE, lambda budget: budget.messages // 2)
+async def test_a_size_takes_the_place_of_the_policys_at_each_point(
+    cart: Recording,
+) -> None:
+    half = policy_method(
+        "half", replace(EXCERPTS, size=1), SERVICE, lambda budget: budget.messages // 2
+    )
     for each in await measured([cart], [half], (0.4, 0.6)):
         assert 0.2 < each.tokens_after / each.tokens_before <= 0.5
 
 
-async def test_a_recipe_that_wants_a_summary_is_measured_without_one_and_says_so(cart: Recording) -> None:
-    wants = policy_method("/compact", CompactionPolicy("Summarise."), SERVICE, has_model=False)
+async def test_a_recipe_that_wants_a_summary_is_measured_without_one_and_says_so(
+    cart: Recording,
+) -> None:
+    wants = policy_method(
+        "/compact", CompactionPolicy("Summarise."), SERVICE, has_model=False
+    )
     without = policy_method("excerpts", EXCERPTS, SERVICE, has_model=False)
     first, second = await measured([cart], [wants, without])
     assert replace(first, method="") == replace(second, method="")
@@ -92,10 +118,14 @@ def telling(summary: str, requests: list[ModelRequest]) -> Method:
 
     writer = Writer("writer-1", 200_000, 4_096)
     policy = CompactionPolicy("Summarise.", tail=0, size=300)
-    return policy_method("/compact", policy, partial(CompactionService(), call=call, writer=writer))
+    return policy_method(
+        "/compact", policy, partial(CompactionService(), call=call, writer=writer)
+    )
 
 
-async def test_what_is_needed_does_not_depend_on_what_a_summary_says(cart: Recording) -> None:
+async def test_what_is_needed_does_not_depend_on_what_a_summary_says(
+    cart: Recording,
+) -> None:
     needed: list[dict[str, int]] = []
     for written in (
         "Nothing.",
@@ -107,13 +137,18 @@ async def test_what_is_needed_does_not_depend_on_what_a_summary_says(cart: Recor
     assert needed[0]["decisions"] == 1
 
 
-async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(cart: Recording) -> None:
+async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(
+    cart: Recording,
+) -> None:
     idle = policy_method("idle", replace(EXCERPTS, steps=()), SERVICE)
     results = await measured([cart], [telling("", []), idle])
     assert "empty summary" in results[0].failure
     assert results[1].failure == NOTHING_TO_DO
     text = table(results)
-    assert "/compact: no result at 1 of the points: The model answered with an empty summary" in text
+    assert (
+        "/compact: no result at 1 of the points: The model answered with an empty summary"
+        in text
+    )
     assert "idle: no result at 2 of the points: " in table([*results, results[1]])
     assert "–" in table(results[:1])
 
@@ -140,7 +175,9 @@ def test_a_turn_that_had_not_ended_is_running(cart: Recording) -> None:
     assert state_at(cart, 9).turn_from == 9
 
 
-def test_each_mechanism_whose_worth_the_benchmark_measures_is_there_to_be_left_out() -> None:
+def test_each_mechanism_whose_worth_the_benchmark_measures_is_there_to_be_left_out() -> (
+    None
+):
     for place in (place for without in MECHANISMS.values() for place in without):
         module, _, name = place.rpartition(".")
         assert hasattr(import_module(f"acp_agent.compaction.{module}"), name), place

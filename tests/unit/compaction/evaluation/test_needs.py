@@ -1,4 +1,6 @@
-"""What the rest of a session needs: what it refers to, before a tool has shown it again; and how that is looked for."""
+"""What the rest of a session needs: what it refers to, before a tool has shown it
+again; and how that is looked for.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.compaction.evaluation.facts import FactClass, commands, errors, files, numbers, plain
+from acp_agent.compaction.evaluation.facts import (
+    FactClass,
+    commands,
+    errors,
+    files,
+    numbers,
+    plain,
+)
 from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording, read_recording
 from acp_agent.conversation.messages import Text, UserMessage
@@ -20,15 +29,22 @@ def recorded(tmp_path: Path, steps: list[Step]) -> Recording:
     return read_recording(write(tmp_path / "session", as_transcript(steps)))
 
 
-def needed(tmp_path: Path, steps: list[Step], cut: int = HALF) -> dict[tuple[FactClass, str], Need]:
-    return {(need.kind, need.key): need for need in needs_at(read_messages(recorded(tmp_path, steps)), cut)}
+def needed(
+    tmp_path: Path, steps: list[Step], cut: int = HALF
+) -> dict[tuple[FactClass, str], Need]:
+    return {
+        (need.kind, need.key): need
+        for need in needs_at(read_messages(recorded(tmp_path, steps)), cut)
+    }
 
 
 def left(text: str) -> Remains:
     return Remains([UserMessage("msg", (Text(text),))])
 
 
-def test_a_fact_of_every_class_that_the_session_goes_back_to_is_needed(tmp_path: Path) -> None:
+def test_a_fact_of_every_class_that_the_session_goes_back_to_is_needed(
+    tmp_path: Path,
+) -> None:
     found = needed(tmp_path, cart_session())
     decision = "We decided to keep the discount in shop/pricing.py because vouchers are stacked there twice"
     assert {name for name in found if name[0] != "words"} == {
@@ -46,8 +62,14 @@ def test_a_fact_of_every_class_that_the_session_goes_back_to_is_needed(tmp_path:
 
 
 def test_what_only_a_tool_shows_again_is_not_needed(tmp_path: Path) -> None:
-    asked: Step = ("assistant", "The error in shop/rounding.py was a BadPriceError, on port 8347.")
-    shown: Step = ("result", ("x", "shop/rounding.py\nBadPriceError: once more\nport 8347"))
+    asked: Step = (
+        "assistant",
+        "The error in shop/rounding.py was a BadPriceError, on port 8347.",
+    )
+    shown: Step = (
+        "result",
+        ("x", "shop/rounding.py\nBadPriceError: once more\nport 8347"),
+    )
     session = cart_session()[:12]
     run: Step = ("call", ("x", "bash", {"command": "ls"}))
     without = needed(tmp_path, [*session, asked])
@@ -61,19 +83,34 @@ def test_what_only_a_tool_shows_again_is_not_needed(tmp_path: Path) -> None:
     assert not names & {*behind}
 
 
-def test_a_command_with_other_options_needs_its_program_and_what_it_works_on(tmp_path: Path) -> None:
-    again: list[Step] = [("call", ("x", "bash", {"command": "cd /shop && pytest tests/test_cart.py --lf"}))]
+def test_a_command_with_other_options_needs_its_program_and_what_it_works_on(
+    tmp_path: Path,
+) -> None:
+    again: list[Step] = [
+        (
+            "call",
+            ("x", "bash", {"command": "cd /shop && pytest tests/test_cart.py --lf"}),
+        )
+    ]
     found = needed(tmp_path, [*cart_session()[:12], *again])
-    assert [key for kind, key in found if kind == "commands"] == ["pytest tests/test_cart.py"]
+    assert [key for kind, key in found if kind == "commands"] == [
+        "pytest tests/test_cart.py"
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("Look at `src/a.py`, ./b/c.md and /shop/d.toml.", ["src/a.py", "b/c.md", "d.toml"]),
+        (
+            "Look at `src/a.py`, ./b/c.md and /shop/d.toml.",
+            ["src/a.py", "b/c.md", "d.toml"],
+        ),
         ("diff --git a/x/y.rs b/x/y.rs", ["x/y.rs", "x/y.rs"]),
         ("at lib/run.js:12:3", ["lib/run.js"]),
-        ("np.array, self.value, self.c and e.g. nothing; see https://example.org/a.html", []),
+        (
+            "np.array, self.value, self.c and e.g. nothing; see https://example.org/a.html",
+            [],
+        ),
         ("a/b and and/or", []),
         (".env.local.py and ../x.py", []),
     ],
@@ -110,20 +147,34 @@ def test_files_are_paths_with_an_extension(text: str, found: list[str]) -> None:
         ("make check; echo 'no end", [("make check", "make check")]),
     ],
 )
-def test_commands_that_only_look_are_none(line: str, found: list[tuple[str, str]]) -> None:
+def test_commands_that_only_look_are_none(
+    line: str, found: list[tuple[str, str]]
+) -> None:
     assert [*commands(line)] == found
 
 
 def test_errors_are_what_was_raised_and_not_what_the_code_mentions() -> None:
     text = (
-        "raise KeyError(name)\n    except ValueError:\nshop.BadPriceError: price of a lamp\nFAILED a.py::test_sum - x"
+        "raise KeyError(name)\n    except ValueError:\nshop.BadPriceError: "
+        "price of a lamp\nFAILED a.py::test_sum - x"
     )
-    assert [fact.key for fact in errors(text)] == ["BadPriceError", "price of a lamp", "test_sum"]
-    assert [fact.key for fact in errors("src/a.ts(3,1): error TS2304: Cannot find")] == ["TS2304"]
+    assert [fact.key for fact in errors(text)] == [
+        "BadPriceError",
+        "price of a lamp",
+        "test_sum",
+    ]
+    assert [
+        fact.key for fact in errors("src/a.ts(3,1): error TS2304: Cannot find")
+    ] == ["TS2304"]
 
 
 def test_a_short_number_counts_with_the_word_beside_it() -> None:
-    assert [fact.key for fact in numbers("port 80, 12 tests; version 3.11.4, id 8f3a2b1, 7 of them, 20231")] == [
+    assert [
+        fact.key
+        for fact in numbers(
+            "port 80, 12 tests; version 3.11.4, id 8f3a2b1, 7 of them, 20231"
+        )
+    ] == [
         "port 80",
         "12 tests",
         "3.11.4",
@@ -149,9 +200,19 @@ def test_a_fact_is_there_only_by_itself(text: str, key: str, there: bool) -> Non
 
 
 def test_a_decision_in_other_words_counts_where_one_line_has_most_of_them() -> None:
-    need = Need("decisions", "We decided to keep the discount in shop/pricing.py because vouchers are stacked", 1)
-    assert need.kept(left("- the discount: keep it in shop/pricing.py, vouchers are stacked there"))
-    assert not need.kept(left("the discount\nkeep it\nshop/pricing.py\nvouchers\nstacked because decided"))
+    need = Need(
+        "decisions",
+        "We decided to keep the discount in shop/pricing.py because vouchers are stacked",
+        1,
+    )
+    assert need.kept(
+        left("- the discount: keep it in shop/pricing.py, vouchers are stacked there")
+    )
+    assert not need.kept(
+        left(
+            "the discount\nkeep it\nshop/pricing.py\nvouchers\nstacked because decided"
+        )
+    )
 
 
 def test_the_words_around_a_fact_have_to_be_there_as_well(tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.excerpts.rules import MAX_RULE_LENGTH, MAX_TYPED, prose, same_rule_key, stated_rules
+from acp_agent.compaction.excerpts.rules import (
+    MAX_RULE_LENGTH,
+    MAX_TYPED,
+    prose,
+    same_rule_key,
+    stated_rules,
+)
 
 RULES = [
     "Never push to main!",
@@ -75,7 +81,9 @@ PASTED = [
     "the log must be read " * 100,
     "the log must be read\n" * 100,
 ]
-FILLER = st.sampled_from([*NO_RULES[:5], *PASTED, "Thanks", "- a point", "## Heading", "line one\nline two"])
+FILLER = st.sampled_from(
+    [*NO_RULES[:5], *PASTED, "Thanks", "- a point", "## Heading", "line one\nline two"]
+)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -114,16 +122,21 @@ def test_blank_lines_do_not_end_a_paste(paragraph: str) -> None:
 
 def test_a_long_message_in_plain_paragraphs_and_lists_is_typed() -> None:
     paragraphs = [
-        f"The page with the number {number} is slow. Never touch {number}.py. {'Thanks. ' * 30}" for number in range(9)
+        f"The page with the number {number} is slow. Never touch {number}.py. {'Thanks. ' * 30}"
+        for number in range(9)
     ]
     text = "\n\n".join([*paragraphs, "And:\n- always test\n- never push"])
     assert len(text) > MAX_TYPED
-    assert stated_rules(text)[:9] == [f"Never touch {number}.py." for number in range(9)]
+    assert stated_rules(text)[:9] == [
+        f"Never touch {number}.py." for number in range(9)
+    ]
     assert "never push" in stated_rules(text)[-1]
 
 
 @given(st.lists(st.sampled_from(RULES), unique=True, max_size=8), st.data())
-def test_rules_are_found_in_order_wherever_they_stand(rules: list[str], data: st.DataObject) -> None:
+def test_rules_are_found_in_order_wherever_they_stand(
+    rules: list[str], data: st.DataObject
+) -> None:
     blocks: list[str] = []
     for rule in rules:
         blocks += data.draw(st.lists(FILLER, max_size=2))
@@ -137,13 +150,29 @@ def test_rules_are_found_in_order_wherever_they_stand(rules: list[str], data: st
         st.one_of(
             st.text(max_size=30),
             st.sampled_from(
-                [*RULES, *PASTED, "\n", "\r\n", "```", "~~~", "> ", "- ", "# Rules", ":", "\n    ", "…", "!"]
+                [
+                    *RULES,
+                    *PASTED,
+                    "\n",
+                    "\r\n",
+                    "```",
+                    "~~~",
+                    "> ",
+                    "- ",
+                    "# Rules",
+                    ":",
+                    "\n    ",
+                    "…",
+                    "!",
+                ]
             ),
         ),
         max_size=30,
     )
 )
-def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[str]) -> None:
+def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(
+    pieces: list[str],
+) -> None:
     for joint in ("", "\n", " "):
         text = joint.join(pieces)
         rules = stated_rules(text)
@@ -154,8 +183,12 @@ def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[s
         assert all(piece in text for piece in prose(text))
 
 
-def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_taken_for_rules() -> None:
-    corpus = json.loads((Path(__file__).parents[4] / "benchmarks" / "rules" / "rules.json").read_bytes())
+def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_taken_for_rules() -> (
+    None
+):
+    corpus = json.loads(
+        (Path(__file__).parents[4] / "benchmarks" / "rules" / "rules.json").read_bytes()
+    )
     cued = [rule["text"] for rule in corpus["rules"] if rule["cue"]]
     assert sum(stated_rules(text) == [text] for text in cued) >= 0.9 * len(cued)
     ordinary = [sentence["text"] for sentence in corpus["ordinary"]]
@@ -163,7 +196,9 @@ def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_tak
 
 
 def test_of_a_long_sentence_the_beginning_is_the_rule() -> None:
-    assert stated_rules("Never " + "x" * MAX_RULE_LENGTH) == ["Never " + "x" * (MAX_RULE_LENGTH - 6)]
+    assert stated_rules("Never " + "x" * MAX_RULE_LENGTH) == [
+        "Never " + "x" * (MAX_RULE_LENGTH - 6)
+    ]
 
 
 def test_a_message_may_state_a_hundred_rules() -> None:
@@ -171,40 +206,64 @@ def test_a_message_may_state_a_hundred_rules() -> None:
     assert stated_rules("\n".join(f"- {rule}" for rule in rules)) == rules
 
 
-def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_both_stand() -> None:
+def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_both_stand() -> (
+    None
+):
     text = "Never push.\nAlways push.\nnever  push."
-    assert [same_rule_key(rule) for rule in stated_rules(text)] == ["never push.", "always push."]
-    assert same_rule_key("NEVER\n push ") == same_rule_key("never push") != same_rule_key("never push!")
+    assert [same_rule_key(rule) for rule in stated_rules(text)] == [
+        "never push.",
+        "always push.",
+    ]
+    assert (
+        same_rule_key("NEVER\n push ")
+        == same_rule_key("never push")
+        != same_rule_key("never push!")
+    )
 
 
 def test_a_rule_that_is_wrapped_over_lines_is_one() -> None:
     wrapped = "You must not change anything that is in a folder called\nLegacy or in any folder below it."
     assert stated_rules(f"Hello.\n{wrapped}\nThanks") == [wrapped]
     assert stated_rules("never touch\nthe tests") == ["never touch\nthe tests"]
-    assert stated_rules("- never touch\n  the tests\n- thanks") == ["never touch\n  the tests"]
+    assert stated_rules("- never touch\n  the tests\n- thanks") == [
+        "never touch\n  the tests"
+    ]
     windows = "You must not change anything that is in a folder called\r\nLegacy."
     assert stated_rules(f"Hello.\r\n{windows}\r\nThanks") == [windows]
 
 
 def test_a_question_states_a_rule_only_where_it_is_polite() -> None:
     assert stated_rules("Why does it always fail?") == []
-    assert stated_rules("Could you always run the tests?") == ["Could you always run the tests?"]
+    assert stated_rules("Could you always run the tests?") == [
+        "Could you always run the tests?"
+    ]
 
 
 def test_the_items_of_a_list_stay_with_the_line_that_makes_rules_of_them() -> None:
-    text = "Never:\n- push to main\n- delete files\n\nAnd fix the bug.\n\n- this\n- that"
+    text = (
+        "Never:\n- push to main\n- delete files\n\nAnd fix the bug.\n\n- this\n- that"
+    )
     assert stated_rules(text) == ["Never:\n- push to main\n- delete files"]
-    assert stated_rules("## Rules\n\n- two spaces\n- pytest\n\nThanks") == ["## Rules\n\n- two spaces\n- pytest"]
-    assert stated_rules("Unsere Regeln:\n\n1. zwei Leerzeichen") == ["Unsere Regeln:\n\n1. zwei Leerzeichen"]
+    assert stated_rules("## Rules\n\n- two spaces\n- pytest\n\nThanks") == [
+        "## Rules\n\n- two spaces\n- pytest"
+    ]
+    assert stated_rules("Unsere Regeln:\n\n1. zwei Leerzeichen") == [
+        "Unsere Regeln:\n\n1. zwei Leerzeichen"
+    ]
     assert stated_rules("Files:\n- a.py\n- b.py") == []
 
 
 def test_a_list_behind_pasted_code_is_no_part_of_what_stands_before_it() -> None:
-    assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == ["You must never:"]
+    assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == [
+        "You must never:"
+    ]
 
 
 def test_a_long_list_of_one_line_items_is_typed() -> None:
-    items = [f"Folder {number} must keep its name, its owner and its mode, {'x' * 40}." for number in range(30)]
+    items = [
+        f"Folder {number} must keep its name, its owner and its mode, {'x' * 40}."
+        for number in range(30)
+    ]
     text = "\n".join(f"- {item}" for item in items)
     assert len(text) > MAX_TYPED
     assert stated_rules(text) == items

@@ -14,19 +14,37 @@ from acp_agent.compaction.excerpts.words import GAP, SHORT, Said, shorten, words
 from acp_agent.conversation.messages import Entry, Text, UserMessage
 from acp_agent.conversation.swaps import Quote
 
-LONG = "The cart shows the wrong total on the second page after a voucher was taken back. "
+LONG = (
+    "The cart shows the wrong total on the second page after a voucher was taken back. "
+)
 PROMPT = f"Fix the cart. {LONG * 3}Budget cap is $500. Never exceed it. {LONG * 6}Then show me the diff."
 TRACE = "\n".join(f'  File "shop/cart.py", line {n}, in total_{n}' for n in range(200))
 TEXTS = st.lists(
     st.sampled_from(
-        [*"ab \n", LONG, "Never push. ", "- two spaces\n", "\n\n", "```\ncode()\n```\n", "> quoted\n", "必ず。", TRACE]
+        [
+            *"ab \n",
+            LONG,
+            "Never push. ",
+            "- two spaces\n",
+            "\n\n",
+            "```\ncode()\n```\n",
+            "> quoted\n",
+            "必ず。",
+            TRACE,
+        ]
     ),
     max_size=12,
 ).map("".join)
 
 
 def said(*texts: str) -> list[Said]:
-    return said_by_user([Entry(seq, UserMessage("m", (Text(text),))) for seq, text in enumerate(texts, 1)], ())
+    return said_by_user(
+        [
+            Entry(seq, UserMessage("m", (Text(text),)))
+            for seq, text in enumerate(texts, 1)
+        ],
+        (),
+    )
 
 
 def kept(*texts: str, room: int = 10_000) -> list[str]:
@@ -34,11 +52,18 @@ def kept(*texts: str, room: int = 10_000) -> list[str]:
 
 
 def test_short_messages_stay_whole_and_in_the_order_of_time() -> None:
-    texts = ["Fix the cart.", "Tabs, 4 wide.", "The version is mine to publish.", "Go on."]
+    texts = [
+        "Fix the cart.",
+        "Tabs, 4 wide.",
+        "The version is mine to publish.",
+        "Go on.",
+    ]
     assert kept(*texts) == texts
 
 
-def test_a_long_message_keeps_its_beginning_its_end_and_its_rule_with_the_sentence_before() -> None:
+def test_a_long_message_keeps_its_beginning_its_end_and_its_rule_with_the_sentence_before() -> (
+    None
+):
     [text] = kept(PROMPT)
     assert len(text) <= SHORT + 100
     assert text.startswith("Fix the cart.")
@@ -49,14 +74,22 @@ def test_a_long_message_keeps_its_beginning_its_end_and_its_rule_with_the_senten
 
 def test_a_pasted_block_is_shortened_before_what_was_typed_around_it() -> None:
     typed = "It still fails, with the voucher of yesterday and with the one of today: "
-    [text] = kept(f"{typed}\n\n```\n{TRACE}\n```\n\nWhat does the first line say about the cart?")
+    [text] = kept(
+        f"{typed}\n\n```\n{TRACE}\n```\n\nWhat does the first line say about the cart?"
+    )
     assert text.startswith(typed.strip())
     assert text.endswith("What does the first line say about the cart?")
     assert "total_199" not in text
 
 
-def test_the_first_request_the_newest_message_and_rules_stay_where_not_all_fit() -> None:
-    texts = ["Fix the cart of the shop.", *(f"{LONG} Look at row {n}." for n in range(40)), "Now the tax, please."]
+def test_the_first_request_the_newest_message_and_rules_stay_where_not_all_fit() -> (
+    None
+):
+    texts = [
+        "Fix the cart of the shop.",
+        *(f"{LONG} Look at row {n}." for n in range(40)),
+        "Now the tax, please.",
+    ]
     texts[7] = "Never touch the migrations folder."
     left = kept(*texts, room=120)
     assert {texts[0], texts[7], texts[-1]} <= {*left}
@@ -66,21 +99,31 @@ def test_the_first_request_the_newest_message_and_rules_stay_where_not_all_fit()
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
-        ("Never spend more than the budget cap of $500.", "The budget cap is $700 now."),
+        (
+            "Never spend more than the budget cap of $500.",
+            "The budget cap is $700 now.",
+        ),
         ("Always report times in UTC.", "Quick update: report times in Pacific time."),
         ("予算の上限は必ず500ドルです。", "予算の上限は700ドルになりました。"),
     ],
 )
 @pytest.mark.parametrize("room", [0, 10, 20, 30, 40, 60, 100, 400])
-def test_an_older_value_never_stays_without_the_newer_one(older: str, newer: str, room: int) -> None:
+def test_an_older_value_never_stays_without_the_newer_one(
+    older: str, newer: str, room: int
+) -> None:
     others = [f"{LONG} Look at row number {n} of that page, too." for n in range(9)]
-    quotes, outdated = words_of(said(*others[:3], older, *others[3:6], newer, *others[6:]), room)
+    quotes, outdated = words_of(
+        said(*others[:3], older, *others[3:6], newer, *others[6:]), room
+    )
     left = [quote.text for quote in quotes]
     assert newer in left or (older not in left and (4 in outdated))
 
 
 def test_two_things_of_one_form_stay_both() -> None:
-    pair = ["The production database is Postgres 15.", "The staging database is MySQL 8."]
+    pair = [
+        "The production database is Postgres 15.",
+        "The staging database is MySQL 8.",
+    ]
     assert kept(*pair) == pair
 
 
@@ -89,10 +132,15 @@ def test_a_message_that_is_said_again_stands_at_its_newest_place() -> None:
     assert [quote.seq for quote in quotes] == [2, 3]
 
 
-def test_rules_that_an_earlier_version_carried_stay_unless_the_log_still_has_them() -> None:
+def test_rules_that_an_earlier_version_carried_stay_unless_the_log_still_has_them() -> (
+    None
+):
     entries = [Entry(5, UserMessage("m", (Text("Fix it. Never push."),)))]
     carried = (Quote(2, "Always test."), Quote(5, "Never push."))
-    assert [each.text for each in said_by_user(entries, carried)] == ["Always test.", "Fix it. Never push."]
+    assert [each.text for each in said_by_user(entries, carried)] == [
+        "Always test.",
+        "Fix it. Never push.",
+    ]
 
 
 @given(TEXTS)
@@ -103,7 +151,9 @@ def test_the_segments_of_a_text_are_the_text_and_rules_lie_in_it(text: str) -> N
 
 
 @given(TEXTS, st.integers(80, 600))
-def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(text: str, limit: int) -> None:
+def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(
+    text: str, limit: int
+) -> None:
     message = Said(1, text.strip(), tuple(rule_spans(text.strip())))
     shortened = shorten(message, limit)
     assert len(shortened) <= max(len(message.text), limit) + len(GAP) * 8
@@ -114,9 +164,13 @@ def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(text: str, 
 
 
 @given(st.lists(TEXTS, max_size=8), st.integers(0, 300))
-def test_what_the_user_said_never_takes_more_than_its_room(texts: list[str], room: int) -> None:
+def test_what_the_user_said_never_takes_more_than_its_room(
+    texts: list[str], room: int
+) -> None:
     quotes, outdated = words_of(said(*texts), room)
-    assert sum(estimate_text(f"[#{quote.seq}] {quote.text}\n") for quote in quotes) <= room
+    assert (
+        sum(estimate_text(f"[#{quote.seq}] {quote.text}\n") for quote in quotes) <= room
+    )
     assert not outdated & {quote.seq for quote in quotes}
     assert [quote.seq for quote in quotes] == sorted({quote.seq for quote in quotes})
 

@@ -37,7 +37,14 @@ class Log:
     def user(self) -> int:
         return self._add(UserMessage("u", (Text("Fix it."),)))
 
-    def call(self, name: str, arguments: JsonObject, text: str = TEXT, *, is_error: bool = False) -> int:
+    def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        text: str = TEXT,
+        *,
+        is_error: bool = False,
+    ) -> int:
         """Seq of the result."""
         call_id = f"call_{len(self.entries)}"
         self._add(AssistantMessage("a", (ToolCall(call_id, name, arguments),)))
@@ -92,7 +99,13 @@ def test_masking_changes_results_alone_gains_what_was_asked_and_is_done_once(
     history: History, tail: int, at_least: int, target: int | None
 ) -> None:
     entries = history.entries
-    rewrites = plan(entries, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target)
+    rewrites = plan(
+        entries,
+        turn_from=history.turn_from,
+        tail=tail,
+        at_least=at_least,
+        target=target,
+    )
     masked = apply_rewrites(entries, rewrites)
     assert not rewrites or tokens(entries) - tokens(masked) >= at_least
     protected = unanswered_from(entries, history.turn_from)
@@ -109,16 +122,23 @@ def test_masking_changes_results_alone_gains_what_was_asked_and_is_done_once(
         )
         assert index < protected
         assert tokens(entries[index:]) > tail
-    assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
-    assert not plan(masked, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target)
+    assert faults(entry.message for entry in masked) == faults(
+        entry.message for entry in entries
+    )
+    assert not plan(
+        masked, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target
+    )
 
 
 @given(histories(), SIZES, st.sampled_from([1, 500]), SIZES)
 def test_masking_stops_where_its_target_and_another_batch_are_reached(
     history: History, tail: int, at_least: int, target: int
 ) -> None:
-    entries, turn_from = history.entries, history.turn_from
-    rewrites = plan(entries, turn_from=turn_from, tail=tail, at_least=at_least, target=target)
+    entries = history.entries
+    turn_from = history.turn_from
+    rewrites = plan(
+        entries, turn_from=turn_from, tail=tail, at_least=at_least, target=target
+    )
     if not rewrites:
         return
     assert tokens(entries) > target
@@ -127,8 +147,13 @@ def test_masking_stops_where_its_target_and_another_batch_are_reached(
     reached = tokens(apply_rewrites(entries, rewrites)) <= target - at_least
     assert reached or rewrites == everything
     # One result less would not have reached it, whichever was the last.
-    without_one = [tuple(other for other in rewrites if other is not one) for one in rewrites]
-    assert any(tokens(apply_rewrites(entries, fewer)) > target - at_least for fewer in without_one)
+    without_one = [
+        tuple(other for other in rewrites if other is not one) for one in rewrites
+    ]
+    assert any(
+        tokens(apply_rewrites(entries, fewer)) > target - at_least
+        for fewer in without_one
+    )
 
 
 @given(histories(), st.integers(0, 6))
@@ -136,9 +161,12 @@ def test_only_the_newest_images_stay(history: History, most: int) -> None:
     entries = history.entries
     rewrites = _mask_images(entries, most, recall_hint=True)
     masked = apply_rewrites(entries, rewrites)
-    before, after = images(entries), images(masked)
+    before = images(entries)
+    after = images(masked)
     assert after == before[max(0, len(before) - most) :]
-    assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
+    assert faults(entry.message for entry in masked) == faults(
+        entry.message for entry in entries
+    )
     assert not _mask_images(masked, most, recall_hint=True)
     for old, new in zip(entries, masked, strict=True):
         assert (old.seq, old.message.role, len(old.message.parts)) == (
@@ -147,17 +175,25 @@ def test_only_the_newest_images_stay(history: History, most: int) -> None:
             len(new.message.parts),
         )
         for part, now in zip(old.message.parts, new.message.parts, strict=True):
-            assert part == now or (is_picture(part) and isinstance(now, Text) and f"#{old.seq}" in now.text)
+            assert part == now or (
+                is_picture(part) and isinstance(now, Text) and f"#{old.seq}" in now.text
+            )
 
 
 def images(entries: tuple[Entry, ...]) -> list[object]:
-    return [part for entry in entries for part in entry.message.parts if is_picture(part)]
+    return [
+        part for entry in entries for part in entry.message.parts if is_picture(part)
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "named"),
     [
-        ("read", {"offset": 3, "path": "src/app.py"}, "read src/app.py: 484 tokens left out"),
+        (
+            "read",
+            {"offset": 3, "path": "src/app.py"},
+            "read src/app.py: 484 tokens left out",
+        ),
         ("grep", {"pattern": "def main", "path": "src"}, "grep def main: "),
         ("shell", {"command": "make\n  test"}, "shell make test: "),
         ("mcp__git__log", {"limit": 3, "branch": "main"}, "mcp__git__log main: "),
@@ -165,7 +201,9 @@ def images(entries: tuple[Entry, ...]) -> list[object]:
         ("shell", {"command": "x" * 900}, f"shell {'x' * 100}...: "),
     ],
 )
-def test_a_line_names_the_call_what_it_held_and_where_to_read_it(name: str, arguments: JsonObject, named: str) -> None:
+def test_a_line_names_the_call_what_it_held_and_where_to_read_it(
+    name: str, arguments: JsonObject, named: str
+) -> None:
     log = Log()
     seq = log.call(name, arguments)
     log.end()

@@ -1,4 +1,6 @@
-"""A provider that keeps all user messages is asked to compact only if the rest is large enough."""
+"""A provider that keeps all user messages is asked to compact only if the rest is large
+enough.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,24 @@ class Provider:
         self.asked = 0
 
     async def compact(
-        self, request: ModelRequest, instructions: str, note: Callable[[Any], None] = lambda event: None
+        self,
+        request: ModelRequest,
+        instructions: str,
+        note: Callable[[Any], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         self.asked += 1
-        return CompactedBlock("openai", {"items": [{"type": "compaction", "encrypted_content": "e"}]}, ""), Usage(1, 1)
+        return CompactedBlock(
+            "openai", {"items": [{"type": "compaction", "encrypted_content": "e"}]}, ""
+        ), Usage(1, 1)
 
 
 def talk(said: Text, answered: Text, *others: Message) -> list[Message]:
     turns: list[Message] = [*others]
     for number in range(4):
-        turns += [UserMessage(f"u{number}", (said,)), AssistantMessage(f"a{number}", (answered,))]
+        turns += [
+            UserMessage(f"u{number}", (said,)),
+            AssistantMessage(f"a{number}", (answered,)),
+        ]
     return turns
 
 
@@ -52,7 +62,11 @@ def block(said: str, encrypted: int) -> UserMessage:
 
     :param encrypted: length of the encrypted item in characters.
     """
-    prompt: JsonObject = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
+    prompt: JsonObject = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": said}],
+    }
     item: JsonObject = {"type": "compaction", "encrypted_content": "e" * encrypted}
     return UserMessage("u", (CompactedBlock("openai", {"items": [prompt, item]}, ""),))
 
@@ -66,7 +80,9 @@ def block(said: str, encrypted: int) -> UserMessage:
     ],
     ids=["answers", "an encrypted item", "what the agent told"],
 )
-def test_it_is_asked_if_most_of_the_conversation_is_not_the_users(messages: list[Message]) -> None:
+def test_it_is_asked_if_most_of_the_conversation_is_not_the_users(
+    messages: list[Message],
+) -> None:
     provider = Provider()
     result = run(state_of(messages), POLICY, Model([]), native=provider)
     assert result is not None
@@ -78,8 +94,13 @@ def test_it_is_asked_if_most_of_the_conversation_is_not_the_users(messages: list
     [talk(LONG, SHORT), talk(SHORT, SHORT, block(LONG.text * 12, 300))],
     ids=["prompts", "prompts that were kept before"],
 )
-def test_it_is_not_asked_if_most_of_the_conversation_is_what_the_user_said(messages: list[Message]) -> None:
+def test_it_is_not_asked_if_most_of_the_conversation_is_what_the_user_said(
+    messages: list[Message],
+) -> None:
     provider = Provider()
-    with pytest.raises(CompactionError, match=r"keeps all that you have said.*use the strategy `summary`"):
+    with pytest.raises(
+        CompactionError,
+        match=r"keeps all that you have said.*use the strategy `summary`",
+    ):
         run(state_of(messages), POLICY, Model([]), native=provider)
     assert provider.asked == 0

@@ -1,4 +1,6 @@
-"""Whether a context is compacted, and how: the table of `decide`, and what holds for all of it."""
+"""Whether a context is compacted, and how: the table of `decide`, and what holds for
+all of it.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.budget import NEW_INPUT, Pressure
-from acp_agent.session.compact.decide import GROWTH, Action, Background, Situation, decide
+from acp_agent.session.compact.decide import (
+    GROWTH,
+    Action,
+    Background,
+    Situation,
+    decide,
+)
 
 AT_ONCE: tuple[Pressure, ...] = ("urgent", "request_size", "full")
 """Levels at which a turn does not go on while a summary is written."""
 
-NONE, PREPARE, THRESHOLD, URGENT, REQUEST_SIZE, FULL = (Situation(level) for level in get_args(Pressure))
+NONE, PREPARE, THRESHOLD, URGENT, REQUEST_SIZE, FULL = (
+    Situation(level) for level in get_args(Pressure)
+)
 REFUSED = replace(FULL, refused=True)
 TABLE: dict[str, tuple[Situation, Action]] = {
     "there is room": (NONE, "nothing"),
-    "there is room, and a summary is ready": (replace(NONE, background="ready"), "nothing"),
-    "there is room, and a summary saves money": (replace(NONE, background="ready", saves=True), "nothing"),
+    "there is room, and a summary is ready": (
+        replace(NONE, background="ready"),
+        "nothing",
+    ),
+    "there is room, and a summary saves money": (
+        replace(NONE, background="ready", saves=True),
+        "nothing",
+    ),
     "there is room, and a summary saves money in the first request of a turn": (
         replace(NONE, background="ready", saves=True, opens_turn=True),
         "use_summary",
@@ -40,55 +56,160 @@ TABLE: dict[str, tuple[Situation, Action]] = {
     # prepare
     "a summary is begun": (PREPARE, "begin_summary"),
     "a summary is being written": (replace(PREPARE, background="running"), "nothing"),
-    "a summary failed and is not begun again": (replace(PREPARE, background="unavailable"), "nothing"),
-    "a summary is ready, in mid-turn": (replace(PREPARE, background="ready"), "nothing"),
-    "a summary is ready, and a turn begins": (replace(PREPARE, background="ready", opens_turn=True), "use_summary"),
+    "a summary failed and is not begun again": (
+        replace(PREPARE, background="unavailable"),
+        "nothing",
+    ),
+    "a summary is ready, in mid-turn": (
+        replace(PREPARE, background="ready"),
+        "nothing",
+    ),
+    "a summary is ready, and a turn begins": (
+        replace(PREPARE, background="ready", opens_turn=True),
+        "use_summary",
+    ),
     "nothing is prepared": (replace(PREPARE, prepares=False), "nothing"),
-    "nothing is written that could be prepared": (replace(PREPARE, writes=False), "nothing"),
+    "nothing is written that could be prepared": (
+        replace(PREPARE, writes=False),
+        "nothing",
+    ),
     "a hook wants no summary": (replace(PREPARE, vetoed=True), "nothing"),
-    "little has come since the last one": (replace(PREPARE, grown=GROWTH / 2), "nothing"),
-    "enough has come since the last one": (replace(PREPARE, grown=GROWTH), "begin_summary"),
+    "little has come since the last one": (
+        replace(PREPARE, grown=GROWTH / 2),
+        "nothing",
+    ),
+    "enough has come since the last one": (
+        replace(PREPARE, grown=GROWTH),
+        "begin_summary",
+    ),
     # threshold
-    "a prepared summary takes its place": (replace(THRESHOLD, background="ready"), "use_summary"),
-    "a summary that is written is not waited for": (replace(THRESHOLD, background="running"), "nothing"),
-    "nor by those who wait": (replace(THRESHOLD, background="running", wait=True), "nothing"),
+    "a prepared summary takes its place": (
+        replace(THRESHOLD, background="ready"),
+        "use_summary",
+    ),
+    "a summary that is written is not waited for": (
+        replace(THRESHOLD, background="running"),
+        "nothing",
+    ),
+    "nor by those who wait": (
+        replace(THRESHOLD, background="running", wait=True),
+        "nothing",
+    ),
     "no summary was begun": (THRESHOLD, "begin_summary"),
-    "no summary was begun, and the user waits": (replace(THRESHOLD, wait=True), "begin_summary"),
+    "no summary was begun, and the user waits": (
+        replace(THRESHOLD, wait=True),
+        "begin_summary",
+    ),
     "a summary failed": (replace(THRESHOLD, background="unavailable"), "without_model"),
-    "a summary failed, and the user waits": (replace(THRESHOLD, background="unavailable", wait=True), "without_model"),
-    "nothing is prepared, at the threshold": (replace(THRESHOLD, prepares=False), "without_model"),
-    "nothing is prepared, and the user waits": (replace(THRESHOLD, prepares=False, wait=True), "wait_for_summary"),
-    "no model is asked, at the threshold": (replace(THRESHOLD, writes=False), "without_model"),
-    "no model is asked, and the user waits": (replace(THRESHOLD, writes=False, wait=True), "without_model"),
+    "a summary failed, and the user waits": (
+        replace(THRESHOLD, background="unavailable", wait=True),
+        "without_model",
+    ),
+    "nothing is prepared, at the threshold": (
+        replace(THRESHOLD, prepares=False),
+        "without_model",
+    ),
+    "nothing is prepared, and the user waits": (
+        replace(THRESHOLD, prepares=False, wait=True),
+        "wait_for_summary",
+    ),
+    "no model is asked, at the threshold": (
+        replace(THRESHOLD, writes=False),
+        "without_model",
+    ),
+    "no model is asked, and the user waits": (
+        replace(THRESHOLD, writes=False, wait=True),
+        "without_model",
+    ),
     "a hook wants no compaction": (replace(THRESHOLD, vetoed=True), "nothing"),
-    "a hook wants none, and a summary is ready": (replace(THRESHOLD, vetoed=True, background="ready"), "nothing"),
-    "the last attempt saw nearly the same": (replace(THRESHOLD, grown=NEW_INPUT / 2), "nothing"),
+    "a hook wants none, and a summary is ready": (
+        replace(THRESHOLD, vetoed=True, background="ready"),
+        "nothing",
+    ),
+    "the last attempt saw nearly the same": (
+        replace(THRESHOLD, grown=NEW_INPUT / 2),
+        "nothing",
+    ),
     "the last attempt saw less": (replace(THRESHOLD, grown=NEW_INPUT), "begin_summary"),
-    "the last attempt saw the same, before the prompt": (replace(THRESHOLD, grown=0, opens_turn=True), "begin_summary"),
+    "the last attempt saw the same, before the prompt": (
+        replace(THRESHOLD, grown=0, opens_turn=True),
+        "begin_summary",
+    ),
     "the newest one was undone": (replace(THRESHOLD, undone=True), "nothing"),
-    "too many images, and the newest one was undone": (replace(REQUEST_SIZE, undone=True), "without_model"),
+    "too many images, and the newest one was undone": (
+        replace(REQUEST_SIZE, undone=True),
+        "without_model",
+    ),
     # urgent and request_size; each is tried with both
     "excerpts at once": (URGENT, "without_model"),
-    "excerpts at once, whatever is being written": (replace(URGENT, background="running"), "without_model"),
-    "excerpts at once, since a summary failed": (replace(URGENT, background="unavailable"), "without_model"),
-    "the summary is there in time": (replace(URGENT, background="ready"), "use_summary"),
+    "excerpts at once, whatever is being written": (
+        replace(URGENT, background="running"),
+        "without_model",
+    ),
+    "excerpts at once, since a summary failed": (
+        replace(URGENT, background="unavailable"),
+        "without_model",
+    ),
+    "the summary is there in time": (
+        replace(URGENT, background="ready"),
+        "use_summary",
+    ),
     "the user waits": (replace(URGENT, wait=True), "wait_for_summary"),
-    "the user waits for what is being written": (replace(URGENT, wait=True, background="running"), "wait_for_summary"),
-    "the user waits, but a summary failed": (replace(URGENT, wait=True, background="unavailable"), "without_model"),
-    "the user waits, but no model is asked": (replace(URGENT, wait=True, writes=False), "without_model"),
+    "the user waits for what is being written": (
+        replace(URGENT, wait=True, background="running"),
+        "wait_for_summary",
+    ),
+    "the user waits, but a summary failed": (
+        replace(URGENT, wait=True, background="unavailable"),
+        "without_model",
+    ),
+    "the user waits, but no model is asked": (
+        replace(URGENT, wait=True, writes=False),
+        "without_model",
+    ),
     "urgent, and a hook wants no compaction": (replace(URGENT, vetoed=True), "nothing"),
-    "urgent, and the last attempt saw nearly the same": (replace(URGENT, grown=NEW_INPUT / 2), "nothing"),
+    "urgent, and the last attempt saw nearly the same": (
+        replace(URGENT, grown=NEW_INPUT / 2),
+        "nothing",
+    ),
     # full
     "it does not fit": (FULL, "without_model"),
-    "it does not fit, and the user wants none": (replace(FULL, auto=False), "without_model"),
-    "it does not fit, and the newest one was undone": (replace(FULL, undone=True), "without_model"),
-    "it does not fit, and a hook wants none": (replace(FULL, vetoed=True), "without_model"),
-    "it does not fit, and a summary is ready": (replace(FULL, background="ready"), "use_summary"),
-    "it does not fit, and a summary is being written": (replace(FULL, background="running"), "without_model"),
-    "it does not fit, and the user waits": (replace(FULL, wait=True), "wait_for_summary"),
-    "it does not fit, and the last attempt saw the same": (replace(FULL, grown=0), "nothing"),
-    "it does not fit, and the prompt is new": (replace(FULL, grown=0, opens_turn=True), "without_model"),
-    "it does not fit again, after a little more": (replace(FULL, grown=NEW_INPUT / 2), "without_model"),
+    "it does not fit, and the user wants none": (
+        replace(FULL, auto=False),
+        "without_model",
+    ),
+    "it does not fit, and the newest one was undone": (
+        replace(FULL, undone=True),
+        "without_model",
+    ),
+    "it does not fit, and a hook wants none": (
+        replace(FULL, vetoed=True),
+        "without_model",
+    ),
+    "it does not fit, and a summary is ready": (
+        replace(FULL, background="ready"),
+        "use_summary",
+    ),
+    "it does not fit, and a summary is being written": (
+        replace(FULL, background="running"),
+        "without_model",
+    ),
+    "it does not fit, and the user waits": (
+        replace(FULL, wait=True),
+        "wait_for_summary",
+    ),
+    "it does not fit, and the last attempt saw the same": (
+        replace(FULL, grown=0),
+        "nothing",
+    ),
+    "it does not fit, and the prompt is new": (
+        replace(FULL, grown=0, opens_turn=True),
+        "without_model",
+    ),
+    "it does not fit again, after a little more": (
+        replace(FULL, grown=NEW_INPUT / 2),
+        "without_model",
+    ),
     "it does not fit again, and the user waited already": (
         replace(FULL, grown=NEW_INPUT / 2, wait=True),
         "without_model",
@@ -96,22 +217,37 @@ TABLE: dict[str, tuple[Situation, Action]] = {
     # after a prepared summary was put in its place, or could not be
     "the summary was enough": (replace(PREPARE, used=True), "nothing"),
     "the summary was enough for now": (replace(URGENT, used=True), "nothing"),
-    "the summary was not enough": (replace(FULL, used=True, grown=NEW_INPUT), "without_model"),
-    "the summary could not be used": (replace(THRESHOLD, used=True, background="unavailable"), "without_model"),
+    "the summary was not enough": (
+        replace(FULL, used=True, grown=NEW_INPUT),
+        "without_model",
+    ),
+    "the summary could not be used": (
+        replace(THRESHOLD, used=True, background="unavailable"),
+        "without_model",
+    ),
     "the summary could not be used, and there is room": (
         replace(PREPARE, used=True, background="unavailable"),
         "nothing",
     ),
     # after a refusal
     "refused": (REFUSED, "without_model"),
-    "refused, and a summary is ready": (replace(REFUSED, background="ready"), "use_summary"),
-    "refused while a summary is written": (replace(REFUSED, background="running"), "without_model"),
+    "refused, and a summary is ready": (
+        replace(REFUSED, background="ready"),
+        "use_summary",
+    ),
+    "refused while a summary is written": (
+        replace(REFUSED, background="running"),
+        "without_model",
+    ),
     "refused, and the user waits": (replace(REFUSED, wait=True), "wait_for_summary"),
     "refused, and the user waits and a summary is ready": (
         replace(REFUSED, wait=True, background="ready"),
         "use_summary",
     ),
-    "refused, but it fits with a shorter answer": (replace(REFUSED, shorter_fits=True), "shorten"),
+    "refused, but it fits with a shorter answer": (
+        replace(REFUSED, shorter_fits=True),
+        "shorten",
+    ),
     "refused again": (replace(REFUSED, made_room=True), "give_up"),
     "refused again, but it fits with a shorter answer": (
         replace(REFUSED, made_room=True, shorter_fits=True),
@@ -142,7 +278,14 @@ def test_decision(at: Situation, action: Action) -> None:
     if at.level != "full":
         assert decide(replace(at, auto=False)) == "nothing"
     if at.refused:
-        assert decide(replace(at, auto=False, undone=True, vetoed=True, opens_turn=True, grown=0)) == action
+        assert (
+            decide(
+                replace(
+                    at, auto=False, undone=True, vetoed=True, opens_turn=True, grown=0
+                )
+            )
+            == action
+        )
 
 
 @given(SITUATIONS)
@@ -152,23 +295,33 @@ def test_a_turn_waits_only_for_those_who_want_it(at: Situation) -> None:
         assert at.writes
         assert at.background != "unavailable"
     without = decide(replace(at, wait=False))
-    assert without == ("without_model" if decide(at) == "wait_for_summary" else decide(at))
+    assert without == (
+        "without_model" if decide(at) == "wait_for_summary" else decide(at)
+    )
 
 
 @given(SITUATIONS.filter(lambda at: at.level != "full"))
-def test_without_automatic_compaction_or_with_a_veto_only_what_does_not_fit_is_compacted(at: Situation) -> None:
+def test_without_automatic_compaction_or_with_a_veto_only_what_does_not_fit_is_compacted(
+    at: Situation,
+) -> None:
     assert decide(replace(at, auto=False)) == "nothing"
     assert decide(replace(at, vetoed=True)) == "nothing"
 
 
-@given(SITUATIONS.filter(lambda at: at.level == "full" and (at.grown > 0 or at.opens_turn)))
-def test_what_does_not_fit_is_compacted_at_once_whatever_the_settings_say(at: Situation) -> None:
+@given(
+    SITUATIONS.filter(lambda at: at.level == "full" and (at.grown > 0 or at.opens_turn))
+)
+def test_what_does_not_fit_is_compacted_at_once_whatever_the_settings_say(
+    at: Situation,
+) -> None:
     assert decide(at) in ("use_summary", "without_model", "wait_for_summary")
     assert decide(at) == decide(replace(at, auto=not at.auto, vetoed=not at.vetoed))
 
 
 @given(SITUATIONS)
-def test_a_model_is_begun_with_only_where_the_strategy_asks_one_and_none_is_at_work(at: Situation) -> None:
+def test_a_model_is_begun_with_only_where_the_strategy_asks_one_and_none_is_at_work(
+    at: Situation,
+) -> None:
     if decide(at) == "begin_summary":
         assert at.writes
         assert at.prepares
@@ -183,5 +336,19 @@ def test_more_growth_never_stops_a_compaction(at: Situation, more: float) -> Non
 
 
 @given(SITUATIONS, st.sampled_from(["threshold", *AT_ONCE]))
-def test_a_prepared_summary_is_used_from_the_threshold_on(at: Situation, level: Pressure) -> None:
-    assert decide(replace(at, level=level, auto=True, undone=False, vetoed=False, background="ready")) == "use_summary"
+def test_a_prepared_summary_is_used_from_the_threshold_on(
+    at: Situation, level: Pressure
+) -> None:
+    assert (
+        decide(
+            replace(
+                at,
+                level=level,
+                auto=True,
+                undone=False,
+                vetoed=False,
+                background="ready",
+            )
+        )
+        == "use_summary"
+    )

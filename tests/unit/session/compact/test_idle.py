@@ -1,7 +1,9 @@
-"""While the user pauses, a summary is prepared shortly before the provider's prompt cache expires.
+"""While the user pauses, a summary is prepared shortly before the provider's prompt
+cache expires.
 
-The models' window is 200,000 tokens, so that a context of more than 60,000 is large enough.
-Sonnet 5 costs 2 dollars for a million tokens of input, 0.20 from the cache, 2.50 into it, and 10 for answers.
+The models' window is 200,000 tokens, so that a context of more than 60,000 is large
+enough. Sonnet 5 costs 2 dollars for a million tokens of input, 0.20 from the cache,
+2.50 into it, and 10 for answers.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ import pytest
 
 from acp_agent.session.compact.idle import SHORTEST_PAUSE
 from support.clock import StoppedClock, stopped_clock
-from support.compactions import RECIPE_TEXT, ShownCompaction, messages, said, shown_compactions
+from support.compactions import (
+    RECIPE_TEXT,
+    ShownCompaction,
+    messages,
+    said,
+    shown_compactions,
+)
 from support.dialogues import asks_for_summary
 from support.editors import ZED_BETA
 from support.memory import AgentInMemory, agent_in_memory
@@ -28,7 +36,8 @@ from support.waiting import Changes, all_blocked
 SONNET = "anthropic/claude-sonnet-5"
 LONG = "The cart adds prices. " * 9_000
 SUMMARY = Reply("# Goal\nA cart.", usage=Usage(1_000, 60, cache_read=64_000))
-LARGE, SMALL = 64_000, 59_000
+LARGE = 64_000
+SMALL = 59_000
 LATER = Reply("Yes.", usage=Usage(100, 5, cache_read=64_000))
 CACHED = 300
 """Seconds for which Anthropic keeps a prompt."""
@@ -52,7 +61,11 @@ def said_in_log() -> Iterator[Callable[[str, int], Awaitable[None]]]:
             changes.notify()
 
     async def wait(words: str, count: int) -> None:
-        await changes.until(lambda: sum(words in line for line in lines) >= count, 5, lambda: "\n".join(lines))
+        await changes.until(
+            lambda: sum(words in line for line in lines) >= count,
+            5,
+            lambda: "\n".join(lines),
+        )
 
     handler = Handler()
     logger = logging.getLogger("acp_agent.session.compact")
@@ -78,7 +91,9 @@ class Desk:
 
     async def prompt(self, text: str, *answers: Reply) -> None:
         self.answers += answers
-        assert await self.agent.prompt(self.session, text, 30) == {"stopReason": "end_turn"}
+        assert await self.agent.prompt(self.session, text, 30) == {
+            "stopReason": "end_turn"
+        }
         assert self.answers == []
 
     async def filled(self, used: int = LARGE) -> None:
@@ -98,7 +113,9 @@ class Desk:
         await all_blocked()
 
     async def asked_for_summary(self, count: int = 1) -> None:
-        """Wait until so many summaries were written, with as many turns as the script has answered."""
+        """Wait until so many summaries were written, with as many turns as the script
+        has answered.
+        """
         with anyio.fail_after(5):
             while self.asked < count:
                 await self.server.wait_calls(len(self.server.calls) + 1)
@@ -138,7 +155,9 @@ async def desk(
     async with model_server(it.answer, dialect) as it.server:
         it.server.write_config(tmp_path, {"context_window": 200_000, **(config or {})})
         own = {"ACP_AGENT_MODEL": model, **(env or {})}
-        async with agent_in_memory(home=tmp_path, env=it.server.env() | own, capabilities=ZED_BETA) as it.agent:
+        async with agent_in_memory(
+            home=tmp_path, env=it.server.env() | own, capabilities=ZED_BETA
+        ) as it.agent:
             it.session = await it.agent.new_session(tmp_path)
             yield it
 
@@ -154,7 +173,8 @@ async def test_a_summary_is_requested_once_in_a_pause_shortly_before_the_cache_e
         assert it.asked == 0
         await it.pause(2)
         await it.asked_for_summary()
-        # It is the live request with one more message, so that the provider reads it from its cache.
+        # It is the live request with one more message, so that the provider reads it
+        # from its cache.
         [_, turn, summary] = it.server.calls
         assert messages(summary.body)[: len(messages(turn.body))] == messages(turn.body)
         await it.pause(10 * 3_600)
@@ -169,20 +189,28 @@ async def test_a_user_who_returns_after_the_cache_is_gone_goes_on_with_the_summa
         await it.filled()
         await it.pause(CACHED - 29)
         await it.ready()
-        await it.pause(CACHED + 1)  # the request for the summary has refreshed the cache
+        await it.pause(
+            CACHED + 1
+        )  # the request for the summary has refreshed the cache
         await it.prompt("Two?", Reply("Yes."))
         [compaction] = it.compactions
         assert compaction.statuses == ["in_progress", "completed"]
         assert compaction.text == "# Goal\nA cart."
         assert not it.server.calls[-1].mentions(LONG)
         assert said(messages(it.server.calls[-1].body)[-1]).endswith("Two?")
-        # What it has cost: 1,000 tokens of input, 64,000 read from the cache and 60 of output.
+        # What it has cost: 1,000 tokens of input, 64,000 read from the cache and 60 of
+        # output.
         assert " · $0.0154 · " in compaction.receipt
-        assert "The provider's prompt cache had expired: the next request costs about $0.0" in compaction.receipt
+        assert (
+            "The provider's prompt cache had expired: the next request costs about $0.0"
+            in compaction.receipt
+        )
         assert " instead of $0.16." in compaction.receipt
 
 
-@pytest.mark.parametrize("away", [60, CACHED - 1], ids=["at once", "before the refreshed cache expires"])
+@pytest.mark.parametrize(
+    "away", [60, CACHED - 1], ids=["at once", "before the refreshed cache expires"]
+)
 async def test_a_user_who_returns_earlier_goes_on_with_the_whole_conversation_and_the_summary_is_kept(
     tmp_path: Path, clock: StoppedClock, away: int
 ) -> None:
@@ -216,14 +244,22 @@ async def test_a_user_who_returns_before_the_summary_is_requested_begins_the_pau
         await it.asked_for_summary()
 
 
-async def test_a_command_that_asks_no_model_does_not_refresh_the_cache(tmp_path: Path, clock: StoppedClock) -> None:
+async def test_a_command_that_asks_no_model_does_not_refresh_the_cache(
+    tmp_path: Path, clock: StoppedClock
+) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
         await it.filled()
         await it.pause(200)
-        assert "Prepared while you pause: 4.5 minutes after the last request" in await it.status()
+        assert (
+            "Prepared while you pause: 4.5 minutes after the last request"
+            in await it.status()
+        )
         await it.pause(71)
         await it.ready()
-        assert "a summary is ready, prepared for $0.0154 while you paused" in await it.status()
+        assert (
+            "a summary is ready, prepared for $0.0154 while you paused"
+            in await it.status()
+        )
 
 
 async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothing(
@@ -244,22 +280,70 @@ async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothi
         (SONNET, {"compaction": {"idle": "off"}}, LARGE, "off"),
         (SONNET, {"compaction": {"auto": False}}, LARGE, "off"),
         (SONNET, {"models": {SONNET: {"compaction": {"idle": "off"}}}}, LARGE, "off"),
-        (SONNET, {"compaction": {"strategy": "excerpts"}}, LARGE, "the strategy `excerpts` asks no model"),
-        (SONNET, {"models": {SONNET: {"prices": {"input": 0, "cached_input": 0, "cache_write": 0}}}}, LARGE, "4.5"),
-        ("local/chat-test", {}, LARGE, "not known how long the provider keeps its prompt cache"),
-        ("ollama/llama-test", {}, LARGE, "not known how long the provider keeps its prompt cache"),
-        ("openai/gpt-5.2", {}, LARGE, "not known how long the provider keeps its prompt cache"),
-        ("openai/gpt-5.5", {}, LARGE, "the provider keeps its prompt cache for 24 hours"),
+        (
+            SONNET,
+            {"compaction": {"strategy": "excerpts"}},
+            LARGE,
+            "the strategy `excerpts` asks no model",
+        ),
+        (
+            SONNET,
+            {
+                "models": {
+                    SONNET: {
+                        "prices": {"input": 0, "cached_input": 0, "cache_write": 0}
+                    }
+                }
+            },
+            LARGE,
+            "4.5",
+        ),
+        (
+            "local/chat-test",
+            {},
+            LARGE,
+            "not known how long the provider keeps its prompt cache",
+        ),
+        (
+            "ollama/llama-test",
+            {},
+            LARGE,
+            "not known how long the provider keeps its prompt cache",
+        ),
+        (
+            "openai/gpt-5.2",
+            {},
+            LARGE,
+            "not known how long the provider keeps its prompt cache",
+        ),
+        (
+            "openai/gpt-5.5",
+            {},
+            LARGE,
+            "the provider keeps its prompt cache for 24 hours",
+        ),
         ("openai/gpt-5.6", {}, LARGE, "29 minutes after the last request"),
         ("anthropic/claude-9", {}, LARGE, "would lose reasoning that is still valid"),
-        ("anthropic/claude-opus-5-5", {"compaction": {"strategy": "summary"}}, LARGE, "would lose reasoning"),
+        (
+            "anthropic/claude-opus-5-5",
+            {"compaction": {"strategy": "summary"}},
+            LARGE,
+            "would lose reasoning",
+        ),
         ("anthropic/claude-opus-5-5", {}, LARGE, "4.5 minutes after the last request"),
     ],
 )
 async def test_nothing_is_prepared_where_that_is_not_wanted_or_cannot_pay(
-    tmp_path: Path, clock: StoppedClock, model: str, config: dict[str, Any], usage: int, words: str
+    tmp_path: Path,
+    clock: StoppedClock,
+    model: str,
+    config: dict[str, Any],
+    usage: int,
+    words: str,
 ) -> None:
-    async with desk(tmp_path, clock, model=model, config=config, env={"LOCAL_API_KEY": "key"}) as it:
+    async with desk(
+        tmp_path, clock, model=model, config=config, env={"LOCAL_API_KEY": "key"}
+    ) as it:
         await it.filled(usage)
         assert words in await it.status()
         if "minutes" not in words:
@@ -269,7 +353,9 @@ async def test_nothing_is_prepared_where_that_is_not_wanted_or_cannot_pay(
 
 
 async def test_a_hook_may_veto_it_and_is_asked_again_in_the_next_pause(
-    tmp_path: Path, clock: StoppedClock, said_in_log: Callable[[str, int], Awaitable[None]]
+    tmp_path: Path,
+    clock: StoppedClock,
+    said_in_log: Callable[[str, int], Awaitable[None]],
 ) -> None:
     hooks = tmp_path / "state" / "hooks"
     hooks.mkdir(parents=True, mode=0o700)
@@ -310,7 +396,10 @@ async def test_where_reasoning_is_tied_to_its_request_the_provider_compacts_by_t
         await it.pause(CACHED + 1)
         await it.prompt("Two?", Reply("Yes."))
         [compaction] = it.compactions
-        assert (compaction.statuses[-1], compaction.text) == ("completed", "# Goal\nA cart.")
+        assert (compaction.statuses[-1], compaction.text) == (
+            "completed",
+            "# Goal\nA cart.",
+        )
         [block] = it.server.calls[-1].body["messages"][0]["content"]
         assert block["type"] == "compaction"
 
@@ -318,7 +407,9 @@ async def test_where_reasoning_is_tied_to_its_request_the_provider_compacts_by_t
 async def test_where_the_providers_own_compaction_fails_no_summary_is_asked_for_that_would_lose_reasoning(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
-    async with desk(tmp_path, clock, Reply("", usage=Usage(5, 0)), model="anthropic/claude-opus-5-5") as it:
+    async with desk(
+        tmp_path, clock, Reply("", usage=Usage(5, 0)), model="anthropic/claude-opus-5-5"
+    ) as it:
         await it.filled()
         await it.pause(CACHED - 29)
         await it.asked_for_summary()
@@ -327,7 +418,9 @@ async def test_where_the_providers_own_compaction_fails_no_summary_is_asked_for_
         assert it.compactions == []
 
 
-async def test_compact_takes_the_summary_that_was_prepared_in_the_pause(tmp_path: Path, clock: StoppedClock) -> None:
+async def test_compact_takes_the_summary_that_was_prepared_in_the_pause(
+    tmp_path: Path, clock: StoppedClock
+) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
         await it.filled()
         await it.pause(CACHED - 29)
@@ -352,9 +445,13 @@ async def test_a_model_that_was_chosen_in_the_pause_has_nothing_in_its_cache(
 
 
 async def test_a_model_of_its_own_for_summaries_reads_nothing_from_the_cache_and_has_to_pay_all_the_same(
-    tmp_path: Path, clock: StoppedClock, said_in_log: Callable[[str, int], Awaitable[None]]
+    tmp_path: Path,
+    clock: StoppedClock,
+    said_in_log: Callable[[str, int], Awaitable[None]],
 ) -> None:
-    config = {"compaction": {"model": "anthropic/claude-opus-4-1"}}  # 15 dollars for a million tokens
+    config = {
+        "compaction": {"model": "anthropic/claude-opus-4-1"}
+    }  # 15 dollars for a million tokens
     async with desk(tmp_path, clock, config=config) as it:
         await it.filled()
         await it.pause(CACHED - 29)
@@ -362,7 +459,9 @@ async def test_a_model_of_its_own_for_summaries_reads_nothing_from_the_cache_and
         assert it.asked == 0
 
 
-async def test_closing_the_session_ends_the_pause(tmp_path: Path, clock: StoppedClock) -> None:
+async def test_closing_the_session_ends_the_pause(
+    tmp_path: Path, clock: StoppedClock
+) -> None:
     async with desk(tmp_path, clock) as it:
         await it.filled()
         await clock.waited_for()

@@ -15,7 +15,11 @@ from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CompactionFailed,
@@ -26,7 +30,13 @@ from acp_agent.conversation.events import (
     TurnRefused,
 )
 from acp_agent.conversation.messages import Text, Usage
-from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update, UsageUpdated
+from acp_agent.conversation.updates import (
+    CompactionChunk,
+    CompactionFinished,
+    CompactionStarted,
+    Update,
+    UsageUpdated,
+)
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.handlers import known_handlers
@@ -36,7 +46,7 @@ from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_rec
 from acp_agent.recipes.model import Known
 from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.clock import Clock
-from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
@@ -68,7 +78,9 @@ class Meter:
 
 @dataclass(slots=True)
 class Desk:
-    """A session's log on disk and what its user is shown; `during` happens while the summary streams."""
+    """A session's log on disk and what its user is shown; `during` happens while the
+    summary streams.
+    """
 
     store: SessionStore
     log: SessionLog
@@ -93,7 +105,9 @@ class Desk:
     async def listen(self, name: str) -> bool:
         return True
 
-    async def before_compaction(self, trigger: str, window: int, instructions: str) -> Outcome:
+    async def before_compaction(
+        self, trigger: str, window: int, instructions: str
+    ) -> Outcome:
         return NOTHING
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
@@ -108,15 +122,25 @@ class Desk:
     async def usage(self) -> TokenUsage:
         return TokenUsage()
 
-    async def after_compaction(self, trigger: str, window: int, summary: str, before: TokenUsage) -> None:
+    async def after_compaction(
+        self, trigger: str, window: int, summary: str, before: TokenUsage
+    ) -> None:
         if self.afterwards is not None:
             await self.afterwards()
 
     async def compact(self, *, prepared_first: bool = False) -> bool:
         handlers = known_handlers()
-        library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers))
+        library = RecipeLibrary.read(
+            [RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers)
+        )
         hooks = cast(SessionHooks, self)  # as far as a compaction needs them
-        compactor = Compactor(self.log, CompactionService(), hooks, cast(Requests, Meter(self.instructions)), self.show)
+        compactor = Compactor(
+            self.log,
+            CompactionService(),
+            hooks,
+            cast(Requests, Meter(self.instructions)),
+            self.show,
+        )
         context = self.log.context
         state = ConversationState.from_context(
             context, ModelRequest("m", context.instructions, context.messages), BUDGET
@@ -124,11 +148,23 @@ class Desk:
         run = RecipeRun(library.recipes[COMPACT], "")
         policy = CompactionPolicy(run.render(), strategy="summary")
         index = ExcerptIndex.of(state.originals)
-        order = Order(run, "manual", state, context.revision, policy, cast(ActiveModel, self), None, None, index)
+        order = Order(
+            run,
+            "manual",
+            state,
+            context.revision,
+            policy,
+            cast(ActiveModel, self),
+            None,
+            None,
+            index,
+        )
         if not prepared_first:
             return await compactor.compact(order) is not None
         prepared = await compactor.prepare(order, ModelCalls(order.model.stream))
-        draft = Draft(context.revision, Clock().now, done=True, order=order, result=prepared)
+        draft = SummaryDraft(
+            context.revision, Clock().now, done=True, order=order, result=prepared
+        )
         return await compactor.compact(order, draft) is not None
 
     async def events(self) -> list[Event]:
@@ -136,7 +172,11 @@ class Desk:
 
     @property
     def statuses(self) -> list[str]:
-        return [update.status for update in self.shown if isinstance(update, CompactionFinished)]
+        return [
+            update.status
+            for update in self.shown
+            if isinstance(update, CompactionFinished)
+        ]
 
 
 @asynccontextmanager
@@ -156,7 +196,9 @@ async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
         await store.aclose()
 
 
-async def test_what_is_appended_while_the_summary_is_written_stays_in_force(tmp_path: Path) -> None:
+async def test_what_is_appended_while_the_summary_is_written_stays_in_force(
+    tmp_path: Path,
+) -> None:
     async with desk(tmp_path) as one:
 
         async def change() -> None:
@@ -177,19 +219,26 @@ async def test_a_summary_of_what_is_no_longer_so_is_thrown_away(tmp_path: Path) 
             await one.log.append(TurnRefused(one.log.context.entries[-1].seq))
 
         one.during = change
-        with pytest.raises(CompactionError, match="changed while the summary was written"):
+        with pytest.raises(
+            CompactionError, match="changed while the summary was written"
+        ):
             await one.compact()
         assert one.statuses == ["failed"]
-        assert not any(isinstance(event, ContextSwapped) for event in await one.events())
+        assert not any(
+            isinstance(event, ContextSwapped) for event in await one.events()
+        )
         assert [message.role for message in one.log.context.messages] == ["user"]
 
 
-@pytest.mark.parametrize("kind", [CompactionStarted, CompactionChunk, CompactionFinished])
+@pytest.mark.parametrize(
+    "kind", [CompactionStarted, CompactionChunk, CompactionFinished]
+)
 async def test_a_cancel_leaves_everything_as_it_was_until_the_swap_is_in_the_log(
     tmp_path: Path, kind: type[Update]
 ) -> None:
     async with desk(tmp_path) as one:
-        scope, before = anyio.CancelScope(), one.log.context
+        scope = anyio.CancelScope()
+        before = one.log.context
 
         async def cancel(update: Update) -> None:
             if isinstance(update, kind):
@@ -209,21 +258,27 @@ async def test_a_cancel_leaves_everything_as_it_was_until_the_swap_is_in_the_log
             assert one.log.context.revision == before.revision
 
 
-async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(tmp_path: Path) -> None:
+async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(
+    tmp_path: Path,
+) -> None:
     async with desk(tmp_path) as one:
 
         async def fail() -> None:
             raise ZeroDivisionError
 
         one.during = fail
-        with pytest.raises(CompactionError, match=r"ZeroDivisionError.*(unchanged|Nothing changed)"):
+        with pytest.raises(
+            CompactionError, match=r"ZeroDivisionError.*(unchanged|Nothing changed)"
+        ):
             await one.compact()
         assert one.statuses == ["failed"]
         assert len(one.log.context.entries) == 2
 
 
 @pytest.mark.parametrize("how", ["cancelled", "failed"])
-async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(tmp_path: Path, how: str) -> None:
+async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(
+    tmp_path: Path, how: str
+) -> None:
     async with desk(tmp_path) as one:
         with anyio.CancelScope() as scope:
 
@@ -237,10 +292,14 @@ async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(
             with suppress(CompactionError):
                 await one.compact()
         assert one.statuses == ["completed"]
-        assert not any(isinstance(event, CompactionFailed) for event in await one.events())
+        assert not any(
+            isinstance(event, CompactionFailed) for event in await one.events()
+        )
 
 
-async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(tmp_path: Path) -> None:
+async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(
+    tmp_path: Path,
+) -> None:
     async with desk(tmp_path) as one:
 
         async def refuse(_: Update) -> None:
@@ -250,20 +309,33 @@ async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(t
         with pytest.raises(CompactionError):
             await one.compact(prepared_first=True)
         one.on_show = None
-        spent = [event.usage for event in await one.events() if isinstance(event, CompactionFailed)]
+        spent = [
+            event.usage
+            for event in await one.events()
+            if isinstance(event, CompactionFailed)
+        ]
         assert [usage and usage.output_tokens for usage in spent] == [10]
 
 
-async def test_a_summary_that_was_taken_is_not_ready_a_second_time(tmp_path: Path) -> None:
+async def test_a_summary_that_was_taken_is_not_ready_a_second_time(
+    tmp_path: Path,
+) -> None:
     async def show(text: str) -> None:
         raise AssertionError(text)
 
     async with desk(tmp_path) as one, anyio.create_task_group() as tasks:
         summary = cast(CompactedState, object())
         clock = Clock()
-        draft = Draft(one.log.context.revision, clock.now, done=True, result=summary)
+        draft = SummaryDraft(
+            one.log.context.revision, clock.now, done=True, result=summary
+        )
         background = BackgroundSummary(
-            one.log, cast(Orders, one), cast(Compactor, one), tasks, PromptCache(one.log, clock), draft
+            one.log,
+            cast(Orders, one),
+            cast(Compactor, one),
+            tasks,
+            PromptCache(one.log, clock),
+            draft,
         )
         assert (background.state, background.draft) == ("ready", draft)
         assert await draft.take(show) is summary

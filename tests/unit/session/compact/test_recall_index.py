@@ -23,7 +23,9 @@ def covered(file: Path) -> int:
         return 0
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as index:
         try:
-            return (index.execute("SELECT max(seq) FROM covered").fetchone() or (0,))[0] or 0
+            return (index.execute("SELECT max(seq) FROM covered").fetchone() or (0,))[
+                0
+            ] or 0
         except sqlite3.OperationalError:  # it is being made
             return 0
 
@@ -38,7 +40,9 @@ def script() -> Any:
     return summarising(["## Goal\nThe cart."] * 3, lambda _: PROSE)
 
 
-async def test_a_compacted_session_is_indexed_between_its_turns_and_when_it_is_opened(tmp_path: Path) -> None:
+async def test_a_compacted_session_is_indexed_between_its_turns_and_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, script=script(), config=CONFIG) as it:
         file = it.home / "state" / "sessions.db.search-1"
         await it.prompt("Which lines are there?")

@@ -1,4 +1,6 @@
-"""A prepared summary takes its place as if it had been written at once: for any history and whatever came since."""
+"""A prepared summary takes its place as if it had been written at once: for any history
+and whatever came since.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,19 @@ from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.frame import layer_of
 from acp_agent.compaction.layers import planned_cut
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import (
+    CompactedState,
+    CompactionPolicy,
+    ConversationState,
+)
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import AssistantAnswered, Event, InstructionsLoaded, LoggedEvent
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    Event,
+    InstructionsLoaded,
+    LoggedEvent,
+)
 from acp_agent.conversation.messages import Message, Text, UserMessage
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.handlers import known_handlers
@@ -32,7 +43,9 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from support.logs import LogBuilder, is_legal, legal_logs
 
 HANDLERS = known_handlers()
-RECIPE = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(HANDLERS)).recipes[COMPACT]
+RECIPE = RecipeLibrary.read(
+    [RecipeFolder("builtin", builtin_recipes_dir())], Known(HANDLERS)
+).recipes[COMPACT]
 POLICY = CompactionPolicy("Summarise.", size=50_000)
 LONG = Text("The cart adds prices, and prices are cents. " * 200)
 
@@ -42,11 +55,15 @@ NOBODY = cast(ActiveModel, None)
 
 
 def compacted(context: Context, tail: int) -> CompactedState | None:
-    """What a model's summary of this context comes to, with a tail of so many tokens; None where it is no gain."""
+    """What a model's summary of this context comes to, with a tail of so many tokens;
+    None where it is no gain.
+    """
     state = state_of(context)
     cut = planned_cut(state, 50_000, tail=tail, leave_tail=False)
     try:
-        return cut and accepted(state, POLICY, Draft(cut, "So far so good."), "summary", 50_000, None)
+        return cut and accepted(
+            state, POLICY, Draft(cut, "So far so good."), "summary", 50_000, None
+        )
     except CompactionError:
         return None
 
@@ -59,29 +76,46 @@ def state_of(context: Context) -> ConversationState:
 def swapped(context: Context, result: CompactedState) -> tuple[Event, ...]:
     """The events that put a prepared result into the context as it is."""
     state = state_of(context)
-    run, index = RecipeRun(RECIPE, ""), ExcerptIndex.of(state.originals)
-    order = Order(run, "threshold", state, context.revision, POLICY, NOBODY, None, None, index)
+    run = RecipeRun(RECIPE, "")
+    index = ExcerptIndex.of(state.originals)
+    order = Order(
+        run, "threshold", state, context.revision, POLICY, NOBODY, None, None, index
+    )
     again = refreshed(result, state, POLICY, index)
-    return order.swap_events(again, "cmp", InstructionsLoaded(context.instructions), context)
+    return order.swap_events(
+        again, "cmp", InstructionsLoaded(context.instructions), context
+    )
 
 
 def with_long_answers(log: Iterable[LoggedEvent]) -> list[Event]:
-    """The events of a log, whose answers are so long that a summary of them is worth it."""
+    """The events of a log, whose answers are so long that a summary of them is worth
+    it.
+    """
     events: list[Event] = []
     for each in log:
         event = each.event
         if isinstance(event, AssistantAnswered):
-            event = replace(event, message=replace(event.message, parts=(LONG, *event.message.parts)))
+            event = replace(
+                event,
+                message=replace(event.message, parts=(LONG, *event.message.parts)),
+            )
         events.append(event)
     return events
 
 
 def logged(events: Iterable[Event]) -> list[LoggedEvent]:
-    return [LoggedEvent(seq, 1_700_000_000_000 + seq, event) for seq, event in enumerate(events, 1)]
+    return [
+        LoggedEvent(seq, 1_700_000_000_000 + seq, event)
+        for seq, event in enumerate(events, 1)
+    ]
 
 
 def messages_of(context: Context) -> list[tuple[Message, bool, bool]]:
-    return [(entry.message, entry.note, entry.shortened) for entry in context.entries if not entry.summary]
+    return [
+        (entry.message, entry.note, entry.shortened)
+        for entry in context.entries
+        if not entry.summary
+    ]
 
 
 def layers(context: Context) -> list[Text]:
@@ -89,34 +123,62 @@ def layers(context: Context) -> list[Text]:
     return [part for part in summary.parts if isinstance(part, Text)]
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=50,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
 @given(legal_logs(), st.data(), st.integers(0, 3_000))
 def test_a_splice_equals_a_compaction_at_once_and_what_came_since(
     log: tuple[LoggedEvent, ...], data: st.DataObject, tail: int
 ) -> None:
     events = with_long_answers(log)
     contexts = list(accumulate(logged(events), Context.apply, initial=Context()))
-    whole = [place for place, context in enumerate(contexts) if context.entries and not context.open_calls]
+    whole = [
+        place
+        for place, context in enumerate(contexts)
+        if context.entries and not context.open_calls
+    ]
     assume(whole)
     then = data.draw(st.sampled_from(whole), label="frozen after")
-    later = [place for place in whole if place >= then and contexts[place].revision == contexts[then].revision]
+    later = [
+        place
+        for place in whole
+        if place >= then and contexts[place].revision == contexts[then].revision
+    ]
     now = data.draw(st.sampled_from(later), label="spliced after")
     result = compacted(contexts[then], tail)
     assume(result is not None)
     assert result is not None
 
-    at_once = logged([*events[:then], *swapped(contexts[then], result), *events[then:now]])
+    at_once = logged(
+        [*events[:then], *swapped(contexts[then], result), *events[then:now]]
+    )
     spliced = logged([*events[:now], *swapped(contexts[now], result)])
-    expected, context = Context.from_log(at_once), Context.from_log(spliced)
+    expected = Context.from_log(at_once)
+    context = Context.from_log(spliced)
 
     assert messages_of(context) == messages_of(expected)
     assert is_legal(context.messages)
     assert (context.turn_from is None) == (expected.turn_from is None)
-    for name in ("memory", "files", "mode", "model", "plan", "grants", "instructions", "title", "thought_level"):
+    for name in (
+        "memory",
+        "files",
+        "mode",
+        "model",
+        "plan",
+        "grants",
+        "instructions",
+        "title",
+        "thought_level",
+    ):
         assert getattr(context, name) == getattr(expected, name), name
     assert round(context.cost, 6) == round(expected.cost, 6)
-    # The other layers say what is in force now, which a compaction at once could not know.
-    summaries = [[part for part in layers(each) if layer_of(part) == "summary"] for each in (context, expected)]
+    # The other layers say what is in force now, which a compaction at once could not
+    # know.
+    summaries = [
+        [part for part in layers(each) if layer_of(part) == "summary"]
+        for each in (context, expected)
+    ]
     assert summaries[0] == summaries[1]
     assert Context.from_log(spliced[context.fold_from - 1 :]) == context
 

@@ -1,4 +1,6 @@
-"""A hook that vetoes every compaction: which reason it is told, and which of its vetoes ends a turn."""
+"""A hook that vetoes every compaction: which reason it is told, and which of its vetoes
+ends a turn.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,19 @@ CONFIG = {
 }
 FULL = 18_000
 FIRST = f"One? {'What is in the cart? ' * 300}"
-"""So long that the first counts are believed, which are to be less than eight times what is expected."""
+"""So long that the first counts are believed, which are to be less than eight times
+what is expected.
+"""
 CASES = {
     "over the threshold": (THRESHOLD, "Two?", "", "threshold"),
     "nearly full": (OUT_OF_ROOM, "Two?", "", "threshold"),
     "full": (FULL, "Two?", "", "overflow"),
-    "a first prompt over the threshold, of which nothing can be compacted": (0, "word " * 10_500, "", ""),
+    "a first prompt over the threshold, of which nothing can be compacted": (
+        0,
+        "word " * 10_500,
+        "",
+        "",
+    ),
     "a first prompt that does not fit": (0, "word " * 20_000, "", "overflow"),
     "too long after loading": (FULL, "Two?", "load", "overflow"),
     "too long for a smaller model": (FULL, "Two?", "model", "overflow"),
@@ -42,10 +51,16 @@ async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_n
     used, prompt, then, reason = CASES[case]
 
     def reply(body: Mapping[str, Any]) -> Reply:
-        return Reply(LONG, usage=Usage(used - 400, 400)) if "One?" in str(body) else Reply("Yes.")
+        return (
+            Reply(LONG, usage=Usage(used - 400, 400))
+            if "One?" in str(body)
+            else Reply("Yes.")
+        )
 
     env = {} if then == "model" else {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
-    async with stage(tmp_path, script=reply, config=CONFIG, editor=ZED_BETA, env=env) as it:
+    async with stage(
+        tmp_path, script=reply, config=CONFIG, editor=ZED_BETA, env=env
+    ) as it:
         if used:
             await it.prompt(FIRST)
         if then == "load":
@@ -54,10 +69,20 @@ async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_n
         elif then == "model":
             await it.agent.set_config_option(it.session, "model", "openai/small")
         if reason == "overflow":
-            with pytest.raises(AgentError, match=r"A hook did not allow the compaction\. Not on Fridays\."):
+            with pytest.raises(
+                AgentError,
+                match=r"A hook did not allow the compaction\. Not on Fridays\.",
+            ):
                 await it.prompt(prompt)
         else:
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         file = tmp_path / "told.jsonl"
-        told = [json.loads(line)["compaction_reason"] for line in file.read_text().splitlines()] if reason else []
+        told = (
+            [
+                json.loads(line)["compaction_reason"]
+                for line in file.read_text().splitlines()
+            ]
+            if reason
+            else []
+        )
         assert (told, file.exists()) == ([reason] if reason else [], bool(reason))

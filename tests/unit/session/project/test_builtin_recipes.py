@@ -1,4 +1,6 @@
-"""The recipes that come with the agent: each loads, is rendered wherever it is used, and does no more than it may."""
+"""The recipes that come with the agent: each loads, is rendered wherever it is used,
+and does no more than it may.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
 from support.repo import Repo, make_repo
 
-NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "plan", "pr", "review", "test-fix"]
+NAMES = [
+    "commit",
+    "compact",
+    "compact-brief",
+    "explain",
+    "handoff",
+    "init",
+    "plan",
+    "pr",
+    "review",
+    "test-fix",
+]
 NEED_GIT = ("commit", "pr", "review")
 SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
 KNOWN = Known(
@@ -36,7 +49,9 @@ def rendered(name: str, folder: Path, words: str = "", **arguments: str) -> str:
 
 
 def changed(tmp_path: Path) -> Repo:
-    """A repository with a repair that is not committed and a file that git does not know."""
+    """A repository with a repair that is not committed and a file that git does not
+    know.
+    """
     repo = make_repo(tmp_path / "project")
     repo.fix()
     (repo.path / "notes.txt").write_text("remember\n")
@@ -44,14 +59,19 @@ def changed(tmp_path: Path) -> Repo:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(name: str, tmp_path: Path) -> None:
+def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(
+    name: str, tmp_path: Path
+) -> None:
     repo = changed(tmp_path)
-    unborn, plain = tmp_path / "unborn", tmp_path / "plain"
+    unborn = tmp_path / "unborn"
+    plain = tmp_path / "plain"
     for folder in (unborn, plain):
         folder.mkdir()
     Repo(unborn).git("init", "--quiet", "--initial-branch=main")
     (unborn / "new.txt").touch()
-    for folder in (repo.path, unborn) if name != "pr" else (repo.path,):  # no pull request without a commit
+    for folder in (
+        (repo.path, unborn) if name != "pr" else (repo.path,)
+    ):  # no pull request without a commit
         text = rendered(name, folder, "mind the {{ tea }}")
         assert text.count("mind the {{ tea }}") == 1
         assert "{%" not in text
@@ -65,7 +85,9 @@ def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(name: str, tmp
 
 def test_what_git_says_stands_in_the_text(tmp_path: Path) -> None:
     repo = changed(tmp_path)
-    commit, review, handoff = (rendered(name, repo.path) for name in ("commit", "review", "handoff"))
+    commit, review, handoff = (
+        rendered(name, repo.path) for name in ("commit", "review", "handoff")
+    )
     for text in (commit, review):
         assert "?? notes.txt" in text
         assert f"+        {SECRET_CHANGE}" in text
@@ -74,11 +96,16 @@ def test_what_git_says_stands_in_the_text(tmp_path: Path) -> None:
     assert "on the branch `main`" in handoff
     repo.git("switch", "--quiet", "--create", "total")
     repo.git("commit", "--quiet", "--all", "--message", "Count every piece")
-    for name, inside in (("pr", "shop/cart.py | 2 +-"), ("review", f"+        {SECRET_CHANGE}")):
+    for name, inside in (
+        ("pr", "shop/cart.py | 2 +-"),
+        ("review", f"+        {SECRET_CHANGE}"),
+    ):
         text = rendered(name, repo.path, base="main")
         assert "Count every piece" in text
         assert inside in text
-    assert "git symbolic-ref --short refs/remotes/origin/HEAD" in rendered("pr", repo.path)
+    assert "git symbolic-ref --short refs/remotes/origin/HEAD" in rendered(
+        "pr", repo.path
+    )
 
 
 TO_LOOK = [
@@ -109,13 +136,31 @@ TO_COMMIT = [
 @pytest.mark.parametrize(
     ("name", "refused", "allowed"),
     [
-        ("review", [*TO_LOOK, "git stash", "git push"], ["git diff HEAD -- shop", "git blame shop/cart.py"]),
-        ("pr", [*TO_LOOK, "git push origin main", "gh pr create"], ["git merge-base HEAD main", "git branch -a"]),
-        ("handoff", [*TO_LOOK, "git commit -am done"], ["git log --oneline -5", "git status"]),
-        ("commit", TO_COMMIT, ["git restore --staged .", "git add a.py && git commit -m 'Add a'"]),
+        (
+            "review",
+            [*TO_LOOK, "git stash", "git push"],
+            ["git diff HEAD -- shop", "git blame shop/cart.py"],
+        ),
+        (
+            "pr",
+            [*TO_LOOK, "git push origin main", "gh pr create"],
+            ["git merge-base HEAD main", "git branch -a"],
+        ),
+        (
+            "handoff",
+            [*TO_LOOK, "git commit -am done"],
+            ["git log --oneline -5", "git status"],
+        ),
+        (
+            "commit",
+            TO_COMMIT,
+            ["git restore --staged .", "git add a.py && git commit -m 'Add a'"],
+        ),
     ],
 )
-def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(name: str, refused: list[str], allowed: list[str]) -> None:
+def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(
+    name: str, refused: list[str], allowed: list[str]
+) -> None:
     patterns = LIBRARY.recipes[name].allowed_commands or ()
     assert [line for line in refused if refusal(line, patterns) == ""] == []
     assert [line for line in allowed if refusal(line, patterns)] == []

@@ -31,32 +31,48 @@ class Client(TerminalClient):
     async def show(self, update: Update) -> None:
         pass
 
-    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
+    async def ask_trust(
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        projects: Sequence[str],
+        text: str,
+    ) -> Answer:
         return "allow_always"
 
 
-async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(tmp_path: Path) -> None:
+async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(
+    tmp_path: Path,
+) -> None:
     config = tmp_path / "project" / ".acp-agent" / "config.yaml"
     config.parent.mkdir(parents=True)
     config.write_text("hooks: {Stop: [{command: 'true'}]}\n")
     project = config.parents[1]
     async with opened(lambda: SessionStore.open(tmp_path / "sessions.db")) as store:
-        services = build_services(store, {"HOME": str(tmp_path), "ACP_AGENT_HOME": str(tmp_path / "state")})
-        logged = await store.create("s", str(project), [], [SessionStarted(str(project))])
+        services = build_services(
+            store, {"HOME": str(tmp_path), "ACP_AGENT_HOME": str(tmp_path / "state")}
+        )
+        logged = await store.create(
+            "s", str(project), [], [SessionStarted(str(project))]
+        )
         log = SessionLog(store, "s", Context.from_log(logged))
         state = SessionState("s", (project,), services.settings(project), log)
         client = Client()
         notices = Notices(client.show, as_messages=False)
         assert await SessionTrust(state, services, client, notices).settle()
         state.settings = services.settings(None)
-        begun, go_on = threading.Event(), threading.Event()
+        begun = threading.Event()
+        go_on = threading.Event()
 
         def settings(cwd: Path | None, root: Path | None = None) -> Settings:
             begun.set()
             go_on.wait(5)
             return services.settings(cwd)
 
-        trust = SessionTrust(state, replace(services, settings=settings), client, notices)
+        trust = SessionTrust(
+            state, replace(services, settings=settings), client, notices
+        )
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(trust.settle)

@@ -1,4 +1,6 @@
-"""A trusted project's hooks that change while a session is open: what is asked by then, and what the user is told."""
+"""A trusted project's hooks that change while a session is open: what is asked by then,
+and what the user is told.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ def told(it: Stage) -> list[str]:
     return [str(update["title"]) for update in it.agent.updates(kind="notice")]
 
 
-async def test_a_guard_that_becomes_wrong_in_the_midst_of_a_session_is_told_each_time_it_does(tmp_path: Path) -> None:
+async def test_a_guard_that_becomes_wrong_in_the_midst_of_a_session_is_told_each_time_it_does(
+    tmp_path: Path,
+) -> None:
     files = {"a.txt": "one", CONFIG: GUARD}
     replies = [READ, Reply("Done.")] * 5
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True) as it:
+    async with stage(
+        tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True
+    ) as it:
 
         async def read(config: str) -> str:
             (it.folder / CONFIG).write_text(config)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.background import OUT_OF_ROOM, SUMMARY
-from support.compactions import RECIPE_TEXT, asked_last, is_summary_request, shown_compactions
+from support.compactions import (
+    RECIPE_TEXT,
+    asked_last,
+    is_summary_request,
+    shown_compactions,
+)
 from support.memory import desk
 from support.models import Reply
 from support.stage import conversation
@@ -27,12 +32,20 @@ hooks:
 LONG = "The cart adds prices. " * 900
 
 
-async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_about(tmp_path: Path) -> None:
+async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_about(
+    tmp_path: Path,
+) -> None:
     recipe = tmp_path / "state" / "recipes" / "compact.md"
     recipe.parent.mkdir(parents=True)
     recipe.write_text(WHOLE)
     (tmp_path / "rules.md").write_text("No tax.\n")
-    own = {"turn_end": [{"command": "grep -q 'A cart' && echo '{\"context\": \"Eggs are out.\"}'; true"}]}
+    own = {
+        "turn_end": [
+            {
+                "command": "grep -q 'A cart' && echo '{\"context\": \"Eggs are out.\"}'; true"
+            }
+        ]
+    }
     config = {
         "compaction": {"prepare": False, "wait": True},
         "hooks": {**own, "Stop": [{"command": "echo x >> stops"}]},
@@ -44,14 +57,25 @@ async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_
                 await it.prompt("/compact")
             else:
                 await it.filled(OUT_OF_ROOM)
-                await it.filled(OUT_OF_ROOM)  # such a jump is believed only if it comes twice
+                await it.filled(
+                    OUT_OF_ROOM
+                )  # such a jump is believed only if it comes twice
             await it.prompt("Two?", Reply("Yes."))
-            assert [each.statuses[-1] for each in shown_compactions(it.agent)] == ["completed"] * number
-            request = [call.body for call in it.server.calls if is_summary_request(call.body)][-1]
-            assert asked_last(request).count(f"{RECIPE_TEXT}\n\nPrices are in cents.") == 1
-            # What was added behind the answer stands behind the summary, once, what other hooks added with it.
+            assert [each.statuses[-1] for each in shown_compactions(it.agent)] == [
+                "completed"
+            ] * number
+            request = [
+                call.body for call in it.server.calls if is_summary_request(call.body)
+            ][-1]
+            assert (
+                asked_last(request).count(f"{RECIPE_TEXT}\n\nPrices are in cents.") == 1
+            )
+            # What was added behind the answer stands behind the summary, once, what
+            # other hooks added with it.
             texts = [text for _, text in conversation({"messages": it.last})]
-            [added] = [n for n, text in enumerate(texts) if "The week ends on Friday." in text]
+            [added] = [
+                n for n, text in enumerate(texts) if "The week ends on Friday." in text
+            ]
             assert '<file path="rules.md">\nNo tax.\n</file>' in texts[added]
             assert "A cart." in "".join(texts[: added + 1])
             assert "Eggs are out." in str(it.last)

@@ -18,10 +18,18 @@ HOOKS = dict.fromkeys(("user_message_send", "before_tool_call", *OTHERS), KEEP)
 async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_a_session_and_main_asks(
     tmp_path: Path,
 ) -> None:
-    replies = [Reply("Adds prices. " * 600), READ, Reply("Two."), Reply("Three."), Reply("Four.")]
+    replies = [
+        Reply("Adds prices. " * 600),
+        READ,
+        Reply("Two."),
+        Reply("Three."),
+        Reply("Four."),
+    ]
     files = {"a.txt": "one\n", ".acp-agent/recipes/look.md": "Look."}
     config = {"hooks": {**HOOKS, "before_compaction": SUMMARY}}
-    async with stage(tmp_path, *replies, config=config, files=files, trusted=True) as it:
+    async with stage(
+        tmp_path, *replies, config=config, files=files, trusted=True
+    ) as it:
         await it.prompt("One?")
         await it.prompt("Two?")
         await it.prompt("/compact")
@@ -29,20 +37,43 @@ async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_
         await it.agent.resume(it.session, it.folder)
         await it.prompt("Three?")
         await it.prompt("/look")
-        lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
-        told = [(line["event"], line["turn_number"]) for line in lines if line["invoked_by"] == "main"]
-        one, three = ([(event, number) for event in ("user_message_send", *OTHERS)] for number in (1, 3))
+        lines = [
+            json.loads(line)
+            for line in (tmp_path / "told.jsonl").read_text().splitlines()
+        ]
+        told = [
+            (line["event"], line["turn_number"])
+            for line in lines
+            if line["invoked_by"] == "main"
+        ]
+        one, three = (
+            [(event, number) for event in ("user_message_send", *OTHERS)]
+            for number in (1, 3)
+        )
         two = [(event, 2) for event in HOOKS]
         assert told == [*one, *two, *three]
-        recipes = [(line["event"], line["invoked_by"]) for line in lines if line["invoked_by"] != "main"]
-        assert recipes == [("turn_end", "compact"), *((event, "look") for event in ("user_message_send", *OTHERS))]
+        recipes = [
+            (line["event"], line["invoked_by"])
+            for line in lines
+            if line["invoked_by"] != "main"
+        ]
+        assert recipes == [
+            ("turn_end", "compact"),
+            *((event, "look") for event in ("user_message_send", *OTHERS)),
+        ]
 
 
 async def test_what_a_start_adds_is_in_the_context_once_until_it_says_something_else_or_is_compacted(
     tmp_path: Path,
 ) -> None:
-    hooks = {"session_start": [{"command": "cat ../rule"}], "before_compaction": SUMMARY}
-    replies = [Reply("Adds prices. " * 600), *(Reply(f"Answer {number}.") for number in range(4))]
+    hooks = {
+        "session_start": [{"command": "cat ../rule"}],
+        "before_compaction": SUMMARY,
+    }
+    replies = [
+        Reply("Adds prices. " * 600),
+        *(Reply(f"Answer {number}.") for number in range(4)),
+    ]
 
     def told() -> list[int]:
         request = json.dumps(it.server.calls[-1].body)
@@ -51,7 +82,10 @@ async def test_what_a_start_adds_is_in_the_context_once_until_it_says_something_
     async with stage(tmp_path, *replies, config={"hooks": hooks}) as it:
         (tmp_path / "rule").write_text("Mind the cents.")
         await it.prompt("One?")
-        for rule, expected in (("Mind the cents.", [1, 0]), ("Mind the euros.", [1, 1])):
+        for rule, expected in (
+            ("Mind the cents.", [1, 0]),
+            ("Mind the euros.", [1, 1]),
+        ):
             (tmp_path / "rule").write_text(rule)
             await it.agent.request("session/close", {"sessionId": it.session})
             await it.agent.resume(it.session, it.folder)

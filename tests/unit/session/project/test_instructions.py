@@ -11,7 +11,11 @@ import pytest
 
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.sandbox.roots import repository_root
-from acp_agent.session.project.workspace import MAX_FILE_BYTES, ProjectInstructions, _load_instructions
+from acp_agent.session.project.workspace import (
+    MAX_FILE_BYTES,
+    ProjectInstructions,
+    _load_instructions,
+)
 from support.repo import make_git_directory
 
 TODAY = date(2026, 1, 2)
@@ -22,7 +26,9 @@ class Places:
     """A home, a repository with a folder in it, and a file outside of both."""
 
     def __init__(self, root: Path) -> None:
-        self.home, self.repo, self.outside = root / "home", root / "repo", root / "secret"
+        self.home = root / "home"
+        self.repo = root / "repo"
+        self.outside = root / "secret"
         self.below = self.repo / "src"
         self.home.mkdir()
         self.below.mkdir(parents=True)
@@ -31,7 +37,9 @@ class Places:
 
     def load(self, cwd: Path | None = None, *additional: Path) -> InstructionsLoaded:
         root = repository_root(cwd or self.below)
-        return _load_instructions((cwd or self.below, *additional), self.home, root, TODAY)
+        return _load_instructions(
+            (cwd or self.below, *additional), self.home, root, TODAY
+        )
 
 
 @pytest.fixture
@@ -39,8 +47,14 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
 
 
-def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(places: Places) -> None:
-    files = [places.home / "AGENTS.md", places.repo / "CLAUDE.md", places.below / "AGENTS.md"]
+def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(
+    places: Places,
+) -> None:
+    files = [
+        places.home / "AGENTS.md",
+        places.repo / "CLAUDE.md",
+        places.below / "AGENTS.md",
+    ]
     for number, file in enumerate(files):
         file.write_text(f"Rule {number}.\n")
     (places.repo.parent / "AGENTS.md").write_text("Above the repository.")
@@ -52,18 +66,31 @@ def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(
     assert "Above the repository." not in loaded.text
 
 
-async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(places: Places) -> None:
+async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(
+    places: Places,
+) -> None:
     os.mkfifo(places.repo / "AGENTS.md")
     (places.repo / "CLAUDE.md").mkdir()
     os.mkfifo(places.home / "AGENTS.md")
     (places.home / "CLAUDE.md").symlink_to("/dev/zero")
     with anyio.fail_after(5):
-        loaded = await ProjectInstructions().read((places.repo,), places.home, places.repo)
+        loaded = await ProjectInstructions().read(
+            (places.repo,), places.home, places.repo
+        )
     assert loaded.sources == ()
-    assert f"({places.repo / 'AGENTS.md'} was not read: it is no regular file.)" in loaded.text
+    assert (
+        f"({places.repo / 'AGENTS.md'} was not read: it is no regular file.)"
+        in loaded.text
+    )
     assert f"({places.repo / 'CLAUDE.md'} was not read: Is a directory.)" in loaded.text
-    assert f"({places.home / 'AGENTS.md'} was not read: it is no regular file.)" in loaded.text
-    assert f"({places.home / 'CLAUDE.md'} was not read: it is no regular file.)" in loaded.text
+    assert (
+        f"({places.home / 'AGENTS.md'} was not read: it is no regular file.)"
+        in loaded.text
+    )
+    assert (
+        f"({places.home / 'CLAUDE.md'} was not read: it is no regular file.)"
+        in loaded.text
+    )
 
 
 def test_a_file_of_any_size_is_read_to_a_limit_that_is_named(places: Places) -> None:
@@ -75,8 +102,12 @@ def test_a_file_of_any_size_is_read_to_a_limit_that_is_named(places: Places) -> 
     assert f"only its first {MAX_FILE_BYTES // 1024} KiB are here" in text
 
 
-@pytest.mark.parametrize("target", ["../secret", "/proc/self/environ", "../repository-beside/AGENTS.md"])
-def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(places: Places, target: str) -> None:
+@pytest.mark.parametrize(
+    "target", ["../secret", "/proc/self/environ", "../repository-beside/AGENTS.md"]
+)
+def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(
+    places: Places, target: str
+) -> None:
     beside = places.repo.parent / "repository-beside"
     beside.mkdir()
     (beside / "AGENTS.md").write_text(SECRET)
@@ -91,8 +122,11 @@ def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(places: P
     assert "PATH=" not in loaded.text
 
 
-def test_outside_of_a_repository_a_link_may_lead_within_its_directory(places: Places, tmp_path: Path) -> None:
-    plain, other = tmp_path / "plain", tmp_path / "other"
+def test_outside_of_a_repository_a_link_may_lead_within_its_directory(
+    places: Places, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain"
+    other = tmp_path / "other"
     for directory in (plain, other):
         directory.mkdir()
         (directory / "rules.md").write_text(f"The rules of {directory.name}.")
@@ -118,7 +152,9 @@ def test_the_home_s_own_file_may_link_anywhere(places: Places) -> None:
     assert SECRET in places.load().text
 
 
-def test_a_working_directory_that_was_reached_by_a_link_is_read_all_the_same(places: Places, tmp_path: Path) -> None:
+def test_a_working_directory_that_was_reached_by_a_link_is_read_all_the_same(
+    places: Places, tmp_path: Path
+) -> None:
     real = tmp_path / "real"
     real.mkdir()
     (real / "AGENTS.md").write_text("Rules.")

@@ -22,7 +22,12 @@ from support.models import ModelServer, Reply, ToolCall, Usage, model_server
         ({}, "context_window: 60000", 60_000),
         ({}, "models: {anthropic/claude-test: {context_window: 70000}}", 123_456),
     ],
-    ids=["the provider", "the variable", "the configuration", "not the model's settings, since the provider says"],
+    ids=[
+        "the provider",
+        "the variable",
+        "the configuration",
+        "not the model's settings, since the provider says",
+    ],
 )
 async def test_used_is_the_last_answers_count_and_size_the_whole_window(
     tmp_path: Path, env: dict[str, str], config: str, size: int
@@ -32,7 +37,11 @@ async def test_used_is_the_last_answers_count_and_size_the_whole_window(
     (tmp_path / "a.txt").write_text("text")
     read = ToolCall("read", {"path": str(tmp_path / "a.txt")})
     script = [
-        Reply("One.", tool_calls=[read], usage=Usage(input=1_000, output=7, cache_read=200, cache_write=30)),
+        Reply(
+            "One.",
+            tool_calls=[read],
+            usage=Usage(input=1_000, output=7, cache_read=200, cache_write=30),
+        ),
         Reply("Two.", usage=Usage(input=20, output=5, cache_read=1_230, cache_write=4)),
     ]
     async with (
@@ -42,7 +51,10 @@ async def test_used_is_the_last_answers_count_and_size_the_whole_window(
         session = await agent.new_session(tmp_path)
         await agent.prompt(session, "One?")
         meters = agent.updates(kind="usage_update")
-        assert [(meter["used"], meter["size"]) for meter in meters] == [(1_237, size), (1_259, size)]
+        assert [(meter["used"], meter["size"]) for meter in meters] == [
+            (1_237, size),
+            (1_259, size),
+        ]
         costs = [meter["cost"]["amount"] for meter in meters]
         assert 0 < costs[0] < costs[1]
 
@@ -52,7 +64,9 @@ def sizes(agent: AgentProcess) -> list[int]:
 
 
 @asynccontextmanager
-async def front(answer: Callable[[Exchange], Awaitable[bool]], server: ModelServer) -> AsyncIterator[str]:
+async def front(
+    answer: Callable[[Exchange], Awaitable[bool]], server: ModelServer
+) -> AsyncIterator[str]:
     """A server before the model's, which answers some requests itself and says so."""
 
     async def app(exchange: Exchange) -> None:
@@ -63,7 +77,9 @@ async def front(answer: Callable[[Exchange], Awaitable[bool]], server: ModelServ
         yield url
 
 
-async def test_a_window_that_could_not_be_asked_for_is_asked_for_with_the_next_turn(tmp_path: Path) -> None:
+async def test_a_window_that_could_not_be_asked_for_is_asked_for_with_the_next_turn(
+    tmp_path: Path,
+) -> None:
     asked = 0
 
     async def overloaded_once(exchange: Exchange) -> bool:
@@ -72,13 +88,21 @@ async def test_a_window_that_could_not_be_asked_for_is_asked_for_with_the_next_t
             return False
         asked += 1
         if asked == 1:
-            await exchange.respond(529, {"type": "error", "error": {"type": "overloaded_error", "message": "x"}})
+            await exchange.respond(
+                529,
+                {
+                    "type": "error",
+                    "error": {"type": "overloaded_error", "message": "x"},
+                },
+            )
         return asked == 1
 
     async with (
         model_server([Reply("ok")] * 3, context_window=50_000) as server,
         front(overloaded_once, server) as url,
-        connected_agent(home=tmp_path, env=server.env() | {"ANTHROPIC_BASE_URL": url}) as agent,
+        connected_agent(
+            home=tmp_path, env=server.env() | {"ANTHROPIC_BASE_URL": url}
+        ) as agent,
     ):
         session = await agent.new_session(tmp_path)
         for _ in range(3):

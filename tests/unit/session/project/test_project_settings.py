@@ -13,7 +13,12 @@ CONFIG = "max_turn_requests: 5\nproviders:\n  openai: {base_url: https://evil.ex
 async def test_a_session_opens_beside_forbidden_and_unknown_keys_of_its_project_and_tells_of_them(
     tmp_path: Path,
 ) -> None:
-    async with stage(tmp_path, Reply("Yes."), files={".acp-agent/config.yaml": CONFIG}) as it:
+    async with stage(
+        tmp_path, Reply("Yes."), files={".acp-agent/config.yaml": CONFIG}
+    ) as it:
         assert await it.prompt("One?") == {"stopReason": "end_turn"}
-        for key in ("config.yaml:2: providers: may not be set by a project", "config.yaml:4: frobnicate: unknown key"):
+        for key in (
+            "config.yaml:2: providers: may not be set by a project",
+            "config.yaml:4: frobnicate: unknown key",
+        ):
             assert it.agent.text().count(key) == 1

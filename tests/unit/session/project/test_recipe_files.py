@@ -1,4 +1,6 @@
-"""Where recipes come from as an editor sees it: nested folders, Claude Code's commands, and files that change."""
+"""Where recipes come from as an editor sees it: nested folders, Claude Code's commands,
+and files that change.
+"""
 
 from __future__ import annotations
 
@@ -36,26 +38,47 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 def offered(update: Mapping[str, Any]) -> dict[str, str]:
     """The hints of the commands on offer, by name."""
-    return {command["name"]: (command.get("input") or {}).get("hint", "") for command in update["availableCommands"]}
+    return {
+        command["name"]: (command.get("input") or {}).get("hint", "")
+        for command in update["availableCommands"]
+    }
 
 
 async def offers(it: Stage, since: int) -> dict[str, str]:
     """The next list of commands."""
     line = await it.agent.wait_for(
-        lambda line: line.update_kind == "available_commands_update" and line in it.agent.lines[since:], PATIENCE
+        lambda line: (
+            line.update_kind == "available_commands_update"
+            and line in it.agent.lines[since:]
+        ),
+        PATIENCE,
     )
     return offered(line.update)
 
 
-async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_both_forms(tmp_path: Path) -> None:
-    files = {".acp-agent/recipes/github/pr.md": PR, ".acp-agent/recipes/github/Bad/x.md": "x"}
+async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_both_forms(
+    tmp_path: Path,
+) -> None:
+    files = {
+        ".acp-agent/recipes/github/pr.md": PR,
+        ".acp-agent/recipes/github/Bad/x.md": "x",
+    }
     async with stage(
-        tmp_path, Reply("One."), Reply("Two."), Reply("Three."), files=files, editor=ZED_BETA, trusted=True
+        tmp_path,
+        Reply("One."),
+        Reply("Two."),
+        Reply("Three."),
+        files=files,
+        editor=ZED_BETA,
+        trusted=True,
     ) as it:
         [update] = it.agent.updates(kind="available_commands_update")
         assert offered(update)["github:pr"] == "base=… [instructions]"
         notice = await it.update("notice")
-        assert "a recipe's file and its folders are named with lower-case letters" in str(notice)
+        assert (
+            "a recipe's file and its folders are named with lower-case letters"
+            in str(notice)
+        )
         await it.prompt("/github:pr base=main")
         await it.prompt("/github/pr base=dev")
         await it.prompt("/github/other base=dev")
@@ -71,9 +94,14 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         )
 
 
-async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(tmp_path: Path) -> None:
+async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(
+    tmp_path: Path,
+) -> None:
     home = tmp_path / "home"
-    write(home / ".claude" / "commands", {"Team/Fix It.md": FIX, "own.md": "Claude's.", "compact.md": "No hook."})
+    write(
+        home / ".claude" / "commands",
+        {"Team/Fix It.md": FIX, "own.md": "Claude's.", "compact.md": "No hook."},
+    )
     write(home / "state" / "recipes", {"own.md": "Ours."})
     files = {
         ".claude/commands/team/fix-it.md": FIX.replace("Fix #", "Mend #"),
@@ -81,11 +109,23 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
         ".claude/commands/empty.md": "---\n---\n",
         "a.txt": "one\n",
     }
-    calls = [ToolCall("shell", {"command": "echo fix it"}), ToolCall("shell", {"command": "echo no"})]
-    calls += [ToolCall("read", {"path": "a.txt"}), ToolCall("write", {"path": "b.txt", "content": ""})]
+    calls = [
+        ToolCall("shell", {"command": "echo fix it"}),
+        ToolCall("shell", {"command": "echo no"}),
+    ]
+    calls += [
+        ToolCall("read", {"path": "a.txt"}),
+        ToolCall("write", {"path": "b.txt", "content": ""}),
+    ]
     replies = [Reply(tool_calls=calls), Reply("Done."), Reply("Ours.")]
     async with stage(
-        tmp_path, *replies, files=files, editor=ZED_BETA, mode="full-access", trusted=True, dialect="anthropic"
+        tmp_path,
+        *replies,
+        files=files,
+        editor=ZED_BETA,
+        mode="full-access",
+        trusted=True,
+        dialect="anthropic",
     ) as it:
         [update] = it.agent.updates(kind="available_commands_update")
         assert offered(update)["team:fix-it"] == "[issue] [priority]"
@@ -96,12 +136,19 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
         assert asked_last(it.server.calls[0].body) == (
             "Mend #7 with ${{ secrets }} at {{ $1 }}. Look at fix now and @a.txt."
         )
-        assert [result.is_error for result in results(it.server.calls[1].body)] == [False, True, False, True]
+        assert [result.is_error for result in results(it.server.calls[1].body)] == [
+            False,
+            True,
+            False,
+            True,
+        ]
         await it.prompt("/own")
         assert asked_last(it.server.calls[2].body) == "Ours."
 
 
-async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the_next_prompt(tmp_path: Path) -> None:
+async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the_next_prompt(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "project" / ".acp-agent" / "recipes"
     async with stage(tmp_path, Reply("One."), Reply("Two."), editor=ZED_BETA) as it:
         begun = len(it.agent.lines)
@@ -109,14 +156,21 @@ async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the
         assert "late" in await offers(it, begun)
 
         write(
-            folder, {"late.md": "Later: {{ instructions }}", "team/new.md": "New.", "bad.md": "---\nzebra: 1\n---\nx"}
+            folder,
+            {
+                "late.md": "Later: {{ instructions }}",
+                "team/new.md": "New.",
+                "bad.md": "---\nzebra: 1\n---\nx",
+            },
         )
         begun = len(it.agent.lines)
         await it.prompt("/late one")
         assert asked_last(it.server.calls[0].body) == "Later: one"
         assert "team:new" in await offers(it, begun)
         notices = [str(notice) for notice in it.agent.updates(kind="notice")]
-        assert [("bad.md" in notice, "zebra" in notice) for notice in notices] == [(True, True)]
+        assert [("bad.md" in notice, "zebra" in notice) for notice in notices] == [
+            (True, True)
+        ]
 
         begun = len(it.agent.lines)
         (folder / "late.md").unlink()

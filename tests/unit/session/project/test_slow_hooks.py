@@ -13,10 +13,14 @@ from support.models import Reply
 
 
 @pytest.mark.parametrize("editor", [ZED, ZED_BETA], ids=["messages", "notices"])
-async def test_a_prompt_that_waits_for_a_hook_of_session_start_says_so(tmp_path: Path, editor: Editor) -> None:
+async def test_a_prompt_that_waits_for_a_hook_of_session_start_says_so(
+    tmp_path: Path, editor: Editor
+) -> None:
     os.mkfifo(tmp_path / "gate")
     config = {"hooks": {"session_start": [{"command": f"cat {tmp_path / 'gate'}"}]}}
-    async with stage(tmp_path, Reply("Yes."), Reply("Again."), config=config, editor=editor) as it:
+    async with stage(
+        tmp_path, Reply("Yes."), Reply("Again."), config=config, editor=editor
+    ) as it:
         turn = await it.agent.start_prompt(it.session, "One?")
         waits = "The prompt waits for the hooks of `session_start`"
         await it.agent.wait_for(lambda line: waits in str(line.message), 30)

@@ -1,4 +1,6 @@
-"""What the text of a recipe is told of the place it is rendered in, and what its commands may do."""
+"""What the text of a recipe is told of the place it is rendered in, and what its
+commands may do.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ import pytest
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import CommandError, Recipe
 from acp_agent.recipes.template import render
-from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, RecipeRun, _CommandRunner, surroundings
+from acp_agent.session.project.recipe_run import (
+    MAX_COMMAND_OUTPUT,
+    RecipeRun,
+    _CommandRunner,
+    surroundings,
+)
 from acp_agent.session.project.workspace import git_place
 from acp_agent.tools.search.wildcards import Ignored
 from support.repo import Repo
@@ -24,7 +31,17 @@ from support.waiting import read_pipe
 
 def recipe(body: str, *commands: str, is_template: bool = True) -> Recipe:
     path = Path("/r/note.md")
-    return Recipe("note", "", body, 11, path, "user", "", allowed_commands=commands, is_template=is_template)
+    return Recipe(
+        "note",
+        "",
+        body,
+        11,
+        path,
+        "user",
+        "",
+        allowed_commands=commands,
+        is_template=is_template,
+    )
 
 
 def rendered(made: Recipe, cwd: Path, typed: str = "") -> str:
@@ -35,7 +52,9 @@ def git(folder: Path, *words: str) -> str:
     return Repo(folder).git(*words).strip()
 
 
-def test_a_template_knows_its_session_the_day_and_the_repository(tmp_path: Path) -> None:
+def test_a_template_knows_its_session_the_day_and_the_repository(
+    tmp_path: Path,
+) -> None:
     body = "{{ conversation_id }}|{{ cwd }}|{{ date }}|{{ git.branch }}|{{ git.head }}|{{ git.root }}|{{ git.dirty }}"
     start = f"sess_1|{tmp_path / 'sub'}|{date.today().isoformat()}|"  # noqa: DTZ011
     folder = tmp_path / "sub"
@@ -46,13 +65,22 @@ def test_a_template_knows_its_session_the_day_and_the_repository(tmp_path: Path)
     head = git(tmp_path, "rev-parse", "HEAD")
     assert rendered(recipe(body), folder) == f"{start}main|{head}|{tmp_path}|False"
     (tmp_path / "new.txt").write_text("x")
-    assert rendered(recipe("{% if git.dirty %}Changed.{% endif %}"), folder) == "Changed."
-    for private in ("{{ git._runner }}", "{{ git['_runner'] }}", "{{ git.runner }}", "{{ shell.__self__ }}"):
+    assert (
+        rendered(recipe("{% if git.dirty %}Changed.{% endif %}"), folder) == "Changed."
+    )
+    for private in (
+        "{{ git._runner }}",
+        "{{ git['_runner'] }}",
+        "{{ git.runner }}",
+        "{{ shell.__self__ }}",
+    ):
         with pytest.raises(RecipeError, match="the template failed: "):
             rendered(recipe(private), folder)
 
 
-def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_repository_names(tmp_path: Path) -> None:
+def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_repository_names(
+    tmp_path: Path,
+) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
     watcher = tmp_path / ".git" / "watcher"
@@ -63,21 +91,45 @@ def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_reposito
     assert not (tmp_path / ".git" / "ran").exists()
 
 
-def test_a_command_runs_without_a_shell_in_the_sessions_folder_and_its_output_is_a_value(tmp_path: Path) -> None:
+def test_a_command_runs_without_a_shell_in_the_sessions_folder_and_its_output_is_a_value(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a b").write_text("")
     body = "<{{ shell('ls', instructions) }}|{{ shell('echo', '{{ 1/0 }} $1; $HOME') | upper }}>"
-    assert rendered(recipe(body, "ls*", "echo *"), tmp_path, "a b") == "<a b|{{ 1/0 }} $1; $HOME>"
+    assert (
+        rendered(recipe(body, "ls*", "echo *"), tmp_path, "a b")
+        == "<a b|{{ 1/0 }} $1; $HOME>"
+    )
     printing = r"printf 'a\033[31mred\033[0m\000\007\r\nb\tc'".replace("\\", "\\\\")
-    assert rendered(recipe(f'<{{{{ shell("sh", "-c", "{printing}") }}}}>', "*"), tmp_path) == "<ared\ufffd\nb\tc>"
+    assert (
+        rendered(recipe(f'<{{{{ shell("sh", "-c", "{printing}") }}}}>', "*"), tmp_path)
+        == "<ared\ufffd\nb\tc>"
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "line", "words"),
     [
-        ("\n{{ shell('touch', 'ran') }}", 12, "`touch ran` may not run here: it is none of the recipe's"),
-        ("x\n{{ shell('ls', '/nowhere') }}", 12, "`ls /nowhere` ended with exit status"),
-        ("{{ shell('sh', '-c', 'printf \"\\\\033[31mred\" >&2; false') }}", 11, "ended with exit status 1: red"),
-        ("{{ shell('no-such-program') }}", 11, "`no-such-program` cannot be started: No such file"),
+        (
+            "\n{{ shell('touch', 'ran') }}",
+            12,
+            "`touch ran` may not run here: it is none of the recipe's",
+        ),
+        (
+            "x\n{{ shell('ls', '/nowhere') }}",
+            12,
+            "`ls /nowhere` ended with exit status",
+        ),
+        (
+            "{{ shell('sh', '-c', 'printf \"\\\\033[31mred\" >&2; false') }}",
+            11,
+            "ended with exit status 1: red",
+        ),
+        (
+            "{{ shell('no-such-program') }}",
+            11,
+            "`no-such-program` cannot be started: No such file",
+        ),
         ("{{ shell('ls', 1) }}", 11, "shell() takes texts"),
         ("{{ shell() }}", 11, "shell() takes texts"),
         ("{{ shell('ls', 'a\\0b') }}", 11, "cannot be started"),
@@ -93,7 +145,9 @@ def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
     assert not (tmp_path / "ran").exists()
 
 
-def test_commands_inherit_nothing_but_the_environment_that_they_are_given(tmp_path: Path) -> None:
+def test_commands_inherit_nothing_but_the_environment_that_they_are_given(
+    tmp_path: Path,
+) -> None:
     made = recipe("{{ shell('env') }}", "env")
     around = surroundings("sess_1", str(tmp_path), made, {"SHOP": "open"})
     assert render(made, {}, "", around) == "SHOP=open"
@@ -105,9 +159,13 @@ def test_long_output_is_cut_with_a_note(tmp_path: Path) -> None:
     assert (code, output) == (0, "a" * MAX_COMMAND_OUTPUT + "\n[cut at 64 KiB]")
 
 
-async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_process(tmp_path: Path) -> None:
+async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_process(
+    tmp_path: Path,
+) -> None:
     runner = _CommandRunner(str(tmp_path), 0.4)
-    with pytest.raises(CommandError, match=r"the commands of a recipe have 0\.4 seconds in all"):
+    with pytest.raises(
+        CommandError, match=r"the commands of a recipe have 0\.4 seconds in all"
+    ):
         runner.run(["sh", "-c", "sleep 60 & echo $! > pid; wait"])
     await until(lambda: not alive(int((tmp_path / "pid").read_text())))
     with pytest.raises(CommandError, match="in all"):
@@ -126,23 +184,55 @@ async def test_a_run_that_is_given_up_ends_its_commands(tmp_path: Path) -> None:
     await until(lambda: not alive(pid))
 
 
-LOOKS = ["git status", "git diff HEAD", "git log --oneline -10", "git show --stat", "git branch --show-current"]
+LOOKS = [
+    "git status",
+    "git diff HEAD",
+    "git log --oneline -10",
+    "git show --stat",
+    "git branch --show-current",
+]
 LOOKS += ["git rev-parse HEAD", "git diff main..HEAD -- a.txt"]
-DOES_MORE = ["git branch other", "git add .", "git diff --output=ran", "git log --outp ran", "git -c alias.x=!ran log"]
-DOES_MORE += ["git diff --no-index a b", "git diff /etc/passwd /etc/group", "git diff ~/a b", "git diff -- ../a b"]
-DOES_MORE += ["git diff a/../../b c", "git diff .. a", "git diff -- ./.. a", "git log --ext-diff", "ls"]
+DOES_MORE = [
+    "git branch other",
+    "git add .",
+    "git diff --output=ran",
+    "git log --outp ran",
+    "git -c alias.x=!ran log",
+]
+DOES_MORE += [
+    "git diff --no-index a b",
+    "git diff /etc/passwd /etc/group",
+    "git diff ~/a b",
+    "git diff -- ../a b",
+]
+DOES_MORE += [
+    "git diff a/../../b c",
+    "git diff .. a",
+    "git diff -- ./.. a",
+    "git log --ext-diff",
+    "ls",
+]
 
 
-def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_else(tmp_path: Path) -> None:
+def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_else(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.txt").write_text("")
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
-    texts = [rendered(recipe(f"!`{line}`", "git stash *", is_template=False), tmp_path) for line in LOOKS]
+    texts = [
+        rendered(recipe(f"!`{line}`", "git stash *", is_template=False), tmp_path)
+        for line in LOOKS
+    ]
     assert [text for text in texts if text.startswith("!`")] == []
-    given = rendered(recipe("Now: !`git status $1`", is_template=False), tmp_path, "--short")
+    given = rendered(
+        recipe("Now: !`git status $1`", is_template=False), tmp_path, "--short"
+    )
     assert given == "Now: !`git status --short`"  # what was typed runs nothing
     for line in DOES_MORE:
-        around = surroundings("s", str(tmp_path), recipe("x", "git stash *", is_template=False))
+        around = surroundings(
+            "s", str(tmp_path), recipe("x", "git stash *", is_template=False)
+        )
         with pytest.raises(CommandError, match="may not run here"):
             around.shell(*line.split())
     with pytest.raises(CommandError, match="may not run here"):
@@ -162,8 +252,13 @@ def alive(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/stat")
     try:
-        return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
-    except (FileNotFoundError, ProcessLookupError):  # it was reaped between the two looks
+        return not (
+            status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+        )
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+    ):  # it was reaped between the two looks
         return False
 
 
@@ -171,7 +266,8 @@ def test_the_agent_itself_runs_no_git_of_the_project_though_its_path_names_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "-q", "project")
-    project, ran = tmp_path / "project", tmp_path / "ran"
+    project = tmp_path / "project"
+    ran = tmp_path / "ran"
     program = project / ".venv" / "bin" / "git"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")

@@ -1,4 +1,6 @@
-"""The transcript that hooks read: the whole history, in the form of Claude Code's session files."""
+"""The transcript that hooks read: the whole history, in the form of Claude Code's
+session files.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from typing import Any
 import anyio
 
 from acp_agent.compaction.evaluation.recordings import read_recording
-from acp_agent.conversation.messages import AssistantMessage, Text, ToolResult, Usage, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Text,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 from acp_agent.session.log import TRANSCRIPTS as FOLDER
 from acp_agent.session.log import remove_transcript
 from acp_agent.session.project.hook_services import Transcript
@@ -48,21 +56,30 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_a_reader_of_claude_codes_files_reads_the_whole_history_out_of_it(tmp_path: Path) -> None:
+async def test_a_reader_of_claude_codes_files_reads_the_whole_history_out_of_it(
+    tmp_path: Path,
+) -> None:
     store = await SessionStore.open(tmp_path / "sessions.db")
     await stored(store, story())
     path = Path(await Transcript(store, SESSION, tmp_path).write())
     await store.aclose()
     assert path == (tmp_path / FOLDER / f"{SESSION}.jsonl")
-    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (
+        0o600,
+        0o700,
+    )
 
     recording = read_recording(path)
     assert (recording.form, recording.cwd) == ("Claude Code", "/shop")
     said: list[tuple[str, str]] = []
     for message in recording.messages:
-        text = message.text if isinstance(message, AssistantMessage | ToolResult) else ""
+        text = (
+            message.text if isinstance(message, AssistantMessage | ToolResult) else ""
+        )
         if isinstance(message, UserMessage):
-            text = "".join(part.text for part in message.parts if isinstance(part, Text))
+            text = "".join(
+                part.text for part in message.parts if isinstance(part, Text)
+            )
         said.append((message.role, text))
     assert said == [
         ("user", "Fix the cart."),
@@ -77,36 +94,65 @@ async def test_a_reader_of_claude_codes_files_reads_the_whole_history_out_of_it(
         ("user", "Thanks."),
         ("assistant", "You are welcome."),
     ]
-    [call, _] = next(m for m in recording.messages if isinstance(m, AssistantMessage)).tool_calls
-    assert (call.name, call.arguments) == ("Read", {"path": "/shop/0.py", "file_path": "/shop/0.py"})
+    [call, _] = next(
+        m for m in recording.messages if isinstance(m, AssistantMessage)
+    ).tool_calls
+    assert (call.name, call.arguments) == (
+        "Read",
+        {"path": "/shop/0.py", "file_path": "/shop/0.py"},
+    )
 
 
-async def test_each_line_has_its_place_and_a_compaction_is_a_summary(tmp_path: Path) -> None:
+async def test_each_line_has_its_place_and_a_compaction_is_a_summary(
+    tmp_path: Path,
+) -> None:
     store = await SessionStore.open(tmp_path / "sessions.db")
     await stored(store, story())
     found = lines(Path(await Transcript(store, SESSION, tmp_path).write()))
     await store.aclose()
     spoken = [line for line in found if "message" in line]
-    assert [line["parentUuid"] for line in spoken] == [None, *(line["uuid"] for line in spoken[:-1])]
-    assert {(line["sessionId"], line["cwd"], line["isSidechain"]) for line in spoken} == {(SESSION, "/shop", False)}
-    assert all(line["timestamp"].endswith("Z") and len(line["timestamp"]) == 24 for line in spoken)
-    meta = [line["message"]["content"][0]["text"] for line in spoken if line.get("isMeta")]
+    assert [line["parentUuid"] for line in spoken] == [
+        None,
+        *(line["uuid"] for line in spoken[:-1]),
+    ]
+    assert {
+        (line["sessionId"], line["cwd"], line["isSidechain"]) for line in spoken
+    } == {(SESSION, "/shop", False)}
+    assert all(
+        line["timestamp"].endswith("Z") and len(line["timestamp"]) == 24
+        for line in spoken
+    )
+    meta = [
+        line["message"]["content"][0]["text"] for line in spoken if line.get("isMeta")
+    ]
     assert meta == ["A hook added this:\n\nIt is raining.", "/compact"]
     [summary] = [line for line in found if line["type"] == "summary"]
-    assert (summary["summary"], summary["compactMetadata"]["trigger"]) == ("So far so good.", "manual")
+    assert (summary["summary"], summary["compactMetadata"]["trigger"]) == (
+        "So far so good.",
+        "manual",
+    )
     before = found[found.index(summary) - 1]
     after = found[found.index(summary) + 1]
     assert summary["leafUuid"] == before["uuid"]
-    assert (after["isCompactSummary"], after["message"]["content"][0]["text"]) == (True, "History: So far so good.")
+    assert (after["isCompactSummary"], after["message"]["content"][0]["text"]) == (
+        True,
+        "History: So far so good.",
+    )
     answer = next(line for line in spoken if line["type"] == "assistant")["message"]
-    assert (answer["role"], answer["usage"]["input_tokens"], answer["usage"]["cache_read_input_tokens"]) == (
+    assert (
+        answer["role"],
+        answer["usage"]["input_tokens"],
+        answer["usage"]["cache_read_input_tokens"],
+    ) == (
         "assistant",
         100,
         20,
     )
 
 
-async def test_what_is_carried_on_is_what_would_have_been_written_at_once(tmp_path: Path) -> None:
+async def test_what_is_carried_on_is_what_would_have_been_written_at_once(
+    tmp_path: Path,
+) -> None:
     log = story()
     for number in range(250):
         log.step(f"Word {number}.")
@@ -131,7 +177,8 @@ async def test_what_is_carried_on_is_what_would_have_been_written_at_once(tmp_pa
 
 def test_only_a_sessions_own_file_is_removed(tmp_path: Path) -> None:
     (tmp_path / "transcripts").mkdir()
-    mine, others = (tmp_path / FOLDER / f"{SESSION}.jsonl"), tmp_path / "notes.jsonl"
+    mine = tmp_path / FOLDER / f"{SESSION}.jsonl"
+    others = tmp_path / "notes.jsonl"
     mine.touch()
     others.touch()
     for session_id in ("../notes", "/etc/x", "a\0b", "", "sess_2", SESSION):

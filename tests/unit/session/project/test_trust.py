@@ -1,4 +1,6 @@
-"""What a repository brings to run, and the question before it does: over the wire, with real programs."""
+"""What a repository brings to run, and the question before it does: over the wire, with
+real programs.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def repository(tmp_path: Path, files: Mapping[str, str] = FILES) -> Path:
 
 def ran(it: Stage) -> list[str]:
     """What has left its mark in the repository."""
-    return sorted(path.name for path in it.folder.iterdir() if path.name.startswith("ran-"))
+    return sorted(
+        path.name for path in it.folder.iterdir() if path.name.startswith("ran-")
+    )
 
 
 def questions(it: Stage) -> list[Any]:
@@ -76,7 +80,14 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
-    async with stage(tmp_path, Reply("One."), Reply("Two."), Reply("Seen."), files={}, mode="full-access") as it:
+    async with stage(
+        tmp_path,
+        Reply("One."),
+        Reply("Two."),
+        Reply("Seen."),
+        files={},
+        mode="full-access",
+    ) as it:
         seen: list[list[str]] = []
 
         def allow(params: Any) -> str:
@@ -85,24 +96,47 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
 
         it.agent.permission_answer = allow
         offered = [
-            command["name"] for command in it.agent.updates(kind="available_commands_update")[-1]["availableCommands"]
+            command["name"]
+            for command in it.agent.updates(kind="available_commands_update")[-1][
+                "availableCommands"
+            ]
         ]
         assert {"look", "see", "compact"} <= {*offered}
         begun = len(it.agent.updates(kind="available_commands_update"))
         await it.prompt("Go")
         assert seen == [[]]
         [question] = questions(it)
-        assert (question["kind"], question["title"]) == ("other", "Trust the hooks and recipes of this repository?")
+        assert (question["kind"], question["title"]) == (
+            "other",
+            "Trust the hooks and recipes of this repository?",
+        )
         text = json.dumps(question["content"])
-        for told in ("touch ran-command` at session_start", "hooks/program", "/compact", "/see"):
+        for told in (
+            "touch ran-command` at session_start",
+            "hooks/program",
+            "/compact",
+            "/see",
+        ):
             assert told in text
         [params] = it.agent.desk.permissions
-        assert [option["kind"] for option in params["options"]] == ["allow_always", "allow_once", "reject_once"]
+        assert [option["kind"] for option in params["options"]] == [
+            "allow_always",
+            "allow_once",
+            "reject_once",
+        ]
         assert it.statuses(question["toolCallId"]) == ["pending", "completed"]
         assert ran(it) == ["ran-command", "ran-hook", "ran-plugin", "ran-run"]
-        assert (it.folder / "events").read_text().split() == ["session_start", "user_message_send"]
+        assert (it.folder / "events").read_text().split() == [
+            "session_start",
+            "user_message_send",
+        ]
         sent = "\n".join(text for _, text in conversation(it.server.calls[0].body))
-        for said in ("heard of session_start", "heard of user_message_send", "plug-in listens", "rule holds"):
+        for said in (
+            "heard of session_start",
+            "heard of user_message_send",
+            "plug-in listens",
+            "rule holds",
+        ):
             assert sent.count(said) == 1
         await it.prompt("/look")
         await it.prompt("/see")
@@ -116,32 +150,53 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
             await later.agent.prompt(session, "Again")
             assert not later.agent.desk.permissions
             heard = (it.folder / "events").read_text().split()
-            assert heard == ["session_start", *["user_message_send"] * 3, "session_start", "user_message_send"]
+            assert heard == [
+                "session_start",
+                *["user_message_send"] * 3,
+                "session_start",
+                "user_message_send",
+            ]
 
 
 async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_allowed_in_a_terminal(
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
-    replies = [Reply("Adds prices. " * 600), Reply("# Goal\nAll about carts."), Reply("Looked."), Reply("Done.")]
+    replies = [
+        Reply("Adds prices. " * 600),
+        Reply("# Goal\nAll about carts."),
+        Reply("Looked."),
+        Reply("Done."),
+    ]
     async with stage(tmp_path, *replies, files={}, editor=ZED_BETA) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt("What is this?")
         [question] = questions(it)
         assert it.statuses(question["toolCallId"]) == ["pending", "failed"]
-        assert f"`acp-agent trust {it.folder}`" in json.dumps(it.agent.tool(question["toolCallId"]))
+        assert f"`acp-agent trust {it.folder}`" in json.dumps(
+            it.agent.tool(question["toolCallId"])
+        )
         await it.prompt("/compact")
         [compaction] = shown_compactions(it.agent)
         assert compaction.text == "# Goal\nAll about carts."
         assert not it.server.calls[1].mentions("pwned")
-        with pytest.raises(AgentError, match=r"look\.md: this recipe came with a project .*`acp-agent trust .*`"):
+        with pytest.raises(
+            AgentError,
+            match=r"look\.md: this recipe came with a project .*`acp-agent trust .*`",
+        ):
             await it.prompt("/look")
         assert (len(it.server.calls), len(questions(it)), ran(it)) == (2, 1, [])
 
         allowed = await call_command(it.home, "trust", str(it.folder))
         assert (allowed.code, allowed.err) == (0, "")
         await it.prompt("/look")
-        assert ran(it) == ["ran-command", "ran-hook", "ran-plugin", "ran-recipe", "ran-run"]
+        assert ran(it) == [
+            "ran-command",
+            "ran-hook",
+            "ran-plugin",
+            "ran-recipe",
+            "ran-run",
+        ]
         assert it.server.calls[2].mentions("Look.")
 
         revoked = await call_command(it.home, "trust", "--revoke", str(it.folder))
@@ -152,7 +207,9 @@ async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_
         assert (it.folder / "events").read_text() == events
 
 
-async def test_a_turn_that_is_cancelled_while_the_question_is_open_takes_it_back(tmp_path: Path) -> None:
+async def test_a_turn_that_is_cancelled_while_the_question_is_open_takes_it_back(
+    tmp_path: Path,
+) -> None:
     repository(tmp_path)
     async with stage(tmp_path, Reply("Done."), files={}) as it:
         it.agent.permission_hold = anyio.Event()
@@ -170,7 +227,9 @@ async def test_where_nobody_can_tell_what_is_trusted_nothing_is_and_an_answer_ho
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
-    async with stage(tmp_path, Reply("One."), Reply("Two."), files={}, editor=ZED_BETA) as it:
+    async with stage(
+        tmp_path, Reply("One."), Reply("Two."), files={}, editor=ZED_BETA
+    ) as it:
         (it.home / "state" / "trust.json").write_text("{")
         it.agent.permission_answer = "allow_always"
         await it.prompt("Go")
@@ -178,12 +237,17 @@ async def test_where_nobody_can_tell_what_is_trusted_nothing_is_and_an_answer_ho
         assert len(questions(it)) == 1
         assert ran(it) == ["ran-command", "ran-hook", "ran-plugin", "ran-run"]
         said = [str(notice) for notice in it.agent.updates(kind="notice")]
-        assert ["trust.json: cannot be understood" in text for text in said] == [True, True]
+        assert ["trust.json: cannot be understood" in text for text in said] == [
+            True,
+            True,
+        ]
         assert "holds for this session alone" in said[1]
         assert (it.home / "state" / "trust.json").read_text() == "{"
 
 
-async def test_an_editor_that_cannot_ask_allows_nothing_and_its_user_is_told_how_to(tmp_path: Path) -> None:
+async def test_an_editor_that_cannot_ask_allows_nothing_and_its_user_is_told_how_to(
+    tmp_path: Path,
+) -> None:
     async def refuse(params: Any) -> Any:
         raise AgentError(-32601, "Method not found")
 
@@ -192,7 +256,10 @@ async def test_an_editor_that_cannot_ask_allows_nothing_and_its_user_is_told_how
         it.agent.handlers["session/request_permission"] = refuse
         assert await it.prompt("Go") == {"stopReason": "end_turn"}
         [call] = it.calls()
-        assert (call["status"], f"acp-agent trust {it.folder}" in json.dumps(call)) == ("failed", True)
+        assert (call["status"], f"acp-agent trust {it.folder}" in json.dumps(call)) == (
+            "failed",
+            True,
+        )
         assert ran(it) == []
 
 
@@ -212,22 +279,49 @@ async def test_a_call_whose_guard_was_changed_is_asked_about_and_one_whose_guard
     folder = repository(tmp_path, {f"{hooks}/guard": GUARD})
     trust(tmp_path / "home", folder)
     replies = [
-        Reply(tool_calls=[ToolCall("shell", {"command": f"sed -i s/one/two/ {hooks}/guard"})]),
-        Reply(tool_calls=[ToolCall("shell", {"command": f"touch changed; mv {hooks}/guard {hooks}/guard.disable"})]),
+        Reply(
+            tool_calls=[
+                ToolCall("shell", {"command": f"sed -i s/one/two/ {hooks}/guard"})
+            ]
+        ),
+        Reply(
+            tool_calls=[
+                ToolCall(
+                    "shell",
+                    {
+                        "command": f"touch changed; mv {hooks}/guard {hooks}/guard.disable"
+                    },
+                )
+            ]
+        ),
         Reply(tool_calls=[ToolCall("shell", {"command": "touch off"})]),
         Reply("Done."),
     ]
-    async with stage(tmp_path, *replies, files={}, mode="full-access", editor=ZED_BETA) as it:
+    async with stage(
+        tmp_path, *replies, files={}, mode="full-access", editor=ZED_BETA
+    ) as it:
         await it.prompt("Change it")
         [asked] = it.agent.desk.permissions
-        assert "have changed since you allowed them" in json.dumps(asked["toolCall"]["content"])
+        assert "have changed since you allowed them" in json.dumps(
+            asked["toolCall"]["content"]
+        )
         assert [(folder / name).exists() for name in ("changed", "off")] == [True, True]
 
 
-async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: Path) -> None:
-    folder = repository(tmp_path, {".acp-agent/hooks/stop": STOP, ".acp-agent/recipes/say.md": "Say one."})
+async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(
+    tmp_path: Path,
+) -> None:
+    folder = repository(
+        tmp_path,
+        {".acp-agent/hooks/stop": STOP, ".acp-agent/recipes/say.md": "Say one."},
+    )
     trust(tmp_path / "home", folder)
-    change = ToolCall("shell", {"command": "sed -i.bak s/one/two/ .acp-agent/hooks/stop; rm .acp-agent/hooks/*.bak"})
+    change = ToolCall(
+        "shell",
+        {
+            "command": "sed -i.bak s/one/two/ .acp-agent/hooks/stop; rm .acp-agent/hooks/*.bak"
+        },
+    )
     replies = [
         Reply("One."),
         Reply(tool_calls=[change]),
@@ -236,14 +330,18 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: P
         Reply("Four."),
         Reply("Five."),
     ]
-    async with stage(tmp_path, *replies, files={}, mode="full-access", editor=ZED_BETA) as it:
+    async with stage(
+        tmp_path, *replies, files={}, mode="full-access", editor=ZED_BETA
+    ) as it:
         it.agent.permission_answer = "allow_always"
         stops = it.folder / "stops"
         await it.prompt("Go")
         assert (stops.read_text().split(), questions(it)) == (["one"], [])
         await it.prompt("Change it")
         assert stops.read_text().split() == ["one"]
-        assert "The project's hooks have changed since you allowed them" in json.dumps(it.agent.updates(kind="notice"))
+        assert "The project's hooks have changed since you allowed them" in json.dumps(
+            it.agent.updates(kind="notice")
+        )
         await it.prompt("Go on")
         assert stops.read_text().split() == ["one", "two"]
         [question] = questions(it)
@@ -287,7 +385,9 @@ async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_r
         assert await heard() == ["one", "one"]
         assert len(questions(it)) == 2
         told = questions(it)[1]["content"][0]["content"]["text"].splitlines()[2:]
-        assert told == ["- `.acp-agent/config.yaml` runs `echo two >> heard` at agent_stop"]
+        assert told == [
+            "- `.acp-agent/config.yaml` runs `echo two >> heard` at agent_stop"
+        ]
         file.write_text(config("one"))
         assert await heard() == ["one", "one", "one"]
         file.write_text(config("three") + "nonsense: [\n")

@@ -1,4 +1,6 @@
-"""The commands about a session's context: what `/context` and `/model` say, and what they change."""
+"""The commands about a session's context: what `/context` and `/model` say, and what
+they change.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from support.stage import Stage
 
 async def said(it: Stage, prompt: str) -> str:
     """Send a command, and return what it said."""
-    since, asked = len(it.agent.lines), len(it.server.calls)
+    since = len(it.agent.lines)
+    asked = len(it.server.calls)
     assert await it.prompt(prompt) == {"stopReason": "end_turn"}
     assert len(it.server.calls) == asked
     return it.agent.text(since=since)
@@ -31,19 +34,32 @@ def rows(table: str) -> dict[str, int]:
     return {name: int(tokens.replace(",", "")) for name, tokens in found}
 
 
-async def test_white_space_in_front_of_a_command_does_not_make_it_a_question(tmp_path: Path) -> None:
+async def test_white_space_in_front_of_a_command_does_not_make_it_a_question(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path) as it:
         for prompt in (" /compact", "\n\t/compact  "):
             assert await said(it, prompt) == "There is nothing to compact yet."
 
 
-async def test_context_says_what_fills_the_window_and_leaves_no_trace(tmp_path: Path) -> None:
+async def test_context_says_what_fills_the_window_and_leaves_no_trace(
+    tmp_path: Path,
+) -> None:
     replies = [
-        Reply("Let me look.", tool_calls=[ToolCall("read", {"path": "a.txt"})], usage=Usage(9_000, 50)),
+        Reply(
+            "Let me look.",
+            tool_calls=[ToolCall("read", {"path": "a.txt"})],
+            usage=Usage(9_000, 50),
+        ),
         Reply("A cart. " * 900, usage=Usage(12_000, 345)),
         Reply("# Goal\nA cart. " * 30),
     ]
-    async with stage(tmp_path, *replies, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, dialect="anthropic") as it:
+    async with stage(
+        tmp_path,
+        *replies,
+        env={"ACP_AGENT_CONTEXT_WINDOW": "40000"},
+        dialect="anthropic",
+    ) as it:
         assert set(rows(await said(it, "/context"))) == {
             *("System prompt", "Tools", "**In use**", "Kept for the answer", "Free")
         }
@@ -58,36 +74,54 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(tmp_path: 
             *("Answers", "Calls of tools", "Results of tools", "Notes to the model"),
         ]
         assert 12_345 < table["**In use**"] < 12_600
-        assert abs(sum(table[kind] for kind in kinds) - table["**In use**"]) <= len(kinds)
-        assert table["**In use**"] + table["Kept for the answer"] + table["Free"] == 40_000
+        assert abs(sum(table[kind] for kind in kinds) - table["**In use**"]) <= len(
+            kinds
+        )
+        assert (
+            table["**In use**"] + table["Kept for the answer"] + table["Free"] == 40_000
+        )
         await it.prompt("/compact")
         table = rows(await said(it, "/context"))
         assert "Summary" in table
         assert "Answers" not in table
         begun = len(it.agent.lines)
         await it.agent.load(it.session, it.folder)
-        assert "/context" not in "".join(it.agent.texts("user_message_chunk", since=begun).values())
+        assert "/context" not in "".join(
+            it.agent.texts("user_message_chunk", since=begun).values()
+        )
 
 
 @given(legal_logs(max_turns=3), st.integers(0, 5_000))
-def test_no_part_of_any_context_counts_less_than_nothing(log: tuple[LoggedEvent, ...], prefix: int) -> None:
+def test_no_part_of_any_context_counts_less_than_nothing(
+    log: tuple[LoggedEvent, ...], prefix: int
+) -> None:
     context = Context.from_log(log)
     sizes = _sizes_of(context, prefix)
     assert min(sizes.values()) >= 0
-    assert bool(context.entries or prefix or context.instructions) >= bool(sum(sizes.values()))
+    assert bool(context.entries or prefix or context.instructions) >= bool(
+        sum(sizes.values())
+    )
 
 
-async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(tmp_path: Path) -> None:
+async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("Yes."), dialect="anthropic") as it:
         shown = await said(it, "/model")
         assert shown.startswith("The model of this session is `anthropic/claude-test`.")
         begun = len(it.agent.lines)
-        assert "is `anthropic/claude-haiku-4-5` now." in await said(it, "/model anthropic/claude-haiku-4-5")
+        assert "is `anthropic/claude-haiku-4-5` now." in await said(
+            it, "/model anthropic/claude-haiku-4-5"
+        )
         [update] = it.agent.updates(kind="config_option_update", since=begun)
-        current = {option["id"]: option["currentValue"] for option in update["configOptions"]}
+        current = {
+            option["id"]: option["currentValue"] for option in update["configOptions"]
+        }
         assert current["model"] == "anthropic/claude-haiku-4-5"
         unknown = await said(it, "/model openia/gpt")
-        assert unknown.startswith("'openia/gpt' cannot be chosen: there is no provider 'openia' (others go under")
+        assert unknown.startswith(
+            "'openia/gpt' cannot be chosen: there is no provider 'openia' (others go under"
+        )
         assert "did you mean `openai`? On the menu are: anthropic/claude-" in unknown
         await it.prompt("Are you there?")
         assert it.server.calls[0].body["model"] == "claude-haiku-4-5"

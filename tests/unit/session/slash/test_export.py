@@ -18,7 +18,9 @@ async def export(it: Stage, path: str = "") -> str:
     return it.agent.text(since=since)
 
 
-async def test_it_asks_writes_the_whole_conversation_and_says_where(tmp_path: Path) -> None:
+async def test_it_asks_writes_the_whole_conversation_and_says_where(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("A cart.")) as it:
         await it.prompt("What is it?")
         it.agent.permission_answer = "reject_once"
@@ -26,18 +28,39 @@ async def test_it_asks_writes_the_whole_conversation_and_says_where(tmp_path: Pa
         assert not (it.folder / "notes").exists()
         it.agent.permission_answer = "allow_once"
         text = await export(it, "notes/talk.md")
-        asked = [line for line in it.agent.lines if line.method == "session/request_permission"]
+        asked = [
+            line
+            for line in it.agent.lines
+            if line.method == "session/request_permission"
+        ]
         assert asked[-1].params["toolCall"]["title"] == "Write notes/talk.md"
         written = (it.folder / "notes/talk.md").read_text()
-        assert text == f"The conversation was written to `notes/talk.md` ({len(written):,} characters)."
+        assert (
+            text
+            == f"The conversation was written to `notes/talk.md` ({len(written):,} characters)."
+        )
         lines = written.splitlines()
-        assert lines[1:10] == ["# What is it?", "", "## User", "", "What is it?", "", "## Agent", "", "A cart."]
+        assert lines[1:10] == [
+            "# What is it?",
+            "",
+            "## User",
+            "",
+            "What is it?",
+            "",
+            "## Agent",
+            "",
+            "A cart.",
+        ]
         assert lines[-1].startswith("Nothing was written: it was not allowed")
         assert [call["status"] for call in it.calls()] == ["failed", "completed"]
 
 
-async def test_it_has_a_usual_place_and_replaces_nothing_but_its_own_files(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("A cart."), Reply("Yes."), mode="full-access") as it:
+async def test_it_has_a_usual_place_and_replaces_nothing_but_its_own_files(
+    tmp_path: Path,
+) -> None:
+    async with stage(
+        tmp_path, Reply("A cart."), Reply("Yes."), mode="full-access"
+    ) as it:
         await it.prompt("What is it?")
         assert "a.txt is there already" in await export(it, "a.txt")
         assert (it.folder / "a.txt").read_text() == "one\ntwo\nthree\n"
@@ -50,10 +73,21 @@ async def test_it_has_a_usual_place_and_replaces_nothing_but_its_own_files(tmp_p
 
 
 @pytest.mark.parametrize(("path", "asked"), [("talk.md", 0), ("", 1)])
-async def test_it_is_asked_for_where_a_write_would_be(tmp_path: Path, path: str, asked: int) -> None:
+async def test_it_is_asked_for_where_a_write_would_be(
+    tmp_path: Path, path: str, asked: int
+) -> None:
     async with stage(tmp_path, Reply("A cart."), mode="accept-edits") as it:
         await it.prompt("What is it?")
         assert "was written to" in await export(it, path)
-        assert len([line for line in it.agent.lines if line.method == "session/request_permission"]) == asked
+        assert (
+            len(
+                [
+                    line
+                    for line in it.agent.lines
+                    if line.method == "session/request_permission"
+                ]
+            )
+            == asked
+        )
         await it.agent.set_mode(it.session, "plan")
         assert "Nothing was written" in await export(it, "other.md")

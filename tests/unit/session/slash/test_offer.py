@@ -15,12 +15,29 @@ USAGE = "---\ndescription: Use it\narguments:\n  depth: {description: how deep, 
 async def test_commands_are_offered_with_hints_and_help_lists_them_and_no_recipe_can_take_their_names(
     tmp_path: Path,
 ) -> None:
-    recipes = {f".acp-agent/recipes/{command.name}.md": "Mine.\n" for command in BUILT_IN}
-    async with stage(tmp_path, files={**recipes, ".acp-agent/recipes/use/it.md": USAGE}) as it:
+    recipes = {
+        f".acp-agent/recipes/{command.name}.md": "Mine.\n" for command in BUILT_IN
+    }
+    async with stage(
+        tmp_path, files={**recipes, ".acp-agent/recipes/use/it.md": USAGE}
+    ) as it:
         update = it.agent.updates(kind="available_commands_update")[-1]
-        offered: dict[str, Mapping[str, Any]] = {offer["name"]: offer for offer in update["availableCommands"]}
-        assert list(offered)[-7:] == ["context", "export", "help", "model", "pin", "undo", "unpin"]
-        hints = {name: (offered[name].get("input") or {}).get("hint") for name in ("export", "model", "undo")}
+        offered: dict[str, Mapping[str, Any]] = {
+            offer["name"]: offer for offer in update["availableCommands"]
+        }
+        assert list(offered)[-7:] == [
+            "context",
+            "export",
+            "help",
+            "model",
+            "pin",
+            "undo",
+            "unpin",
+        ]
+        hints = {
+            name: (offered[name].get("input") or {}).get("hint")
+            for name in ("export", "model", "undo")
+        }
         assert hints == {"export": "[path]", "model": "[provider/model]", "undo": None}
         await it.prompt("/help")
         lines = it.agent.text().splitlines()

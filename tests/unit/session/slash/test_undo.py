@@ -24,7 +24,9 @@ def read(path: str) -> ToolCall:
 
 
 def edit(path: str, old: str, new: str) -> ToolCall:
-    return ToolCall("edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]})
+    return ToolCall(
+        "edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]}
+    )
 
 
 def write(path: str, content: str) -> ToolCall:
@@ -42,12 +44,19 @@ async def undo(it: Stage) -> str:
     return it.agent.text(since=since)
 
 
-@pytest.mark.parametrize("editor", [ZED, NO_FILES], ids=["the editor's files", "the disk"])
+@pytest.mark.parametrize(
+    "editor", [ZED, NO_FILES], ids=["the editor's files", "the disk"]
+)
 async def test_all_edits_of_the_turn_are_taken_back_and_the_model_is_told_and_has_to_read_again(
     tmp_path: Path, editor: Editor
 ) -> None:
     replies = [
-        *turn(read("a.txt"), edit("a.txt", "two", "2"), edit("a.txt", "three", "3"), write("new/b.txt", "made\n")),
+        *turn(
+            read("a.txt"),
+            edit("a.txt", "two", "2"),
+            edit("a.txt", "three", "3"),
+            write("new/b.txt", "made\n"),
+        ),
         *turn(edit("a.txt", "two", "zwei")),
         *turn(read("a.txt"), edit("a.txt", "two", "zwei")),
     ]
@@ -74,10 +83,14 @@ async def test_all_edits_of_the_turn_are_taken_back_and_the_model_is_told_and_ha
         assert (it.folder / "a.txt").read_text() == "one\nzwei\nthree\n"
 
 
-async def test_turn_after_turn_is_taken_back_and_commands_are_not(tmp_path: Path) -> None:
+async def test_turn_after_turn_is_taken_back_and_commands_are_not(
+    tmp_path: Path,
+) -> None:
     replies = [
         *turn(read("a.txt"), edit("a.txt", "two", "2")),
-        *turn(edit("a.txt", "three", "3"), ToolCall("shell", {"command": "echo x > made"})),
+        *turn(
+            edit("a.txt", "three", "3"), ToolCall("shell", {"command": "echo x > made"})
+        ),
         Reply("Just talk."),
     ]
     async with stage(tmp_path, *replies, mode="full-access") as it:
@@ -94,12 +107,21 @@ async def test_turn_after_turn_is_taken_back_and_commands_are_not(tmp_path: Path
             assert (await undo(later)).startswith("There is nothing to undo")
 
 
-async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(tmp_path: Path) -> None:
-    replies = turn(read("a.txt"), edit("a.txt", "two", "2"), write("b.txt", "b\n"), write("c.txt", "c\n"))
+async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(
+    tmp_path: Path,
+) -> None:
+    replies = turn(
+        read("a.txt"),
+        edit("a.txt", "two", "2"),
+        write("b.txt", "b\n"),
+        write("c.txt", "c\n"),
+    )
     async with stage(tmp_path, *replies, mode="accept-edits") as it:
         await it.prompt("Change them.")
         (it.folder / "b.txt").write_text("mine\n")
-        (it.folder / "c.txt").unlink()  # as it was before that turn: nothing is left to do there
+        (
+            it.folder / "c.txt"
+        ).unlink()  # as it was before that turn: nothing is left to do there
         said = await undo(it)
         assert said.splitlines() == [
             "Nothing was undone. Of what the turn “Change them.” changed, this cannot be taken back:",
@@ -113,15 +135,23 @@ async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(tmp_path:
         assert (it.folder / "a.txt").read_text() == ONE
 
 
-async def test_what_a_command_moved_away_is_not_said_to_be_removed(tmp_path: Path) -> None:
-    replies = turn(write("x.txt", "1\n"), write("z.txt", "1\n"), ToolCall("shell", {"command": "mv x.txt y.txt"}))
+async def test_what_a_command_moved_away_is_not_said_to_be_removed(
+    tmp_path: Path,
+) -> None:
+    replies = turn(
+        write("x.txt", "1\n"),
+        write("z.txt", "1\n"),
+        ToolCall("shell", {"command": "mv x.txt y.txt"}),
+    )
     async with stage(tmp_path, *replies, mode="full-access") as it:
         await it.prompt("Make them.")
         assert "- `x.txt`: not there any more, and not looked for" in await undo(it)
         assert sorted(path.name for path in it.folder.iterdir()) == ["a.txt", "y.txt"]
 
 
-async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(tmp_path: Path) -> None:
+async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(
+    tmp_path: Path,
+) -> None:
     calls = [
         read("a.txt"),
         edit("a.txt", "two", "2"),
@@ -135,9 +165,13 @@ async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(tmp_pat
         assert (it.folder / "a.txt").read_text() == "one\n2\n3\nfour\n"
 
 
-async def test_where_a_file_cannot_be_written_the_same_command_goes_on_later(tmp_path: Path) -> None:
+async def test_where_a_file_cannot_be_written_the_same_command_goes_on_later(
+    tmp_path: Path,
+) -> None:
     files = {"a.txt": ONE, "b.txt": "b\n"}
-    replies = turn(read("a.txt"), edit("a.txt", "two", "2"), read("b.txt"), edit("b.txt", "b", "c"))
+    replies = turn(
+        read("a.txt"), edit("a.txt", "two", "2"), read("b.txt"), edit("b.txt", "b", "c")
+    )
     async with stage(tmp_path, *replies, files=files, mode="accept-edits") as it:
         await it.prompt("Change them.")
         usual = it.agent.handlers["fs/write_text_file"]
@@ -148,7 +182,9 @@ async def test_where_a_file_cannot_be_written_the_same_command_goes_on_later(tmp
             return await usual(params)
 
         it.agent.handlers["fs/write_text_file"] = writes
-        assert (await undo(it)).startswith("`b.txt` was not undone: The editor did not write")
+        assert (await undo(it)).startswith(
+            "`b.txt` was not undone: The editor did not write"
+        )
         assert [(it.folder / name).read_text() for name in files] == [ONE, "c\n"]
         it.agent.handlers["fs/write_text_file"] = usual
         assert (await undo(it)).startswith("Undone")

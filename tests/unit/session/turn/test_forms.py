@@ -1,4 +1,6 @@
-"""What a session asks of its user: a command's missing arguments, and whether a project is trusted."""
+"""What a session asks of its user: a command's missing arguments, and whether a project
+is trusted.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,20 @@ def asked_of_model(it: Stage) -> list[str]:
     return [conversation(call.body)[-1][1] for call in it.server.calls]
 
 
-async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with_them(tmp_path: Path) -> None:
+async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with_them(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("It is."), files=FILES, trusted=True) as it:
-        asked = answers(it, accepted(branch="main", depth=""), {"action": "decline"}, {"action": "cancel"})
+        asked = answers(
+            it,
+            accepted(branch="main", depth=""),
+            {"action": "decline"},
+            {"action": "cancel"},
+        )
         assert await it.prompt("/explain") == {"stopReason": "end_turn"}
-        assert re.search(r"`/explain` was not run.* `depth` is missing", it.agent.text())
+        assert re.search(
+            r"`/explain` was not run.* `depth` is missing", it.agent.text()
+        )
         [form] = asked
         assert form["message"] == "/explain needs `branch`, `depth`."
         schema = form["requestedSchema"]
@@ -46,13 +57,21 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
             "description": "the branch to look at \ufffd[31m",
             "minLength": 1,
         }
-        # Who does not answer has ended the turn, and is told why; nobody was asked for anything else.
+        # Who does not answer has ended the turn, and is told why; nobody was asked for
+        # anything else.
         for _ in range(2):
             assert await it.prompt("/explain depth=deep") == {"stopReason": "end_turn"}
-        assert it.agent.text().count("`/explain` was not run: it needs `branch`. Give it in front: ") == 2
+        assert (
+            it.agent.text().count(
+                "`/explain` was not run: it needs `branch`. Give it in front: "
+            )
+            == 2
+        )
         assert not it.server.calls
         more = answers(it, accepted(branch="topic"))
-        assert await it.prompt("/explain depth=deep style=long") == {"stopReason": "end_turn"}
+        assert await it.prompt("/explain depth=deep style=long") == {
+            "stopReason": "end_turn"
+        }
         assert [*more[0]["requestedSchema"]["properties"]] == ["branch"]
         assert asked_of_model(it) == ["Explain topic, deep, long."]
 
@@ -67,13 +86,22 @@ async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -
 
 
 async def test_arguments_of_a_server_s_prompt_are_asked_for(tmp_path: Path) -> None:
-    prompt = {"name": "look", "arguments": [{"name": "file", "description": "which", "required": True}]}
-    server = mcp_program(tmp_path, "review", prompts=[prompt], made={"look": "Look at {file}."})
+    prompt = {
+        "name": "look",
+        "arguments": [{"name": "file", "description": "which", "required": True}],
+    }
+    server = mcp_program(
+        tmp_path, "review", prompts=[prompt], made={"look": "Look at {file}."}
+    )
     async with stage(tmp_path, Reply("I have."), mcp=[server.entry]) as it:
         await ready(it, "review")
         asked = answers(it, accepted(file="a.txt"), {"action": "decline"})
         await it.prompt("/mcp:review:look")
-        assert asked[0]["requestedSchema"]["properties"]["file"]["description"] == "which"
+        assert (
+            asked[0]["requestedSchema"]["properties"]["file"]["description"] == "which"
+        )
         assert asked_of_model(it) == ["Look at a.txt."]
-        with pytest.raises(AgentError, match="`/mcp:review:look` was not run: it needs `file`"):
+        with pytest.raises(
+            AgentError, match="`/mcp:review:look` was not run: it needs `file`"
+        ):
             await it.prompt("/mcp:review:look")

@@ -1,4 +1,6 @@
-"""Implausible token counts: one is ignored, two similar ones are believed, and those of a cut request never are."""
+"""Implausible token counts: one is ignored, two similar ones are believed, and those of
+a cut request never are.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,15 @@ def size(body: Mapping[str, Any]) -> int:
 
 def items(number: int) -> str:
     """Return distinct lines of eight tokens each."""
-    return "\n".join(f"The item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number))
+    return "\n".join(
+        f"The item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number)
+    )
 
 
 def meters(agent: AgentProcess) -> list[tuple[int, int]]:
-    return [(meter["used"], meter["size"]) for meter in agent.updates(kind="usage_update")]
+    return [
+        (meter["used"], meter["size"]) for meter in agent.updates(kind="usage_update")
+    ]
 
 
 def notices(agent: AgentProcess) -> list[str]:
@@ -53,17 +59,25 @@ async def test_one_count_of_several_times_the_tokens_compacts_nothing(
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         is_false = len(it.server.calls) == 5
-        return Reply(items(200), usage=Usage(int(size(body) * (factor if is_false else 1)), 1_600))
+        return Reply(
+            items(200),
+            usage=Usage(int(size(body) * (factor if is_false else 1)), 1_600),
+        )
 
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
-    async with stage(tmp_path, script=answer, dialect=dialect, editor=ZED_BETA, config={}, env=env) as it:
+    async with stage(
+        tmp_path, script=answer, dialect=dialect, editor=ZED_BETA, config={}, env=env
+    ) as it:
         for _ in range(6):
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         used = [used for used, _ in meters(it.agent)]
         assert shown_compactions(it.agent) == []
         assert len(it.server.calls) == 6
         assert used == sorted(used)
-        # The false count is replaced by the previous one plus our estimate of what was added since.
+        # The false count is replaced by the previous one plus our estimate of what was
+        # added since.
         assert used[3] < used[4] < used[5] < used[3] * 1.5
 
 
@@ -73,10 +87,16 @@ async def test_two_counts_alike_are_believed(tmp_path: Path) -> None:
         return Reply(items(60), usage=Usage(int(size(body) * factor), 500))
 
     async with stage(
-        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config={"context_window": 100_000}
+        tmp_path,
+        script=answer,
+        dialect="chat",
+        editor=ZED_BETA,
+        config={"context_window": 100_000},
     ) as it:
         for _ in range(6):
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         real = [size(call.body) for call in it.server.calls]
         used = [used for used, _ in meters(it.agent)]
         assert used[4] < real[4] * 1.5
@@ -91,37 +111,57 @@ async def test_counts_above_the_window_that_come_twice_are_believed_and_the_cont
         return Reply(items(60), usage=Usage(int(size(body) * factor), 500))
 
     config = {"context_window": WINDOW, "compaction": {"prepare": False}}
-    async with stage(tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config) as it:
+    async with stage(
+        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config=config
+    ) as it:
         for _ in range(4):
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         assert shown_compactions(it.agent) == []
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
         assert len(shown_compactions(it.agent)) == 1
 
 
 @pytest.mark.parametrize("dialect", ["chat", "openai", "anthropic"])
-@pytest.mark.parametrize("usage", [Usage(-1, -1), Usage(-1, 5), Usage(0, -1), Usage(0, 5), Usage(4_000, -1)])
+@pytest.mark.parametrize(
+    "usage", [Usage(-1, -1), Usage(-1, 5), Usage(0, -1), Usage(0, 5), Usage(4_000, -1)]
+)
 async def test_no_number_below_zero_reaches_the_editor_and_no_request_counts_as_empty(
     tmp_path: Path, usage: Usage, dialect: DialectName
 ) -> None:
     async with stage(
-        tmp_path, script=lambda body: Reply("Yes.", usage=usage), dialect=dialect, editor=ZED_BETA, config={}
+        tmp_path,
+        script=lambda body: Reply("Yes.", usage=usage),
+        dialect=dialect,
+        editor=ZED_BETA,
+        config={},
     ) as it:
         for _ in range(2):
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         assert all(used > 1_000 for used, _ in meters(it.agent))
 
 
-async def test_a_count_of_a_tenth_is_not_believed_where_the_request_fits(tmp_path: Path) -> None:
+async def test_a_count_of_a_tenth_is_not_believed_where_the_request_fits(
+    tmp_path: Path,
+) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         part = 10 if len(it.server.calls) in (3, 4, 5) else 1
         return Reply(items(200), usage=Usage(size(body) // part, 1_600))
 
     async with stage(
-        tmp_path, script=answer, dialect="chat", editor=ZED_BETA, config={"context_window": 100_000}
+        tmp_path,
+        script=answer,
+        dialect="chat",
+        editor=ZED_BETA,
+        config={"context_window": 100_000},
     ) as it:
         for _ in range(6):
-            assert await it.prompt("What does the cart add?") == {"stopReason": "end_turn"}
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
         used = [used for used, _ in meters(it.agent)]
         assert used == sorted(used)
         assert notices(it.agent) == []
@@ -129,14 +169,23 @@ async def test_a_count_of_a_tenth_is_not_believed_where_the_request_fits(tmp_pat
 
 @asynccontextmanager
 async def ollama(server: ModelServer, window: int) -> AsyncIterator[str]:
-    """Ollama in front of the model server: the first request loads the model; after that it reports the window."""
+    """Ollama in front of the model server: the first request loads the model; after
+    that it reports the window.
+    """
 
     async def app(exchange: Exchange) -> None:
         if exchange.request.path == "/api/ps":
-            loaded = {"name": "llama-test", "model": "llama-test", "context_length": window}
+            loaded = {
+                "name": "llama-test",
+                "model": "llama-test",
+                "context_length": window,
+            }
             await exchange.respond(200, {"models": [loaded] if server.calls else []})
         elif exchange.request.path.endswith("/models"):
-            models = [{"id": name, "object": "model", "owned_by": "library"} for name in server.windows]
+            models = [
+                {"id": name, "object": "model", "owned_by": "library"}
+                for name in server.windows
+            ]
             await exchange.respond(200, {"object": "list", "data": models})
         else:
             await server.serve(exchange)
@@ -146,11 +195,15 @@ async def ollama(server: ModelServer, window: int) -> AsyncIterator[str]:
 
 
 def cutting(window: int) -> Callable[[Mapping[str, Any]], Reply]:
-    """Return a script for a server that cuts longer requests to half its window, and counts only what is left."""
+    """Return a script for a server that cuts longer requests to half its window, and
+    counts only what is left.
+    """
 
     def answer(body: Mapping[str, Any]) -> Reply:
         whole = size(body)
-        return Reply("Yes.", usage=Usage(whole if whole <= window else window // 2 + 3, 5))
+        return Reply(
+            "Yes.", usage=Usage(whole if whole <= window else window // 2 + 3, 5)
+        )
 
     return answer
 
@@ -160,22 +213,37 @@ async def test_a_server_that_cuts_a_request_without_a_word_is_asked_for_its_wind
     tmp_path: Path, name: str
 ) -> None:
     window = 8_192
-    async with model_server(cutting(window), "ollama") as server, ollama(server, window) as url:
+    async with (
+        model_server(cutting(window), "ollama") as server,
+        ollama(server, window) as url,
+    ):
         file = tmp_path / "state" / "config.yaml"
         file.parent.mkdir(mode=0o700)
-        file.write_text(json.dumps({"providers": {name: {"kind": "openai-chat", "base_url": f"{url}/v1"}}}))
+        file.write_text(
+            json.dumps(
+                {"providers": {name: {"kind": "openai-chat", "base_url": f"{url}/v1"}}}
+            )
+        )
         env = {"ACP_AGENT_MODEL": f"{name}/llama-test"}
-        async with agent_in_memory(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=tmp_path, env=env, capabilities=ZED_BETA
+        ) as agent:
             session = await agent.new_session(tmp_path)
-            assert await agent.prompt(session, f"Count these.\n{items(3_000)}") == {"stopReason": "end_turn"}
+            assert await agent.prompt(session, f"Count these.\n{items(3_000)}") == {
+                "stopReason": "end_turn"
+            }
             [(used, known)] = meters(agent)
             assert known == window
-            assert used > 20_000, "what the server says of the part that it has kept is not the context"
+            assert used > 20_000, (
+                "what the server says of the part that it has kept is not the context"
+            )
             [notice] = notices(agent)
             assert "has counted 4,099 tokens of a request of about" in notice
             assert "cut it to the model's context window (8,192)" in notice
             for _ in range(2):
-                assert await agent.prompt(session, "And now?") == {"stopReason": "end_turn"}
+                assert await agent.prompt(session, "And now?") == {
+                    "stopReason": "end_turn"
+                }
             assert all(size(call.body) <= window for call in server.calls[1:])
             assert len(shown_compactions(agent)) == 1
             assert len(notices(agent)) == 1
@@ -189,17 +257,29 @@ async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_
 
     def answer(body: Mapping[str, Any]) -> Reply:
         whole = size(body) * 3 // 2  # as the server counts the tokens
-        return Reply("Yes.", usage=Usage(whole if whole <= window else window // 2 + 2, 5))
+        return Reply(
+            "Yes.", usage=Usage(whole if whole <= window else window // 2 + 2, 5)
+        )
 
     async with model_server(answer, "ollama") as server, ollama(server, window) as url:
         file = tmp_path / "state" / "config.yaml"
         file.parent.mkdir(mode=0o700)
-        file.write_text(json.dumps({"providers": {"ollama": {"base_url": f"{url}/v1"}}}))
+        file.write_text(
+            json.dumps({"providers": {"ollama": {"base_url": f"{url}/v1"}}})
+        )
         env = {"ACP_AGENT_MODEL": "ollama/llama-test"}
-        async with agent_in_memory(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=tmp_path, env=env, capabilities=ZED_BETA
+        ) as agent:
             session = await agent.new_session(tmp_path)
-            assert await agent.prompt(session, f"Count these.\n{items(500)}") == {"stopReason": "end_turn"}
-            assert size(server.calls[0].body) < window < size(server.calls[0].body) * 3 // 2
+            assert await agent.prompt(session, f"Count these.\n{items(500)}") == {
+                "stopReason": "end_turn"
+            }
+            assert (
+                size(server.calls[0].body)
+                < window
+                < size(server.calls[0].body) * 3 // 2
+            )
             assert len(notices(agent)) == 1
             assert meters(agent)[-1][0] > window // 2 + 500
             assert await agent.prompt(session, "And now?") == {"stopReason": "end_turn"}
@@ -207,23 +287,36 @@ async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_
             assert len(notices(agent)) == 1
 
 
-async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_sent_to_it_again(tmp_path: Path) -> None:
+async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_sent_to_it_again(
+    tmp_path: Path,
+) -> None:
     window = 700  # smaller than the system prompt and the tools
-    async with model_server(cutting(window), "ollama") as server, ollama(server, window) as url:
+    async with (
+        model_server(cutting(window), "ollama") as server,
+        ollama(server, window) as url,
+    ):
         file = tmp_path / "state" / "config.yaml"
         file.parent.mkdir(mode=0o700)
-        file.write_text(json.dumps({"providers": {"ollama": {"base_url": f"{url}/v1"}}}))
+        file.write_text(
+            json.dumps({"providers": {"ollama": {"base_url": f"{url}/v1"}}})
+        )
         env = {"ACP_AGENT_MODEL": "ollama/llama-test"}
-        async with agent_in_memory(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+        async with agent_in_memory(
+            home=tmp_path, env=env, capabilities=ZED_BETA
+        ) as agent:
             session = await agent.new_session(tmp_path)
             assert await agent.prompt(session, "Hello.") == {"stopReason": "end_turn"}
             assert len(notices(agent)) == 1
-            with pytest.raises(AgentError, match=r"does not fit the model's context window \(700\)"):
+            with pytest.raises(
+                AgentError, match=r"does not fit the model's context window \(700\)"
+            ):
                 await agent.prompt(session, "And now?")
             assert len(server.calls) == 1
 
 
-async def test_a_server_that_cuts_and_does_not_say_its_window_is_named_with_what_to_set(tmp_path: Path) -> None:
+async def test_a_server_that_cuts_and_does_not_say_its_window_is_named_with_what_to_set(
+    tmp_path: Path,
+) -> None:
     async with stage(
         tmp_path,
         script=cutting(4_096),
@@ -233,9 +326,14 @@ async def test_a_server_that_cuts_and_does_not_say_its_window_is_named_with_what
         env={"ACP_AGENT_MODEL": "local/other"},
     ) as it:
         for _ in range(2):
-            assert await it.prompt(f"Count these.\n{items(2_000)}") == {"stopReason": "end_turn"}
+            assert await it.prompt(f"Count these.\n{items(2_000)}") == {
+                "stopReason": "end_turn"
+            }
         [notice] = notices(it.agent)
-        assert "either the server has cut the request without saying so, or its counts are wrong" in notice
+        assert (
+            "either the server has cut the request without saying so, or its counts are wrong"
+            in notice
+        )
         assert "context_window" in notice
         assert meters(it.agent)[-1][0] > 20_000
 
@@ -244,20 +342,38 @@ COUNTS = st.integers(-(10**9), 10**9)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_no_count_is_below_zero(read: int, written: int, cached: int, stored: int) -> None:
+def test_no_count_is_below_zero(
+    read: int, written: int, cached: int, stored: int
+) -> None:
     usage = Counted(read, written, cached, stored)
-    assert min(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens) >= 0
+    assert (
+        min(
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+        )
+        >= 0
+    )
     assert usage.total_tokens >= usage.prompt_tokens >= 0
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.booleans()), max_size=6))
-def test_the_size_of_a_context_is_that_of_the_newest_count_that_is_believed(counts: list[tuple[int, bool]]) -> None:
+def test_the_size_of_a_context_is_that_of_the_newest_count_that_is_believed(
+    counts: list[tuple[int, bool]],
+) -> None:
     context = Context()
     for seq, (tokens, doubtful) in enumerate(counts, 1):
         usage = Counted(tokens, 1, cost=0.5)
-        message = AssistantMessage(f"msg_{seq}", (Text("Yes."),), usage=usage, doubtful=doubtful)
+        message = AssistantMessage(
+            f"msg_{seq}", (Text("Yes."),), usage=usage, doubtful=doubtful
+        )
         context = context.apply(LoggedEvent(seq, 0, AssistantAnswered(message)))
-    believed = [(seq, tokens) for seq, (tokens, doubtful) in enumerate(counts, 1) if not doubtful]
+    believed = [
+        (seq, tokens)
+        for seq, (tokens, doubtful) in enumerate(counts, 1)
+        if not doubtful
+    ]
     seq, tokens = believed[-1] if believed else (0, -1)
     assert (context.baseline, context.baseline_seq) == (tokens + 1, seq)
     assert context.cost == len(counts) * 0.5, "what was paid for counts in any case"

@@ -1,4 +1,6 @@
-"""How turns end in the log: one that broke off is legal, and one that was refused has left the context."""
+"""How turns end in the log: one that broke off is legal, and one that was refused has
+left the context.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import CallView, Event, LoggedEvent, TurnEnded, UserPrompted
+from acp_agent.conversation.events import (
+    CallView,
+    Event,
+    LoggedEvent,
+    TurnEnded,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import Text
 from support.client import AgentError
 from support.histories import anthropic
@@ -39,14 +47,19 @@ def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
     roles = [turn["role"] for turn in turns]
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
     for asking, answering in pairwise(turns):
-        asked, answered = blocks(asking, "tool_use"), blocks(answering, "tool_result")
-        assert sorted(str(call["id"]) for call in asked) == sorted(str(result["tool_use_id"]) for result in answered)
+        asked = blocks(asking, "tool_use")
+        answered = blocks(answering, "tool_result")
+        assert sorted(str(call["id"]) for call in asked) == sorted(
+            str(result["tool_use_id"]) for result in answered
+        )
         # Results open the message, whatever else stands in it.
         assert answering["content"][: len(answered)] == answered
     assert all(turn["content"] for turn in turns)
 
 
-async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_not_at_all(tmp_path: Path) -> None:
+async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_not_at_all(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, Reply("Hello."), laws=False) as it:
         refuse_events(it.home, "turn_ended")
         with pytest.raises(AgentError, match="refused"):
@@ -56,18 +69,31 @@ async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_n
         assert "assistant_answered" not in stored
 
 
-async def test_while_the_model_or_a_recipe_has_something_left_to_do_the_turn_is_open(tmp_path: Path) -> None:
+async def test_while_the_model_or_a_recipe_has_something_left_to_do_the_turn_is_open(
+    tmp_path: Path,
+) -> None:
     recipe = (
         "---\nname: json\ndescription: Answers in JSON.\nhooks:\n  turn_end:\n    handler: validate_output\n"
         "    params: {schema: {type: object}}\n---\nAnswer.\n"
     )
-    replies = [Reply("I look", stop="pause_turn"), Reply("Here."), Reply("no JSON"), Reply("{}")]
+    replies = [
+        Reply("I look", stop="pause_turn"),
+        Reply("Here."),
+        Reply("no JSON"),
+        Reply("{}"),
+    ]
     files = {".acp-agent/recipes/json.md": recipe}
-    async with stage(tmp_path, *replies, dialect="anthropic", files=files, trusted=True) as it:
+    async with stage(
+        tmp_path, *replies, dialect="anthropic", files=files, trusted=True
+    ) as it:
         for prompt in ("Look", "/json"):
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         # The harness takes no answer where the turn has ended before.
-        kinds = [kind for kind in stored_kinds(it.home) if kind in ("assistant_answered", "turn_ended")]
+        kinds = [
+            kind
+            for kind in stored_kinds(it.home)
+            if kind in ("assistant_answered", "turn_ended")
+        ]
         assert kinds == ["assistant_answered", "assistant_answered", "turn_ended"] * 2
 
 

@@ -14,13 +14,19 @@ from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.matching.replace import notation_of, whole
 from support.workspace import Workspace
 
-any_text = st.text(st.one_of(st.characters(codec=None), st.sampled_from("\x0c\x1b\r\n\x7f" + PICTURES + "─━")))
+any_text = st.text(
+    st.one_of(
+        st.characters(codec=None), st.sampled_from("\x0c\x1b\r\n\x7f" + PICTURES + "─━")
+    )
+)
 PAGE = "int a;\n\x0c\nint b; /* \x1b[31mred\x1b[0m */\n"
 
 
 @given(any_text)
 @example("\x1b␛─")
-def test_what_is_shown_has_no_control_character_and_reads_back_as_what_it_was(text: str) -> None:
+def test_what_is_shown_has_no_control_character_and_reads_back_as_what_it_was(
+    text: str,
+) -> None:
     notation = Notation.of(text)
     shown = notation.show(text)
     assert not CONTROL.search(shown)
@@ -33,45 +39,68 @@ def test_what_is_shown_has_no_control_character_and_reads_back_as_what_it_was(te
 @example("a\rb\r\nc\n\x1b␛")
 def test_writing_a_file_as_it_was_shown_leaves_every_byte_of_it(text: str) -> None:
     notation = notation_of(text)
-    shown = "\n".join(notation.show(line) for line in shown_lines(text.removeprefix("\ufeff")))
+    shown = "\n".join(
+        notation.show(line) for line in shown_lines(text.removeprefix("\ufeff"))
+    )
     assert whole(text, shown) == text
 
 
-async def test_control_characters_are_shown_matched_and_written_back(workspace: Workspace) -> None:
+async def test_control_characters_are_shown_matched_and_written_back(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("a.c", PAGE)
     read = await workspace.text("read", path="a.c")
     assert read == (
         "1\tint a;\n2\t␌\n3\tint b; /* ␛[31mred␛[0m */\n"
         "(control characters are shown as ␌ for U+000C, ␛ for U+001B; write them in the same way)"
     )
-    edits: list[Any] = [{"old_text": "␌\nint b; /* ␛[31mred␛[0m */", "new_text": "␌\nint c; /* ␛[32mgreen␛[0m */"}]
+    edits: list[Any] = [
+        {
+            "old_text": "␌\nint b; /* ␛[31mred␛[0m */",
+            "new_text": "␌\nint c; /* ␛[32mgreen␛[0m */",
+        }
+    ]
     await workspace.call("edit", path="a.c", edits=edits)
     changed = PAGE.replace("int b", "int c").replace("31mred", "32mgreen")
     assert path.read_text() == changed
-    await workspace.call("write", path="a.c", content="int a;\n␌\nint d; /* ␛[32mgreen␛[0m */\n")
+    await workspace.call(
+        "write", path="a.c", content="int a;\n␌\nint d; /* ␛[32mgreen␛[0m */\n"
+    )
     assert path.read_text() == changed.replace("int c", "int d")
 
 
 async def test_control_characters_match_as_they_are_too(workspace: Workspace) -> None:
     path = workspace.file("a.c", PAGE)
     await workspace.call("read", path="a.c")
-    await workspace.call("edit", path="a.c", edits=[{"old_text": "\x1b[0m */", "new_text": "\x1b[0m*/"}])
+    await workspace.call(
+        "edit", path="a.c", edits=[{"old_text": "\x1b[0m */", "new_text": "\x1b[0m*/"}]
+    )
     assert path.read_text() == PAGE.replace("m */", "m*/")
 
 
-async def test_a_picture_in_a_file_without_the_character_is_a_picture(workspace: Workspace) -> None:
+async def test_a_picture_in_a_file_without_the_character_is_a_picture(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("keys.md", "␛ leaves\n")
     assert await workspace.text("read", path="keys.md") == "1\t␛ leaves"
-    await workspace.call("edit", path="keys.md", edits=[{"old_text": "␛ leaves", "new_text": "␛ goes back"}])
+    await workspace.call(
+        "edit",
+        path="keys.md",
+        edits=[{"old_text": "␛ leaves", "new_text": "␛ goes back"}],
+    )
     assert path.read_text() == "␛ goes back\n"
 
 
-async def test_a_picture_beside_the_character_that_it_depicts_is_told_from_it(workspace: Workspace) -> None:
+async def test_a_picture_beside_the_character_that_it_depicts_is_told_from_it(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("keys.md", "␛ is \x1b\n")
     assert (await workspace.text("read", path="keys.md")).startswith(
         "1\t␛ is ─\n(control characters are shown as ─ for"
     )
-    await workspace.call("edit", path="keys.md", edits=[{"old_text": "␛ is ─", "new_text": "␛ was ─"}])
+    await workspace.call(
+        "edit", path="keys.md", edits=[{"old_text": "␛ is ─", "new_text": "␛ was ─"}]
+    )
     assert path.read_text() == "␛ was \x1b\n"
 
 
@@ -88,18 +117,30 @@ async def test_what_earlier_versions_showed_for_control_characters_never_replace
         assert path.read_text() == PAGE
         return
     line = shown.splitlines()[-1]
-    await workspace.call("edit", path="a.c", edits=[{"old_text": line, "new_text": line.replace("int b", "int c")}])
+    await workspace.call(
+        "edit",
+        path="a.c",
+        edits=[{"old_text": line, "new_text": line.replace("int b", "int c")}],
+    )
     assert path.read_text() == PAGE.replace("int b", "int c")
     with pytest.raises(ToolError, match="would be lost"):
-        await workspace.call("edit", path="a.c", edits=[{"old_text": "int a;", "new_text": "\ufffd"}])
+        await workspace.call(
+            "edit", path="a.c", edits=[{"old_text": "int a;", "new_text": "\ufffd"}]
+        )
 
 
-async def test_grep_shows_the_control_characters_that_an_edit_matches(workspace: Workspace) -> None:
+async def test_grep_shows_the_control_characters_that_an_edit_matches(
+    workspace: Workspace,
+) -> None:
     workspace.file("a.c", PAGE)
-    assert "a.c:3:int b; /* ␛[31mred␛[0m */" in await workspace.text("grep", pattern="int b")
+    assert "a.c:3:int b; /* ␛[31mred␛[0m */" in await workspace.text(
+        "grep", pattern="int b"
+    )
 
 
-async def test_a_picture_that_stands_for_nothing_in_a_file_is_told_of_when_it_is_written(workspace: Workspace) -> None:
+async def test_a_picture_that_stands_for_nothing_in_a_file_is_told_of_when_it_is_written(
+    workspace: Workspace,
+) -> None:
     told = "␌ (U+240C) was written as that character; a control character is sent as such, like \\u001b in JSON"
     assert told in await workspace.text("write", path="new.c", content="␌\nint a;\n")
     workspace.file("b.c", "int b;\n")
@@ -107,5 +148,7 @@ async def test_a_picture_that_stands_for_nothing_in_a_file_is_told_of_when_it_is
     edits: list[Any] = [{"old_text": "int b;", "new_text": "␌\nint b;"}]
     assert told in await workspace.text("edit", path="b.c", edits=edits)
     edits = [{"old_text": "␌", "new_text": "\x0c"}]
-    assert "written as that" not in await workspace.text("edit", path="b.c", edits=edits)
+    assert "written as that" not in await workspace.text(
+        "edit", path="b.c", edits=edits
+    )
     assert (workspace.root / "b.c").read_text() == "\x0c\nint b;\n"

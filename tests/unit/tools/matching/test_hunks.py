@@ -1,4 +1,6 @@
-"""The changed lines of a text as hunks: whole, in order, and found in a time that grows with the text."""
+"""The changed lines of a text as hunks: whole, in order, and found in a time that grows
+with the text.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,17 @@ from acp_agent.tools.matching.hunks import added_in, change_counts, hunks
 from acp_agent.tools.text import whole_lines
 from support.growth import grows_too_fast
 
-TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "", "+a", "-b"]), max_size=30).map("\n".join)
+TEXTS = st.lists(
+    st.sampled_from(["a", "b", "c", "d", "e", "f", "", "+a", "-b"]), max_size=30
+).map("\n".join)
 
 
 def applied(old_text: str, text: str) -> str:
     """Apply hunks by their line numbers."""
     old = whole_lines(old_text)
     new: list[str] = []
-    at, mark = 0, ""
+    at = 0
+    mark = ""
     for line in whole_lines(text):
         if line.startswith("@@"):
             start, _, count = line.split()[1][1:].partition(",")
@@ -68,15 +73,26 @@ def test_two_changes_far_apart_are_two_hunks() -> None:
     "change",
     [
         lambda lines: lines[::-1],
-        lambda lines: [f"{line}x" if number % 2 else line for number, line in enumerate(lines)],
+        lambda lines: [
+            f"{line}x" if number % 2 else line for number, line in enumerate(lines)
+        ],
         lambda lines: [line[:2] for line in lines],
         lambda lines: [*lines[len(lines) // 2 :], *lines[: len(lines) // 2]],
     ],
-    ids=["reversed", "every second line", "few different lines", "two halves exchanged"],
+    ids=[
+        "reversed",
+        "every second line",
+        "few different lines",
+        "two halves exchanged",
+    ],
 )
-def test_hunks_take_a_time_that_is_linear(change: Callable[[list[str]], list[str]]) -> None:
+def test_hunks_take_a_time_that_is_linear(
+    change: Callable[[list[str]], list[str]],
+) -> None:
     def work(text: str) -> None:
         lines = text.split("\n")
         hunks(text, "\n".join(change(lines)))
 
-    assert not grows_too_fast(work, lambda size: "\n".join(map(str, range(size))), 4_000)
+    assert not grows_too_fast(
+        work, lambda size: "\n".join(map(str, range(size))), 4_000
+    )

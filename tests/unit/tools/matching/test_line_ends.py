@@ -12,16 +12,27 @@ from acp_agent.tools.matching.line_ends import Lines, shown_lines
 from acp_agent.tools.matching.replace import Editing, notation_of
 from support.workspace import Workspace
 
-KINDS = [("\n",), ("\r\n",), ("\r",), ("\n", "\r\n"), ("\r", "\r\n"), ("\n", "\r", "\r\n")]
+KINDS = [
+    ("\n",),
+    ("\r\n",),
+    ("\r",),
+    ("\n", "\r\n"),
+    ("\r", "\r\n"),
+    ("\n", "\r", "\r\n"),
+]
 
 
 @st.composite
 def texts_and_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Draw a text and lines to insert. If it has both LF and CR, no line is empty: CR and LF in a row are a CRLF."""
+    """Draw a text and lines to insert. If it has both LF and CR, no line is empty: CR
+    and LF in a row are a CRLF.
+    """
     kinds = draw(st.sampled_from(KINDS))
     words = st.text("ab ", min_size="\n" in kinds and "\r" in kinds, max_size=3)
     lines = draw(st.lists(words, min_size=1, max_size=8))
-    text = "".join(chain.from_iterable((line, draw(st.sampled_from(kinds))) for line in lines)) + draw(words)
+    text = "".join(
+        chain.from_iterable((line, draw(st.sampled_from(kinds))) for line in lines)
+    ) + draw(words)
     return text, draw(st.lists(words, max_size=4))
 
 
@@ -44,13 +55,18 @@ def test_an_edit_of_some_lines_changes_no_other_line_and_brings_no_new_kind_of_e
     at = plain.index("unique")
     old = "\n".join(plain[at : at + count])
     editing = Editing(text)
-    editing.replace(old, "\n".join(["changed", *new]), everywhere=False, name="old_text")
+    editing.replace(
+        old, "\n".join(["changed", *new]), everywhere=False, name="old_text"
+    )
     after = Lines.of(editing.text)
     lines_after = after.plain.split("\n")
     assert lines_after == [*plain[:at], "changed", *new, *plain[at + count :]]
     assert after.ends[:at] == lines.ends[:at]
     untouched = len(plain) - min(at + count, len(plain))
-    assert after.ends[len(after.ends) - untouched :] == lines.ends[len(lines.ends) - untouched :]
+    assert (
+        after.ends[len(after.ends) - untouched :]
+        == lines.ends[len(lines.ends) - untouched :]
+    )
     assert set(after.ends) <= set(lines.ends)
 
 
@@ -71,7 +87,9 @@ def test_an_edit_of_some_lines_changes_no_other_line_and_brings_no_new_kind_of_e
         ("1%\r2%\ndone\n", "1%␍2%", "1%\n2%", "1%\n2%\ndone\n"),
     ],
 )
-def test_a_changed_line_takes_the_end_of_the_line_that_it_replaces(before: str, old: str, new: str, after: str) -> None:
+def test_a_changed_line_takes_the_end_of_the_line_that_it_replaces(
+    before: str, old: str, new: str, after: str
+) -> None:
     editing = Editing(before)
     editing.replace(old, new, everywhere=False, name="old_text")
     assert editing.text == after
@@ -83,20 +101,30 @@ def test_every_place_is_changed_with_its_own_line_ends() -> None:
     assert editing.text == "x\nz\n--\nx\r\nz\r\n"
 
 
-async def test_a_file_of_mixed_ends_is_edited_and_written_as_it_was_read(workspace: Workspace) -> None:
+async def test_a_file_of_mixed_ends_is_edited_and_written_as_it_was_read(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("a", before := b"one\r\ntwo\nthree\r\nfour\n")
     assert await workspace.text("read", path="a") == "1\tone\n2\ttwo\n3\tthree\n4\tfour"
-    await workspace.call("edit", path="a", edits=[{"old_text": "one\ntwo\nthree", "new_text": "one\n2\n2.5\nthree"}])
+    await workspace.call(
+        "edit",
+        path="a",
+        edits=[{"old_text": "one\ntwo\nthree", "new_text": "one\n2\n2.5\nthree"}],
+    )
     assert path.read_bytes() == b"one\r\n2\n2.5\nthree\r\nfour\n"
     await workspace.call("write", path="a", content="one\ntwo\nthree\nfour\n")
     assert path.read_bytes() == before
 
 
-async def test_a_file_whose_lines_end_with_cr_is_read_edited_and_searched_by_its_lines(workspace: Workspace) -> None:
+async def test_a_file_whose_lines_end_with_cr_is_read_edited_and_searched_by_its_lines(
+    workspace: Workspace,
+) -> None:
     path = workspace.file("mac", b"one\rtwo\rthree\r")
     assert await workspace.text("read", path="mac") == "1\tone\n2\ttwo\n3\tthree"
     assert await workspace.text("grep", pattern="^two$") == "mac:2:two"
-    prepared = await workspace.prepare("edit", path="mac", edits=[{"old_text": "two\nthree", "new_text": "2\n3\n4"}])
+    prepared = await workspace.prepare(
+        "edit", path="mac", edits=[{"old_text": "two\nthree", "new_text": "2\n3\n4"}]
+    )
     assert prepared.view.locations[0].line == 2
     await workspace.run(prepared)
     assert path.read_bytes() == b"one\r2\r3\r4\r"
@@ -106,4 +134,8 @@ async def test_a_file_whose_lines_end_with_cr_is_read_edited_and_searched_by_its
 
 def test_a_carriage_return_within_a_line_is_shown() -> None:
     text = "1%\r2%\ndone\n"
-    assert [notation_of(text).show(line) for line in shown_lines(text)] == ["1%␍2%", "done", ""]
+    assert [notation_of(text).show(line) for line in shown_lines(text)] == [
+        "1%␍2%",
+        "done",
+        "",
+    ]

@@ -10,9 +10,21 @@ from acp_agent.errors import ToolError
 from support.workspace import Workspace
 
 ALIKE = [
-    ("Screenshot 1.01.11\u202fAM.txt", "Screenshot 1.01.11 AM.txt", "U+202F where you wrote U+0020"),
-    ("Re\u0301sume\u0301.txt", "R\u00e9sum\u00e9.txt", "U+0065 U+0301 where you wrote U+00E9"),
-    ("R\u00e9sum\u00e9.txt", "Re\u0301sume\u0301.txt", "U+00E9 where you wrote U+0065 U+0301"),
+    (
+        "Screenshot 1.01.11\u202fAM.txt",
+        "Screenshot 1.01.11 AM.txt",
+        "U+202F where you wrote U+0020",
+    ),
+    (
+        "Re\u0301sume\u0301.txt",
+        "R\u00e9sum\u00e9.txt",
+        "U+0065 U+0301 where you wrote U+00E9",
+    ),
+    (
+        "R\u00e9sum\u00e9.txt",
+        "Re\u0301sume\u0301.txt",
+        "U+00E9 where you wrote U+0065 U+0301",
+    ),
     ("a\u00a0b.txt", "a b.txt", "U+00A0 where you wrote U+0020"),
     ("it’s.md", "it's.md", "U+2019 where you wrote U+0027"),
     ("1–2.md", "1-2.md", "U+2013 where you wrote U+002D"),
@@ -34,7 +46,9 @@ async def test_the_only_name_that_looks_like_the_one_written_is_taken_and_named(
     read = await workspace.text("read", path=written)
     assert read.startswith("1\tone\n(")
     assert f"whose name has {told}" in read
-    await workspace.call("edit", path=written, edits=[{"old_text": "one", "new_text": "two"}])
+    await workspace.call(
+        "edit", path=written, edits=[{"old_text": "one", "new_text": "two"}]
+    )
     assert path.read_text() == "two\n"
     await workspace.call("write", path=written, content="three\n")
     assert path.read_text() == "three\n"
@@ -52,28 +66,46 @@ async def test_a_file_that_is_made_beside_one_whose_name_looks_like_it_is_told_o
     assert len(files(workspace)) == 2
 
 
-async def test_a_new_file_goes_into_the_folder_whose_name_looks_like_the_one_written(workspace: Workspace) -> None:
+async def test_a_new_file_goes_into_the_folder_whose_name_looks_like_the_one_written(
+    workspace: Workspace,
+) -> None:
     folder = workspace.file("Donne\u0301es/a.md").parent
     await workspace.call("write", path="Données/new/b.md", content="x")
-    assert {path.relative_to(folder).as_posix() for path in files(workspace)} == {"a.md", "new/b.md"}
+    assert {path.relative_to(folder).as_posix() for path in files(workspace)} == {
+        "a.md",
+        "new/b.md",
+    }
 
 
-async def test_of_two_names_that_look_like_the_one_written_none_is_taken(workspace: Workspace) -> None:
+async def test_of_two_names_that_look_like_the_one_written_none_is_taken(
+    workspace: Workspace,
+) -> None:
     workspace.file("a\u00a0b")
     workspace.file("a\u202fb")
     with pytest.raises(ToolError) as caught:
         await workspace.call("read", path="a b")
-    assert "There is 'a\\xa0b', whose name has U+00A0 where you wrote U+0020 and 'a\\u202fb'" in str(caught.value)
+    assert (
+        "There is 'a\\xa0b', whose name has U+00A0 where you wrote U+0020 and 'a\\u202fb'"
+        in str(caught.value)
+    )
 
 
-async def test_a_name_that_is_there_is_taken_whatever_looks_like_it(workspace: Workspace) -> None:
+async def test_a_name_that_is_there_is_taken_whatever_looks_like_it(
+    workspace: Workspace,
+) -> None:
     workspace.file("a\u00a0b", "other\n")
     workspace.file("a b", "this\n")
     assert await workspace.text("read", path="a b") == "1\tthis"
 
 
-async def test_a_folder_whose_name_looks_like_the_one_written_is_listed_and_searched(workspace: Workspace) -> None:
+async def test_a_folder_whose_name_looks_like_the_one_written_is_listed_and_searched(
+    workspace: Workspace,
+) -> None:
     workspace.file("Donne\u0301es/a.md", "x\n")
-    assert (await workspace.text("list", path="Données")).startswith("a.md\n(Données does not exist. This is ")
-    assert (await workspace.text("glob", pattern="*.md", path="Données")).startswith("Donne\u0301es/a.md\n")
+    assert (await workspace.text("list", path="Données")).startswith(
+        "a.md\n(Données does not exist. This is "
+    )
+    assert (await workspace.text("glob", pattern="*.md", path="Données")).startswith(
+        "Donne\u0301es/a.md\n"
+    )
     assert "\na.md\n" in (await workspace.text("shell", command="ls", cwd="Données"))

@@ -14,7 +14,10 @@ from acp_agent.tools.matching.near import carried, clusters, fold, near_places
 from acp_agent.tools.matching.replace import Editing
 from support.workspace import Workspace
 
-letters = st.text(st.sampled_from("aé e\u0301 \u00a0’'-–\u200b…．.\n한ﬁ\u0323\u0307x\ufeff\x1b␛"), max_size=12)
+letters = st.text(
+    st.sampled_from("aé e\u0301 \u00a0’'-–\u200b…．.\n한ﬁ\u0323\u0307x\ufeff\x1b␛"),
+    max_size=12,
+)
 
 
 @given(st.text(st.characters(codec="utf-8")))
@@ -32,12 +35,19 @@ def test_a_place_that_looks_like_a_text_has_its_fold_and_splits_no_character(
     text = before + part + after
     for start, end in near_places(text, part, 5):
         assert fold(text[start:end]) == fold(part)
-        assert clusters(text) == [*clusters(text[:start]), *clusters(text[start:end]), *clusters(text[end:])]
+        assert clusters(text) == [
+            *clusters(text[:start]),
+            *clusters(text[start:end]),
+            *clusters(text[end:]),
+        ]
 
 
 @given(letters, letters, letters)
-def test_what_stays_the_same_in_a_replacement_keeps_the_characters_of_the_file(start: str, old: str, end: str) -> None:
-    there, wrote = f"<{start}[{old}]{end}>", f"<{fold(start)}[{fold(old)}]{fold(end)}>"
+def test_what_stays_the_same_in_a_replacement_keeps_the_characters_of_the_file(
+    start: str, old: str, end: str
+) -> None:
+    there = f"<{start}[{old}]{end}>"
+    wrote = f"<{fold(start)}[{fold(old)}]{fold(end)}>"
     assert carried(there, wrote, wrote) == there
     replaced = carried(there, wrote, f"<{fold(start)}[NEW]{fold(end)}>")
     assert replaced.startswith(f"<{start}[")
@@ -53,7 +63,11 @@ def test_what_stays_the_same_in_a_replacement_keeps_the_characters_of_the_file(s
         ("caf\u00e9 = 1", "cafe\u0301 = 1", "U+00E9 where you wrote U+0065 U+0301"),
         ("cafe\u0301 = 1", "caf\u00e9 = 1", "U+0065 U+0301 where you wrote U+00E9"),
         ("it’s", "it's", "U+2019 where you wrote U+0027"),
-        ("“so”", '"so"', "U+201C where you wrote U+0022, U+201D where you wrote U+0022"),
+        (
+            "“so”",
+            '"so"',
+            "U+201C where you wrote U+0022, U+201D where you wrote U+0022",
+        ),
         ("1–2", "1-2", "U+2013 where you wrote U+002D"),
         ("a - b", "a \u2212 b", "U+002D where you wrote U+2212"),
         ("a\u200bb", "ab", "U+200B where you wrote nothing"),
@@ -75,7 +89,10 @@ async def test_the_only_place_that_looks_like_a_text_is_taken_and_named_by_its_c
 
 def test_of_two_places_that_look_like_a_text_none_is_taken() -> None:
     editing = Editing("it’s a\nit\u02bcs a\n")
-    with pytest.raises(ToolError, match=r"but has U\+2019 where you wrote U\+0027, .* first at lines 1 and 2"):
+    with pytest.raises(
+        ToolError,
+        match=r"but has U\+2019 where you wrote U\+0027, .* first at lines 1 and 2",
+    ):
         editing.replace("it's a", "b", everywhere=False, name="old_text")
     editing.replace("it's a", "b", everywhere=True, name="old_text")
     assert editing.text == "b\nb\n"
@@ -95,12 +112,18 @@ def test_a_place_that_is_the_same_is_preferred_to_one_that_looks_like_it() -> No
             "def f():\n    return 1",
             r"begins at line 1; it has U\+0009 where you wrote U\+0020",
         ),
-        ("a\nb\nc = 1\n", "a\nb\nc = 2", r"from line 1 on, but its line 3 is not: line 3 of the file is 'c = 1'"),
+        (
+            "a\nb\nc = 1\n",
+            "a\nb\nc = 2",
+            r"from line 1 on, but its line 3 is not: line 3 of the file is 'c = 1'",
+        ),
         ("a\nb\nc = 1\n", "a\nb\nc = 2", r"it has U\+0031 where you wrote U\+0032"),
         ("a\nb", "a\nb\nc", "The file ends before line 3 of it"),
         ("a\n", "zzz", "Not even its first line is there"),
     ],
 )
-def test_a_miss_says_at_which_line_and_character_the_text_differs(text: str, old: str, told: str) -> None:
+def test_a_miss_says_at_which_line_and_character_the_text_differs(
+    text: str, old: str, told: str
+) -> None:
     with pytest.raises(ToolError, match=told):
         Editing(text).replace(old, "x", everywhere=False, name="old_text")
