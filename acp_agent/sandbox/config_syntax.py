@@ -1,6 +1,8 @@
-"""Reads git's configuration syntax as git reads it, including quotes, escapes, comments and continued lines.
+"""Reads git's configuration syntax as git reads it, including quotes, escapes, comments
+and continued lines.
 
-Source: git-config(1), "CONFIGURATION FILE", "Syntax"; git's config.c (`git_parse_source`, `get_value`, `parse_value`)
+Source: git-config(1), "CONFIGURATION FILE", "Syntax"; git's config.c
+(`git_parse_source`, `get_value`, `parse_value`)
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ _COMMENT = b"#;"
 def settings_in(text: bytes) -> Iterator[tuple[bytes, bytes | None]]:
     """Yield the name and the value of each setting, in the order of the file.
 
-    A name's section and last part are in lower case. The value is None if there is no `=`.
+    A name's section and last part are in lower case. The value is None if there is no
+    `=`.
 
     :raises ValueError: where git would stop, after the settings before that place.
     """
@@ -111,6 +114,7 @@ class _Reader:
             if byte == b"\\":
                 byte = self._next()
                 if byte == b"\n":
+                    kept = len(found)  # git keeps blanks before a continued line
                     continue
                 if byte not in _ESCAPES:
                     raise ValueError("an unknown escape")

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
@@ -38,12 +38,20 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(st.sampled_from(PIECES + MORE), max_size=12).map("".join), st.booleans())
-def test_settings_are_read_as_git_reads_them(file: Path, text: str, starts: bool) -> None:
+@given(
+    st.lists(st.sampled_from(PIECES + MORE), max_size=12).map("".join), st.booleans()
+)
+@example("a \\", True)
+@example("a \\\n b", True)
+def test_settings_are_read_as_git_reads_them(
+    file: Path, text: str, starts: bool
+) -> None:
     data = (("[options]\n\tstrategy = " if starts else "") + text).encode()
     file.write_bytes(data)
     words = ("git", "config", "--file", str(file), "--null", "--list")
-    done = subprocess.run(words, env=environment_without(()), capture_output=True, check=False)
+    done = subprocess.run(
+        words, env=environment_without(()), capture_output=True, check=False
+    )
     try:
         ours = list(settings_in(data))
     except ValueError:
