@@ -70,7 +70,7 @@ async def judge(
             return Reading(doubtful=True)
         least = requests.words(asked)
         if counted * SHORT < least:
-            reading = await _judge_low(requests, model, counted, least)
+            reading = await _judge_low(requests, model, counted, least, asked)
             if reading.doubtful:
                 return reading
     most = round(expected * (HIGH if asked.baseline else HIGH_AT_FIRST))
@@ -79,12 +79,17 @@ async def judge(
 
 
 async def _judge_low(
-    requests: Requests, model: ActiveModel, counted: int, least: int
+    requests: Requests,
+    model: ActiveModel,
+    counted: int,
+    least: int,
+    asked: Context,
 ) -> Reading:
     """Judge a count that is lower than it should be.
 
     :param least: tokens of the request, without the parts that a provider may not
         count.
+    :param asked: the context of the request.
     """
     is_low = counted * LOW < least
     # The server has loaded the model by now.
@@ -95,6 +100,8 @@ async def _judge_low(
     is_impossible = counted * IMPOSSIBLE < least
     is_half = not now.guessed and abs(counted - window // 2) <= HALF_MARGIN
     if is_half or (is_low and least > window) or (is_impossible and now.guessed):
+        if is_half:
+            requests.learn_cut(now, requests.estimate(asked))
         # A cloud provider does not truncate requests, so its count is wrong.
         told = not now.guessed or model.parallel != "many"
         return Reading(

@@ -342,6 +342,17 @@ class Requests:
         self._models.learn(active.name, learned)
         self._models.keep(active.name)
 
+    def learn_cut(self, active: ActiveModel, estimate: int) -> None:
+        """Learn that a server has cut a request to the model's window, for this session
+        alone.
+
+        :param estimate: estimated tokens of the request.
+        """
+        window = active.budget.window
+        if estimate < window:
+            learned = self._models.learned(active.name).after_full(window, estimate)
+            self._models.learn(active.name, learned)
+
     # --- sizes ---
 
     def filled(self, active: ActiveModel) -> TokenBudget:

@@ -5,6 +5,7 @@ a cut request never are.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
@@ -28,6 +29,12 @@ from support.models import DialectName, ModelServer, Reply, Usage, model_server
 
 WINDOW = 36_000
 COUNT = count(1)
+
+
+@pytest.fixture(autouse=True)
+def the_same_items_in_each_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number the items of each test from one."""
+    monkeypatch.setattr(sys.modules[__name__], "COUNT", count(1))
 
 
 def size(body: Mapping[str, Any]) -> int:
