@@ -252,6 +252,12 @@ class ModelClient:
         """Return whether the server chooses the window when it loads a model."""
         return self.name in _LOCAL_WINDOWS or bool(self._local_path)
 
+    def is_window_settled(self, model: str) -> bool:
+        """See `Provider.is_window_settled`."""
+        if self._local_path or self._chooses_window:
+            return False  # a local server may load the model with another window
+        return model in self._windows or self._adapter.window_path(model) is None
+
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`.
 

@@ -272,6 +272,10 @@ class Provider(Protocol):
         """Return the ids of the answers whose reasoning a request would include."""
         ...
 
+    def is_window_settled(self, model: str) -> bool:
+        """Return whether asking for the model's window again would tell nothing new."""
+        ...
+
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """Ask the provider for the model's window, unless an earlier answer is final.
 

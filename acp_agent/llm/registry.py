@@ -194,6 +194,15 @@ class Registry:
         provider, _, name = model.partition("/")
         return _corrected_profile(self._settings, self.places, provider, name)
 
+    def is_window_settled(self, model: str) -> bool:
+        """Return whether `learn_window` would tell nothing new about a model."""
+        if self._settings.context_window:
+            return True
+        known = self._known.get(model)
+        return known is not None and known.provider.is_window_settled(
+            model.partition("/")[2]
+        )
+
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """Ask the provider for the window, unless the settings specify it; see
         `Provider.learn_window`.

@@ -218,6 +218,10 @@ class ScriptedProvider:
         """See `Provider.reasoning_sent`."""
         return frozenset()
 
+    def is_window_settled(self, model: str) -> bool:
+        """See `Provider.is_window_settled`; the script specifies it."""
+        return True
+
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`; the script specifies it."""
 

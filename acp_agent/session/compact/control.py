@@ -163,17 +163,19 @@ class SessionCompaction:
             await self._use_prepared(active)
             situation = replace(await self._situation(active), used=True)
             action = decide(situation)
-        if action == "begin_summary":
+        if action == "nothing":
+            if situation.level == "full":
+                self._requests.check_fits(active)
+        elif action == "begin_summary":
             self.background.begin(active)
-        elif action != "nothing":
+        else:
             await self._compact_or_go_on(
                 action, _TRIGGERS.get(situation.level, "threshold"), active
             )
-        elif situation.level == "full":
-            self._requests.check_fits(active)
-        return (
-            await self._requests.active()
-        )  # the user may have chosen another model meanwhile
+        if situation.used or action not in ("nothing", "begin_summary"):
+            # The user may have chosen another model in the meantime.
+            return await self._requests.active()
+        return active
 
     async def use_ready_summary(self) -> None:
         """Swap in a ready summary after the last answer of a turn."""

@@ -180,7 +180,11 @@ class SessionModels:
         """Ask again for windows that are not known for good; takes a third of a second
         at most.
         """
-        await self._ask_windows(self._used, TURN_WAIT)
+        open_ones = [
+            name for name in self._used if not self.registry.is_window_settled(name)
+        ]
+        if open_ones or self._asking:
+            await self._ask_windows(open_ones, TURN_WAIT)
 
     async def name(self, chosen: str) -> str | None:
         """Return the name of the model in use, `provider/model`; None if nothing is

@@ -209,33 +209,26 @@ def _has_instructions(section: Section) -> bool:
 
 
 def _version_of(directories: Sequence[Path], home: Path, root: Path | None) -> Hashable:
-    """Return a value that changes if an instruction file does: of each its time and
-    size.
+    """Return a value that changes if an instruction file changes, or if a repository
+    appears or disappears around the working directory.
     """
+    cwd = directories[0]
     folders = {str(home)}
     for directory in directories:
         folders.add(str(directory))
     if root is not None:
         folders.update(
-            str(parent)
-            for parent in directories[0].parents
-            if parent.is_relative_to(root)
+            str(parent) for parent in cwd.parents if parent.is_relative_to(root)
         )
-    found: list[Hashable] = [root, repository_root(directories[0])]
-    for folder in sorted(folders):
-        for name in FILE_NAMES:
-            with suppress(OSError):
-                status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - runs on each prompt; `Path` is four times slower
-                found.append(
-                    (
-                        folder,
-                        name,
-                        status.st_mtime_ns,
-                        status.st_size,
-                        status.st_ino,
-                        status.st_uid,
-                    )
-                )
+    paths = [f"{folder}/{name}" for folder in sorted(folders) for name in FILE_NAMES]
+    paths.extend(f"{folder}/.git" for folder in (cwd, *cwd.parents))
+    found: list[Hashable] = [root]
+    for path in paths:
+        with suppress(OSError):
+            status = os.stat(path)  # noqa: PTH116 - runs on each prompt; `Path` is four times slower
+            found.append(
+                (path, status.st_mtime_ns, status.st_size, status.st_ino, status.st_uid)
+            )
     return tuple(found)
 
 
