@@ -210,16 +210,9 @@ class Answered:
 
 Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
 """A part of a request that the provider does not accept. It is not sent again."""
-ModelEvent: TypeAlias = (
-    TextDelta
-    | ThinkingDelta
-    | Retrying
-    | AskedAgain
-    | Refusal
-    | ImagesLeftOut
-    | Remembered
-    | Answered
-)
+Adaptation: TypeAlias = Retrying | AskedAgain | Refusal | ImagesLeftOut | Remembered
+"""A reason to send a request again, or in another form."""
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Adaptation | Answered
 
 
 class Provider(Protocol):

@@ -15,14 +15,15 @@ from anyio import to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from acp_agent.accumulator import Accumulator
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
+    Event,
     FeatureRefused,
     ImagesRefused,
     PartialAnswer,
     ReasoningWithheld,
     ToolsRefused,
-    TurnEnded,
 )
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -35,7 +36,9 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
 from acp_agent.errors import ContextOverflowError, ModelStreamError
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import (
+    Adaptation,
     Answered,
     AskedAgain,
     Cause,
@@ -94,6 +97,22 @@ _LEVELS: tuple[Feature, ...] = ("reasoning_effort", "reasoning", "thinking")
 _NO_IMAGES = "{model} takes no images, says its provider. It is asked without them."
 
 
+@frozen
+class Reply:
+    """A complete answer that is not logged yet.
+
+    :ivar message: the answer. Its calls have our own ids; an answer that was cut off
+        has no calls.
+    :ivar asked: the context of the request.
+    :ivar explanation: the provider's explanation if it refused and gave one; else
+        empty.
+    """
+
+    message: AssistantMessage
+    asked: Context
+    explanation: str = ""
+
+
 @dataclass(eq=False, slots=True)
 class AnswerStream:
     """Streams the answers of one session's model into its log and to its client."""
@@ -107,127 +126,137 @@ class AnswerStream:
     )
 
     async def ask(
-        self,
-        active: ActiveModel,
-        is_last: Callable[[AssistantMessage], bool],
-        begins: Callable[[], None] = lambda: None,
-    ) -> tuple[AssistantMessage, str]:
-        """Call the model once and append its answer to the log.
+        self, active: ActiveModel, begins: Callable[[], None] = lambda: None
+    ) -> Reply:
+        """Call the model once, and show its answer while it arrives.
 
         However this ends, all text that has streamed is in the log, and the user has
-        seen it.
+        seen it. The answer itself has to be logged with `log`.
 
-        :param is_last: returns whether an answer ends the turn. The end of the turn is
-            then logged in the same transaction as the answer, so a cancel that arrives
-            while the answer is still being shown has no effect.
         :param begins: called whenever a part of the answer arrives.
-        :returns: the logged answer, and the provider's explanation if it refused and
-            gave one. The answer's calls have our own ids; an answer that was cut off
-            has no calls.
         :raises ModelError: see `Provider.stream`.
         """
-        await (
-            self._notices.flush()
-        )  # the last answer may have broken off before its flush
+        # The last answer may have broken off before its flush.
+        await self._notices.flush()
         await self._tell_left_out_tools(active)
         request = self._requests.request(active)
-        sent_context = self._requests.context
+        asked = self._requests.context
         await self._tell_left_out_images(active, request)
-        answered: Answered | None = None
-        explanation = ""
-        ended = anyio.Event()
         message_id = new_id("msg")
-        send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
         whole = await active.resolved(request)
         self._notices.streaming = True
         try:
-            stream = active.provider.stream(whole)
-            async with (
-                receive,
-                anyio.create_task_group() as tasks,
-                send,
-                aclosing(stream),
-            ):
-                tasks.start_soon(self._save_and_show, message_id, receive, ended)
-                try:
-                    async for event in stream:
-                        if isinstance(event, TextDelta | ThinkingDelta | Answered):
-                            begins()
-                        if isinstance(event, TextDelta | ThinkingDelta):
-                            try:
-                                send.send_nowait(
-                                    event
-                                )  # `send` yields to other tasks on each call, which takes 10 µs
-                            except anyio.WouldBlock:
-                                await send.send(event)
-                        elif isinstance(event, Retrying):
-                            await self._show(
-                                Notice(
-                                    "warning",
-                                    f"{event.reason}. Trying again in {event.delay:.1f} s.",
-                                )
-                            )
-                        elif isinstance(event, AskedAgain):
-                            pass
-                        elif isinstance(event, Refused):
-                            await self._note_refused(active, event)
-                        elif isinstance(event, ImagesLeftOut):
-                            await self._leave_images_out(
-                                active, images_in(request, event.first)
-                            )
-                        elif isinstance(event, ReasoningRefused):
-                            await self._withhold(event)
-                        elif isinstance(event, RefusedTools):
-                            await self._leave_tools_out(active, event.tools)
-                        elif isinstance(event, Remembered):
-                            await self._tell_remembered(active, event, request)
-                        else:
-                            answered = event
-                finally:
-                    ended.set()  # save the rest at once, even after a cancel
+            answered = await self._streamed(active, request, whole, message_id, begins)
         except ExceptionGroup as failures:
             self._notices.streaming = False
             error = _first(failures)
-            partial = self._log.context.partial
-            if (
-                not isinstance(error, ContextOverflowError)
-                or partial is None
-                or not partial.text.strip()
-            ):
+            said = self._log.context.partial
+            if not isinstance(error, ContextOverflowError):
                 raise error from None
+            if said is None or not said.text.strip():
+                raise error from None
+            # The window was full in the middle of the answer.
             message = AssistantMessage(
-                message_id, (Text(partial.text),), active.name, "context_overflow"
+                message_id, (Text(said.text),), active.name, "context_overflow"
             )
-        else:
-            if answered is None:
-                raise ModelStreamError(
-                    "The provider closed the stream before the answer was complete. What arrived is kept; prompt again "
-                    "to go on."
-                )
-            await self._note_withheld(answered.withheld)
-            explanation = answered.explanation
-            parts = _own_parts(answered, self._call_ids.over(sent_context.entries))
-            reading = await judge(self._requests, active, answered.usage, sent_context)
-            if reading.notice:
-                await self._notices.tell_once(
-                    reading.notice, topic=f"requests that {active.name} cuts"
-                )
-            message = AssistantMessage(
-                message_id,
-                parts,
-                active.name,
-                answered.stop_reason,
-                answered.usage,
-                doubtful=reading.doubtful,
+            return Reply(message, asked)
+        await self._note_withheld(answered.withheld)
+        reading = await judge(self._requests, active, answered.usage, asked)
+        if reading.notice:
+            await self._notices.tell_once(
+                reading.notice, topic=f"requests that {active.name} cuts"
             )
-        await self._log.append(
-            AssistantAnswered(message),
-            *([TurnEnded("end_turn")] if is_last(message) else []),
+        message = AssistantMessage(
+            message_id,
+            _own_parts(answered, self._call_ids.over(asked.entries)),
+            active.name,
+            answered.stop_reason,
+            answered.usage,
+            doubtful=reading.doubtful,
         )
-        self._requests.learn_answer(active, message, sent_context)
+        return Reply(message, asked, answered.explanation)
+
+    async def log(self, active: ActiveModel, reply: Reply, *ending: Event) -> None:
+        """Append an answer to the log, learn from it, and show the notices that had to
+        wait for its end.
+
+        :param ending: events to append in the same transaction, so that a cancel that
+            arrives while the answer is being shown cannot come between.
+        """
+        await self._log.append(AssistantAnswered(reply.message), *ending)
+        self._requests.learn_answer(active, reply.message, reply.asked)
         self._notices.streaming = False
         await self._notices.flush()
-        return message, explanation
+
+    async def _streamed(
+        self,
+        active: ActiveModel,
+        request: ModelRequest,
+        whole: ModelRequest,
+        message_id: str,
+        begins: Callable[[], None],
+    ) -> Answered:
+        """Send a request, and save and show its answer while it arrives.
+
+        :param whole: the request with the contents of its attachments.
+        :raises ExceptionGroup: the request failed; see `Provider.stream`. The group
+            holds one failure.
+        :raises ModelStreamError: the provider closed the stream too early.
+        """
+        answered: Answered | None = None
+        ended = anyio.Event()
+        send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
+        stream = active.provider.stream(whole)
+        async with receive, anyio.create_task_group() as tasks, send, aclosing(stream):
+            tasks.start_soon(self._save_and_show, message_id, receive, ended)
+            try:
+                async for event in stream:
+                    match event:
+                        case TextDelta() | ThinkingDelta():
+                            begins()
+                            try:
+                                # `send` yields to other tasks, which takes 10 µs.
+                                send.send_nowait(event)
+                            except anyio.WouldBlock:
+                                await send.send(event)
+                        case Answered():
+                            begins()
+                            answered = event
+                        case _:
+                            await self._adapt(active, event, request)
+            finally:
+                ended.set()  # save the rest at once, even after a cancel
+        if answered is None:
+            raise ModelStreamError(
+                "The provider closed the stream before the answer was complete. What arrived is kept; prompt again "
+                "to go on."
+            )
+        return answered
+
+    async def _adapt(
+        self,
+        active: ActiveModel,
+        event: Adaptation,
+        request: ModelRequest,
+    ) -> None:
+        """Log and tell what is changed about the request before it is sent again."""
+        match event:
+            case Retrying():
+                text = f"{event.reason}. Trying again in {event.delay:.1f} s."
+                await self._show(Notice("warning", text))
+            case AskedAgain():
+                pass
+            case Refused():
+                await self._note_refused(active, event)
+            case ImagesLeftOut():
+                images = images_in(request, event.first)
+                await self._leave_images_out(active, images)
+            case ReasoningRefused():
+                await self._withhold(event)
+            case RefusedTools():
+                await self._leave_tools_out(active, event.tools)
+            case Remembered():
+                await self._tell_remembered(active, event, request)
 
     async def _note_refused(self, active: ActiveModel, refused: Refused) -> None:
         """Stop sending a request feature that the provider refused, and tell the user

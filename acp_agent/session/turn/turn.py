@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from acp_agent.conversation.events import ContextAdded, ContinuationAsked
+from acp_agent.conversation.events import ContextAdded, ContinuationAsked, TurnEnded
 from acp_agent.conversation.messages import AssistantMessage, new_id
 from acp_agent.conversation.updates import SaidKind
 from acp_agent.errors import (
@@ -222,7 +222,7 @@ class Turn:
         background.give_way()
         begins = partial(background.turn_answered, active, parts.requests)
         try:
-            answer, explanation = await parts.answers.ask(active, self._is_last, begins)
+            reply = await parts.answers.ask(active, begins)
         except ContextOverflowError as refusal:
             await parts.compaction.after_refusal(active, refusal)
             return None
@@ -230,9 +230,11 @@ class Turn:
             if await parts.record.leave_out_refused():
                 return None
             raise
-        return await self._handle(answer, active, explanation)
+        ending = [TurnEnded("end_turn")] if self._ends_turn(reply.message) else []
+        await parts.answers.log(active, reply, *ending)
+        return await self._handle(reply.message, active, reply.explanation)
 
-    def _is_last(self, answer: AssistantMessage) -> bool:
+    def _ends_turn(self, answer: AssistantMessage) -> bool:
         """Return whether the turn ends with this answer.
 
         It does if the answer is final, no hook may act after it, and no summary is
