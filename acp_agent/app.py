@@ -29,8 +29,8 @@ from acp_agent.processes import close_watchdog
 from acp_agent.server.connection import ClientConnection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.recording import record
+from acp_agent.session.commands import BUILT_IN, COMPACTING
 from acp_agent.session.manager import OpenSessions, SessionManager
-from acp_agent.session.project.commands import BUILT_IN, COMPACTING
 from acp_agent.session.services import SessionServices
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import built_in_tools

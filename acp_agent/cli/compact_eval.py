@@ -49,7 +49,7 @@ from acp_agent.errors import AgentError, CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
 from acp_agent.llm.registry import Registry
 from acp_agent.recipes.discovery import SUFFIX, RecipeFolder, RecipeLibrary, read_recipe
-from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.recipes.run import RecipeRun
 
 
 async def run(arguments: argparse.Namespace) -> int:

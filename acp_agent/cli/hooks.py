@@ -59,7 +59,7 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.hooks.outcomes import Outcome, Replace
 from acp_agent.hooks.payload import as_json
-from acp_agent.session.project.trust import advice
+from acp_agent.session.trust import advice
 from acp_agent.storage.store import SessionStore
 
 _SESSION = "sess_test"

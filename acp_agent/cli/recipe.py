@@ -49,9 +49,9 @@ from acp_agent.regular import read_regular
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.schemas import SCHEMA_NAMES, schema_path
 from acp_agent.session.permissions import judge
-from acp_agent.session.project.recipe_questions import access_of
-from acp_agent.session.project.recipe_run import command_lines, surroundings
-from acp_agent.session.project.trust import advice
+from acp_agent.session.recipes.questions import access_of
+from acp_agent.session.recipes.run import command_lines, surroundings
+from acp_agent.session.trust import advice
 from acp_agent.visible import visible
 
 _NO_SESSION = "sess_show"

@@ -19,7 +19,7 @@ from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.errors import AgentError
 from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.sandbox import Sandbox
-from acp_agent.session.project.trust import MAX_LENGTH, lines_of
+from acp_agent.session.trust import MAX_LENGTH, lines_of
 from acp_agent.tools.text import one_line
 
 _LONGEST_RULE = 4_000

@@ -52,8 +52,8 @@ from acp_agent.server.params import ListSessions, NewSession, fork_point, read_p
 from acp_agent.session.actor import Session
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import ClientFor, SessionManager
-from acp_agent.session.project.accounts import shown_url
-from acp_agent.session.project.settings import OFF, ON
+from acp_agent.session.models.accounts import shown_url
+from acp_agent.session.options import OFF, ON
 
 if TYPE_CHECKING:
     from acp_agent.protocol import v1, v2

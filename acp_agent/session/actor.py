@@ -23,10 +23,10 @@ from acp_agent.conversation.messages import Text, UserPart, new_id
 from acp_agent.conversation.updates import Option, TitleUpdated, TurnBegan, TurnOver
 from acp_agent.errors import AgentError, QueueFullError, SessionClosedError
 from acp_agent.session.client import SessionClient
+from acp_agent.session.commands import is_blank
 from acp_agent.session.mailbox import Mailbox, Ticket, check_size
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.commands import says_anything
-from acp_agent.session.project.settings import SessionOptions, chosen
+from acp_agent.session.options import SessionOptions, chosen
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.record import TurnRecord
@@ -322,7 +322,7 @@ class Session:
                 [
                     each
                     for each in waiting
-                    if says_anything(each.parts) and not each.provisional
+                    if not is_blank(each.parts) and not each.provisional
                 ]
             )
         await self._loader.end_hooks(reason)

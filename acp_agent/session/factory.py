@@ -32,21 +32,21 @@ from acp_agent.session.actor import PartsLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
 from acp_agent.session.log import SessionLog, Source, mode_in, mode_notice
+from acp_agent.session.mcp import SessionMcp
+from acp_agent.session.models.models import SessionModels
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.mcp import SessionMcp
-from acp_agent.session.project.models import SessionModels
-from acp_agent.session.project.recipes import SessionRecipes
-from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.settings import SessionOptions
-from acp_agent.session.project.toolbox import Toolbox
-from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.session.options import SessionOptions
+from acp_agent.session.recipes.available import SessionRecipes
 from acp_agent.session.services import SessionServices
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
 from acp_agent.session.titles import Titles
+from acp_agent.session.toolbox import Toolbox
+from acp_agent.session.trust import SessionTrust
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.session_parts import SessionParts
+from acp_agent.session.workspace import ProjectInstructions
 from acp_agent.storage.store import SessionStore
 
 if TYPE_CHECKING:

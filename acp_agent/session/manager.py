@@ -28,10 +28,10 @@ from acp_agent.session.log import (
     remove_transcript,
     rename_session,
 )
-from acp_agent.session.project.accounts import Accounts
-from acp_agent.session.project.workspace import named_directories
+from acp_agent.session.models.accounts import Accounts
 from acp_agent.session.services import SessionServices
 from acp_agent.session.titles import given_title
+from acp_agent.session.workspace import named_directories
 from acp_agent.shielding import finish_shielded
 from acp_agent.storage.store import ArchiveFilter, SessionPage
 

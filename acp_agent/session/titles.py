@@ -30,7 +30,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.updates import Show, TitleUpdated
 from acp_agent.errors import InvalidParamsError
 from acp_agent.session.log import SessionLog
-from acp_agent.session.project.models import SessionModels
+from acp_agent.session.models.models import SessionModels
 
 MAX_LENGTH = 60
 MAX_GIVEN = 200

@@ -38,9 +38,9 @@ from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError, InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.session.actor import Session
+from acp_agent.session.commands import command_words
 from acp_agent.session.mailbox import Ticket
-from acp_agent.session.project.commands import command_words
-from acp_agent.session.project.settings import MODE, MODEL, MODES, NO_MODEL
+from acp_agent.session.options import MODE, MODEL, MODES, NO_MODEL
 from acp_agent.storage.store import SessionRecord
 from acp_agent.tools.forms import FieldChoice, Form, FormField
 

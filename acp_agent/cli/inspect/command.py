@@ -32,7 +32,7 @@ from acp_agent.protocol import JsonObject
 from acp_agent.regular import open_regular
 from acp_agent.server.web import WebServer, listening_socket
 from acp_agent.session.attachments import Attachments
-from acp_agent.session.project.requests import request_of
+from acp_agent.session.models.requests import request_of
 from acp_agent.storage.store import SessionRecord, SessionStore
 
 _HOST = "127.0.0.1"

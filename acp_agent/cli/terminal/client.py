@@ -45,7 +45,7 @@ from acp_agent.errors import ToolError
 from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.server.v2.diffs import patch
 from acp_agent.session.client import Answer, Grant
-from acp_agent.session.project.trust import advice
+from acp_agent.session.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import counted, one_line

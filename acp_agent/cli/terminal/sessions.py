@@ -26,7 +26,7 @@ from acp_agent.sandbox.roots import repository_root
 from acp_agent.session.actor import Session
 from acp_agent.session.log import move_session
 from acp_agent.session.manager import SessionManager
-from acp_agent.session.project.settings import MODE, MODEL
+from acp_agent.session.options import MODE, MODEL
 from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
 from acp_agent.tools.text import counted
 

@@ -33,9 +33,9 @@ from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
+from acp_agent.session.commands import command_words
 from acp_agent.session.manager import ClientFor, SessionManager
-from acp_agent.session.project.commands import command_words
-from acp_agent.session.project.settings import MODE, MODES
+from acp_agent.session.options import MODE, MODES
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (

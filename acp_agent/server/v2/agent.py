@@ -31,8 +31,8 @@ from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v2.client import V2EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.actor import Session
+from acp_agent.session.commands import is_blank
 from acp_agent.session.manager import ClientFor, SessionManager
-from acp_agent.session.project.commands import says_anything
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v2 import (
@@ -95,7 +95,7 @@ class AgentV2(Agent):
             if isinstance(params, Prompt)
             else parts_from_blocks(params.prompt)
         )
-        if not says_anything(parts):
+        if is_blank(parts):
             raise InvalidParamsError("session/prompt: the prompt is empty.")
         session = await self._find(call, params.session_id)
         ticket = session.submit(

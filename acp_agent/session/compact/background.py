@@ -19,8 +19,8 @@ from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.log import SessionLog
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
 
 _log = logging.getLogger(__name__)
 

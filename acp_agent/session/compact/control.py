@@ -36,10 +36,10 @@ from acp_agent.session.compact.idle import IdleSummaries
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import WITHOUT_MODEL, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.recipes.run import RecipeRun
 
 _MADE_SHORT = "It was made short in this turn already; a new session may help, or a model that takes more."
 _NO_GAIN = "There is nothing in the conversation that could be left out. Start a new session, or choose a larger model."

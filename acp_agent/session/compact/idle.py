@@ -24,8 +24,8 @@ from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.clock import Clock
 from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
 
 LEAST_TOKENS = 60_000
 LEAST_SHARE = 0.5

@@ -46,10 +46,10 @@ from acp_agent.logfile import log_failure
 from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.order import REQUESTED, Order
 from acp_agent.session.compact.report import finished
+from acp_agent.session.hooks import SessionHooks
 from acp_agent.session.log import SessionLog
-from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
 
 ESTIMATE_TOLERANCE = 1.25
 """Factor by which a summary's estimated tokens may exceed the limit, since the estimate

@@ -46,15 +46,15 @@ from acp_agent.llm.profiles import Prices
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.logfile import log_failure
+from acp_agent.session.hooks import SessionHooks
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipe_questions import RecipeQuestions
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.recipes import SessionRecipes
-from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import git_place, retold
+from acp_agent.session.recipes.available import SessionRecipes
+from acp_agent.session.recipes.questions import RecipeQuestions
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.source import OriginalEntries
+from acp_agent.session.workspace import git_place, retold
 
 REQUESTED: tuple[CompactionTrigger, ...] = ("manual", "hook")
 """Triggers that compact even if there is room."""

@@ -42,13 +42,13 @@ from acp_agent.conversation.swaps import REPLACE
 from acp_agent.conversation.updates import Show
 from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
+from acp_agent.session.commands import PREVIEW, STATUS
 from acp_agent.session.compact.control import SessionCompaction
 from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.report import dollars, receipt_text
-from acp_agent.session.project.commands import PREVIEW, STATUS
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.settings import MODEL, NO_MODEL, SessionOptions
+from acp_agent.session.models.requests import Requests
+from acp_agent.session.options import MODEL, NO_MODEL, SessionOptions
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.state import SessionState
 from acp_agent.tools.text import counted
 

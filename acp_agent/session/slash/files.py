@@ -41,7 +41,7 @@ from acp_agent.hooks.outcomes import NOTHING
 from acp_agent.nofollow import remove
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
-from acp_agent.session.project.toolbox import Toolbox
+from acp_agent.session.toolbox import Toolbox
 from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.changes import prepared_change, text_to_change
 from acp_agent.tools.paths import Target, because, printable, shown

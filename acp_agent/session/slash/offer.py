@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import anyio
 
 from acp_agent.conversation.updates import Command, CommandsUpdated, Show
-from acp_agent.session.project.commands import BUILT_IN
-from acp_agent.session.project.mcp import SessionMcp
-from acp_agent.session.project.recipes import SessionRecipes, commands, hint_of
+from acp_agent.session.commands import BUILT_IN
+from acp_agent.session.mcp import SessionMcp
+from acp_agent.session.recipes.available import SessionRecipes, commands, hint_of
 
 WATCH_SECONDS = 2.0
 """Seconds until the folders are looked at again, which takes a millisecond; twice as

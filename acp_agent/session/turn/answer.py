@@ -56,10 +56,10 @@ from acp_agent.llm.provider import (
 from acp_agent.llm.remembered import keep_images
 from acp_agent.session.attachments import images_in
 from acp_agent.session.log import SessionLog
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.readings import judge
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.readings import judge
-from acp_agent.session.project.requests import Requests
 from acp_agent.tools.text import counted, one_line
 
 GATHER_SECONDS = 0.03

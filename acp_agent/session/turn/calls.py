@@ -26,9 +26,9 @@ from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome, cut
 from acp_agent.llm.parts import arguments_fault
 from acp_agent.logfile import log_failure
+from acp_agent.session.hooks import SessionHooks
 from acp_agent.session.permissions import Permissions
-from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.toolbox import Toolbox
+from acp_agent.session.toolbox import Toolbox
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.environment import OutputArrived, Progress, TerminalStarted
 from acp_agent.tools.shell.allow import refusal

@@ -11,8 +11,8 @@ from acp_agent.errors import InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.recipes.arguments import missing_arguments
 from acp_agent.session.client import ask_arguments
-from acp_agent.session.project.commands import builtin_command, command_words
-from acp_agent.session.project.recipe_run import RecipeRun, recipe_run
+from acp_agent.session.commands import builtin_command, command_words
+from acp_agent.session.recipes.run import RecipeRun, recipe_run
 from acp_agent.session.slash.context import only_reads, only_reports
 from acp_agent.session.turn.parts import TurnParts
 

@@ -13,10 +13,10 @@ from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.compact.recall_index import RecallIndex
+from acp_agent.session.hook_services import HookServices
+from acp_agent.session.hooks import SessionHooks
 from acp_agent.session.permissions import Permissions
-from acp_agent.session.project.hook_services import HookServices
-from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.recipe_questions import RecipeQuestions
+from acp_agent.session.recipes.questions import RecipeQuestions
 from acp_agent.session.slash.context import CompactReports, ContextCommands
 from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.source import OriginalEntries

@@ -27,15 +27,15 @@ from acp_agent.hooks.outcomes import Outcome
 from acp_agent.nofollow import resolved
 from acp_agent.secrets.known import secrets_of
 from acp_agent.secrets.text import mask
+from acp_agent.session.commands import command_words, is_blank, text_of
+from acp_agent.session.hooks import SessionHooks
 from acp_agent.session.mailbox import Mailbox, Ticket
+from acp_agent.session.mcp import SessionMcp
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.commands import command_words, says_anything, text_of
-from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.mcp import SessionMcp
-from acp_agent.session.project.recipe_questions import RecipeQuestions
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.recipes import SessionRecipes
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.recipes.available import SessionRecipes
+from acp_agent.session.recipes.questions import RecipeQuestions
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.paths import absolute, scheme_of, shown
 from acp_agent.tools.text import one_line
@@ -211,6 +211,6 @@ def _masked(text: str) -> str:
 def _may_join(ticket: Ticket) -> bool:
     return (
         not ticket.cancelled
-        and says_anything(ticket.parts)
+        and not is_blank(ticket.parts)
         and command_words(ticket.parts) is None
     )

@@ -54,18 +54,18 @@ from acp_agent.errors import (
     sentence,
 )
 from acp_agent.session.attachments import whole
+from acp_agent.session.commands import is_blank
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.mailbox import Ticket
-from acp_agent.session.project.commands import says_anything
-from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.toolbox import Toolbox
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.replay import replay
 from acp_agent.session.titles import Titles
+from acp_agent.session.toolbox import Toolbox
 from acp_agent.tools.tool import CallResult
 
 if TYPE_CHECKING:
-    from acp_agent.session.project.recipe_run import RecipeRun
+    from acp_agent.session.recipes.run import RecipeRun
 
 
 @dataclass(eq=False, slots=True)
@@ -175,7 +175,7 @@ class TurnRecord:
         """Log a prompt that was cancelled before it was accepted, unless it is
         provisional.
         """
-        if says_anything(ticket.parts) and not ticket.provisional:
+        if not is_blank(ticket.parts) and not ticket.provisional:
             await self.recover()  # first close a turn that a killed process left open, since `TurnEnded` would hide it
             await self.log_prompt(ticket, (), None, TurnEnded("cancelled"))
 

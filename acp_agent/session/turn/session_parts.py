@@ -6,16 +6,16 @@ from anyio.abc import TaskGroup
 
 from acp_agent.frozen import frozen
 from acp_agent.session.client import SessionClient
+from acp_agent.session.mcp import SessionMcp
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.mcp import SessionMcp
-from acp_agent.session.project.recipes import SessionRecipes
-from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.settings import SessionOptions
-from acp_agent.session.project.toolbox import Toolbox
-from acp_agent.session.project.trust import SessionTrust
+from acp_agent.session.options import SessionOptions
+from acp_agent.session.recipes.available import SessionRecipes
 from acp_agent.session.services import SessionServices
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
+from acp_agent.session.toolbox import Toolbox
+from acp_agent.session.trust import SessionTrust
 from acp_agent.session.turn.record import TurnRecord
 
 

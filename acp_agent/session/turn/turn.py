@@ -25,10 +25,10 @@ from acp_agent.errors import (
     ToolError,
 )
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
+from acp_agent.session.commands import is_blank
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
-from acp_agent.session.project.commands import says_anything
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.turn.commands import SlashCommand, resolve
 from acp_agent.session.turn.parts import TurnParts
 
@@ -94,7 +94,7 @@ class Turn:
         """Prepare the session for the prompt, and answer it."""
         record = self._parts.record
         await record.recover()
-        if not says_anything(self._ticket.parts):
+        if is_blank(self._ticket.parts):
             return "end_turn"
         if not await self._ask_trust():
             await record.keep_cancelled(self._ticket)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from acp_agent import programs as known
-from acp_agent.session.project.workspace import git_place
+from acp_agent.session.workspace import git_place
 from support.client import AgentError
 from support.editors import AVANTE
 from support.memory import stage

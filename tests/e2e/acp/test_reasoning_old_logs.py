@@ -15,7 +15,7 @@ from acp_agent.conversation.events import (
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.session.project.requests import request_of
+from acp_agent.session.models.requests import request_of
 from support.log_builder import LogBuilder
 from support.models import DialectName
 from support.reasoning import (

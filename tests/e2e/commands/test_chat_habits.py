@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from acp_agent.cli.chat.commands import ALIASES, COMMANDS, ELSEWHERE
-from acp_agent.session.project.commands import BUILT_IN, COMPACT
+from acp_agent.session.commands import BUILT_IN, COMPACT
 from support.called import call_command
 from support.compactions import asked_last, messages
 from support.models import Reply, Usage, model_server

@@ -16,7 +16,7 @@ from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.session.permissions import grant_subject
-from acp_agent.session.project.recipe_questions import access_of
+from acp_agent.session.recipes.questions import access_of
 from support.called import call_command
 from support.checkout import REPOSITORY
 from support.repo import hostile_repository

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from acp_agent.session.project import mcp
+from acp_agent.session import mcp
 from support.http_server import Exchange, http_server
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage

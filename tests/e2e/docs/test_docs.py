@@ -18,8 +18,8 @@ from acp_agent.llm.scripted import _load_script
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.template import render
-from acp_agent.session.project.commands import BUILT_IN
-from acp_agent.session.project.recipe_run import surroundings
+from acp_agent.session.commands import BUILT_IN
+from acp_agent.session.recipes.run import surroundings
 from support.checkout import REPOSITORY
 from support.compactions import shown_compactions
 from support.models import Reply, model_server

@@ -54,7 +54,7 @@ async def test_up_to_the_first_request_to_the_model_the_loop_loads_nothing_but_t
 
 @pytest.mark.parametrize(
     ("module", "signalled"),
-    [("acp_agent.session.project.hooks", False), ("anthropic", True)],
+    [("acp_agent.session.hooks", False), ("anthropic", True)],
     ids=["EOF", "SIGTERM"],
 )
 async def test_the_end_in_mid_turn_does_not_wait_for_what_is_being_loaded(
@@ -114,7 +114,7 @@ async def test_a_burst_of_prompts_that_wait_for_one_import_keeps_no_thread_from_
 
 @pytest.mark.parametrize(
     ("module", "at_once"),
-    [("acp_agent.session.project.hooks", True), ("anthropic", False)],
+    [("acp_agent.session.hooks", True), ("anthropic", False)],
     ids=["at once", "later"],
 )
 async def test_a_cancel_does_not_wait_for_what_is_being_loaded(

@@ -48,7 +48,7 @@ AFTER_A_NEW_SESSION = {
     *(
         "acp_agent.hooks.events",
         "acp_agent.hooks.handlers",
-        "acp_agent.session.project.hooks",
+        "acp_agent.session.hooks",
     ),
 }
 """Each takes milliseconds that the first session's answer need not wait for; pydantic

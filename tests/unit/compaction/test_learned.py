@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from acp_agent.compaction.budget import SURE_SHARE
 from acp_agent.compaction.estimate import DOUBT, MAX_CALIBRATION
 from acp_agent.errors import ContextOverflowError
-from acp_agent.session.project.learned import LEAST_WINDOW, LearnedWindow
+from acp_agent.session.models.learned import LEAST_WINDOW, LearnedWindow
 
 TOKENS = st.integers(1, 1_000_000)
 REFUSED = ContextOverflowError("no")

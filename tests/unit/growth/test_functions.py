@@ -35,7 +35,7 @@ from acp_agent.secrets.text import mask, mask_broken_json
 from acp_agent.server.content import without_repeats
 from acp_agent.server.v2.diffs import patch
 from acp_agent.session import titles
-from acp_agent.session.project.commands import command_words
+from acp_agent.session.commands import command_words
 from acp_agent.tools.matching import misses, near
 from acp_agent.tools.matching.replace import Editing, notation_of
 from acp_agent.tools.search.matches import Matches

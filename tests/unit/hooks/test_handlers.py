@@ -31,7 +31,7 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.hooks.parameters import form_fault, schema_fault
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
-from acp_agent.session.project.hooks import _recipe_hooks
+from acp_agent.session.hooks import _recipe_hooks
 
 CART: JsonObject = {
     "type": "object",

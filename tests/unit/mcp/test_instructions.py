@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.mcp.tools import INSTRUCTIONS_LIMIT, instructions_section
-from acp_agent.session.project import mcp as module
+from acp_agent.session import mcp as module
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage
 from support.replies import Reply, ToolCall

@@ -13,8 +13,8 @@ import pytest
 
 from acp_agent.mcp.client import READ_SECONDS
 from acp_agent.mcp.model import START_SECONDS
-from acp_agent.session.project import mcp as module
-from acp_agent.session.project.mcp import MAX_TOOLS, PATIENCE_SECONDS
+from acp_agent.session import mcp as module
+from acp_agent.session.mcp import MAX_TOOLS, PATIENCE_SECONDS
 from support.checkout import REPOSITORY
 from support.editors import ZED, ZED_BETA, Editor
 from support.mcp import logged, mcp_program, ready, says, tool

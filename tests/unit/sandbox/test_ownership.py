@@ -20,7 +20,7 @@ from acp_agent.sandbox.ownership import (
 )
 from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.roots import is_repository
-from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.session.workspace import ProjectInstructions
 from support.memory import stage
 from support.models import Reply
 

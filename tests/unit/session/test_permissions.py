@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from acp_agent.session.options import MODES
 from acp_agent.session.permissions import Verdict, grant_subject, judge
-from acp_agent.session.project.settings import MODES
 from acp_agent.tools.tool import Access, Effect
 
 OUTSIDE = (Path("/elsewhere/a.py"),)

@@ -44,18 +44,18 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
+from acp_agent.session.commands import COMPACT
 from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.clock import Clock
 from acp_agent.session.compact.draft import SummaryDraft
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
+from acp_agent.session.hooks import SessionHooks
 from acp_agent.session.log import SessionLog
-from acp_agent.session.project.commands import COMPACT
-from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.storage.store import SessionStore
 from support.logs import LogBuilder
 

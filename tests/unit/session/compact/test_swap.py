@@ -36,10 +36,10 @@ from acp_agent.hooks.handlers import known_handlers
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
+from acp_agent.session.commands import COMPACT
 from acp_agent.session.compact.order import Order
-from acp_agent.session.project.commands import COMPACT
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.recipes.run import RecipeRun
 from support.logs import LogBuilder, is_legal, legal_logs
 
 HANDLERS = known_handlers()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from acp_agent.session.project.commands import BUILT_IN
+from acp_agent.session.commands import BUILT_IN
 from support.memory import stage
 
 USAGE = "---\ndescription: Use it\narguments:\n  depth: {description: how deep, default: '2'}\n---\nUse it.\n"

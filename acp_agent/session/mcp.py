@@ -27,8 +27,8 @@ from acp_agent.conversation.updates import Command
 from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.mcp.model import SERVER_SECTION, ServerOptions, environment_for
 from acp_agent.session.client import SessionClient, ask_arguments
+from acp_agent.session.commands import around_command, command_words
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.commands import around_command, command_words
 from acp_agent.session.state import SessionState
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.text import one_line

@@ -17,13 +17,13 @@ import pytest
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import CommandError, Recipe
 from acp_agent.recipes.template import render
-from acp_agent.session.project.recipe_run import (
+from acp_agent.session.recipes.run import (
     MAX_COMMAND_OUTPUT,
     RecipeRun,
     _CommandRunner,
     surroundings,
 )
-from acp_agent.session.project.workspace import git_place
+from acp_agent.session.workspace import git_place
 from acp_agent.tools.search.wildcards import Ignored
 from support.repo import Repo
 from support.waiting import read_pipe

@@ -48,11 +48,11 @@ from acp_agent.llm.refused_tools import without_tools
 from acp_agent.llm.remembered import refused_images
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.sandbox.reading import ReadLimits
-from acp_agent.session.project.learned import RefusedCount
-from acp_agent.session.project.mcp import SessionMcp
-from acp_agent.session.project.models import ActiveModel, SessionModels
-from acp_agent.session.project.workspace import ProjectInstructions, retold
+from acp_agent.session.mcp import SessionMcp
+from acp_agent.session.models.learned import RefusedCount
+from acp_agent.session.models.models import ActiveModel, SessionModels
 from acp_agent.session.state import SessionState
+from acp_agent.session.workspace import ProjectInstructions, retold
 from acp_agent.tools.tool import Tool
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import Recipe
-from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.recipes.run import RecipeRun
 
 
 async def test_a_template_that_makes_work_without_end_is_given_up_and_named() -> None:

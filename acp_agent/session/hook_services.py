@@ -54,10 +54,10 @@ from acp_agent.errors import CompactionError, HookError
 from acp_agent.hooks.contract import Summary
 from acp_agent.hooks.payload import blocks_of, with_claude_keys
 from acp_agent.session.log import transcript_file
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.recipes import SessionRecipes
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
+from acp_agent.session.recipes.available import SessionRecipes
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.services import SessionServices
 from acp_agent.storage.store import SessionStore
 

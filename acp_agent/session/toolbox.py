@@ -10,7 +10,7 @@ from acp_agent.conversation.messages import ToolCall
 from acp_agent.conversation.surroundings import amendments_in
 from acp_agent.llm.places import key_variables
 from acp_agent.session.client import SessionClient
-from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.state import SessionState
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line

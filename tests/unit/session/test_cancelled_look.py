@@ -19,8 +19,8 @@ from acp_agent.conversation.updates import Update
 from acp_agent.session.client import Answer
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.state import SessionState
+from acp_agent.session.trust import SessionTrust
 from acp_agent.storage.store import SessionStore
 from support.stores import opened
 

@@ -18,9 +18,9 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
+from acp_agent.session.hook_services import Transcript
 from acp_agent.session.log import TRANSCRIPTS as FOLDER
 from acp_agent.session.log import remove_transcript
-from acp_agent.session.project.hook_services import Transcript
 from acp_agent.storage.store import SessionStore
 from support.log_builder import LogBuilder
 

@@ -41,12 +41,12 @@ from acp_agent.hooks.events import (
 from acp_agent.hooks.handlers import bound_handler
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
 from acp_agent.recipes.model import EXTERNAL, Recipe
+from acp_agent.session.hook_services import HookServices, Transcript
+from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.hook_services import HookServices, Transcript
-from acp_agent.session.project.recipe_run import RecipeRun
-from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.trust import SessionTrust
+from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.state import SessionState
+from acp_agent.session.trust import SessionTrust
 from acp_agent.tools.tool import CallResult
 
 _USER_ORIGINS: tuple[Origin, ...] = ("config", "user")

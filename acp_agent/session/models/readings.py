@@ -17,8 +17,8 @@ from __future__ import annotations
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage, Usage
 from acp_agent.frozen import frozen
-from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.requests import Requests
+from acp_agent.session.models.models import ActiveModel
+from acp_agent.session.models.requests import Requests
 
 HIGH = 1.75
 """A count of more than this many times the expected one is not believed until a second

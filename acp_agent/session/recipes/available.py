@@ -14,17 +14,17 @@ from acp_agent.conversation.updates import Command
 from acp_agent.errors import RecipeError
 from acp_agent.llm.places import key_variables
 from acp_agent.processes import environment_without
+from acp_agent.session.commands import COMPACT, PREVIEW, STATUS, UNDO
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.commands import COMPACT, PREVIEW, STATUS, UNDO
-from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
+from acp_agent.session.trust import SessionTrust
 
 if TYPE_CHECKING:
     from acp_agent.recipes.discovery import RecipeLibrary
     from acp_agent.recipes.model import Recipe
-    from acp_agent.session.project.recipe_questions import RecipeQuestions
-    from acp_agent.session.project.recipe_run import RecipeRun
+    from acp_agent.session.recipes.questions import RecipeQuestions
+    from acp_agent.session.recipes.run import RecipeRun
 
 _log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class SessionRecipes:
         :raises RecipeError: see `RecipeRun.rendered`; or the user does not allow its
             commands.
         """
-        from acp_agent.session.project.recipe_run import surroundings
+        from acp_agent.session.recipes.run import surroundings
 
         if questions is not None:
             await questions.allow(run.recipe)

@@ -117,9 +117,9 @@ def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
     return words[0], words[1] + mentioned(around_command(parts)[1], words[1])
 
 
-def says_anything(parts: tuple[UserPart, ...]) -> bool:
-    """Return whether a prompt is more than white space."""
-    return any(not isinstance(part, Text) or part.text.strip() for part in parts)
+def is_blank(parts: tuple[UserPart, ...]) -> bool:
+    """Return whether a prompt is only white space."""
+    return all(isinstance(part, Text) and not part.text.strip() for part in parts)
 
 
 def text_of(parts: tuple[UserPart, ...]) -> str:

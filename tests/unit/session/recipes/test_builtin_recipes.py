@@ -12,8 +12,8 @@ from acp_agent.errors import RecipeError
 from acp_agent.hooks.handlers import known_handlers
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
-from acp_agent.session.project.commands import COMPACTING
-from acp_agent.session.project.recipe_run import RecipeRun, surroundings
+from acp_agent.session.commands import COMPACTING
+from acp_agent.session.recipes.run import RecipeRun, surroundings
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
 from support.repo import Repo, make_repo

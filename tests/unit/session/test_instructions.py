@@ -11,7 +11,7 @@ import pytest
 
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.sandbox.roots import repository_root
-from acp_agent.session.project.workspace import (
+from acp_agent.session.workspace import (
     MAX_FILE_BYTES,
     ProjectInstructions,
     _load_instructions,

@@ -32,8 +32,8 @@ from acp_agent.conversation.updates import (
 )
 from acp_agent.errors import InvalidParamsError, sentence
 from acp_agent.llm.names import display_name
+from acp_agent.session.models.models import SessionModels
 from acp_agent.session.notices import SHOWING_SECONDS
-from acp_agent.session.project.models import SessionModels
 from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
 

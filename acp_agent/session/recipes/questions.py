@@ -19,7 +19,7 @@ from acp_agent.errors import RecipeError, SandboxError, ToolError
 from acp_agent.hooks.outcomes import NOTHING
 from acp_agent.recipes.model import Recipe
 from acp_agent.session.permissions import Permissions
-from acp_agent.session.project.recipe_run import command_lines
+from acp_agent.session.recipes.run import command_lines
 from acp_agent.session.state import SessionState
 from acp_agent.tools.environment import Report
 from acp_agent.tools.text import digest

@@ -40,7 +40,7 @@ from acp_agent.llm.provider import (
 from acp_agent.llm.registry import Registry, ResolvedModel
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.session.attachments import Attachments
-from acp_agent.session.project.learned import LearnedWindow
+from acp_agent.session.models.learned import LearnedWindow
 
 FIRST_WAIT = 3.0
 """Seconds that the first use of a model waits for the provider's word on its window."""

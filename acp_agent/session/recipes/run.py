@@ -44,7 +44,7 @@ from acp_agent.recipes.model import (
 )
 from acp_agent.recipes.template import render
 from acp_agent.sandbox.sandbox import Sandbox
-from acp_agent.session.project.commands import (
+from acp_agent.session.commands import (
     COMMAND_SECONDS,
     COMPACT,
     PREVIEW,
@@ -55,7 +55,7 @@ from acp_agent.session.project.commands import (
     command_words,
     mentioned,
 )
-from acp_agent.session.project.workspace import git_place
+from acp_agent.session.workspace import git_place
 from acp_agent.tools.shell.allow import refusal_of_words
 from acp_agent.tools.shell.guarded import renamed
 from acp_agent.tools.shell.screen import as_shown

@@ -1,3 +1,0 @@
-"""A session's view of its project and configuration: trust, hooks, recipes, MCP
-servers, models, options.
-"""
