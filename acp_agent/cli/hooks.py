@@ -89,7 +89,7 @@ async def run(arguments: argparse.Namespace) -> int:
     origins: list[Origin] = [
         origin for origin in ORIGINS if trusted or origin != "project"
     ]
-    found = await discover(settings, origins, notices)
+    found = await discover(settings, origins, notices, project[0] if project else None)
     for error in found.errors:
         aside(f"acp-agent: {error}")
     if not trusted:

@@ -2,8 +2,13 @@
 
 Only running a program shows what it runs, so this module overestimates: any path,
 module or command in a hook that leads to a code file of the project counts, and that
-file is searched in the same way. Installed packages are not searched, except for the
-programs that they put into `node_modules/.bin` or a virtual environment.
+file is searched in the same way. Files that a script runs or reads count whatever their
+suffix. Installed packages are not searched, except for the programs that they put into
+`node_modules/.bin` or a virtual environment.
+
+Python searches the folder of a script before its own library. So a file there with the
+name of a standard module counts too, even if nothing mentions it: `import json` also
+imports `re`.
 
 Source: python(1), `sys.path`; importlib; nodejs.org/api/modules, "All together";
 npm-run(1); make(1); execve(2)
@@ -13,10 +18,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from acp_agent.config.program_files import CONFIGURATION, READ_BY
+from acp_agent.config.script_reads import (
+    folders_of_modules,
+    names_read,
+    names_written,
+    perl_modules,
+)
 from acp_agent.frozen import frozen
 from acp_agent.regular import open_regular
 
@@ -28,6 +41,8 @@ _MAX_NAMES = 50_000
 """Maximum number of names to look up, for all texts together."""
 _MAX_BASES = 16
 """Maximum number of folders in which each name in a text is looked up."""
+_MAX_SHARED = 4
+"""How many of these folders may contain modules for all programs."""
 
 _WORD = re.compile(r"[^\s\"'`$(){}\[\]<>|&;:=,*?!#%^\\]+")
 _QUOTED = (re.compile(r"\"([^\"\n]{1,300})\""), re.compile(r"'([^'\n]{1,300})'"))
@@ -47,70 +62,19 @@ _SUFFIXES = frozenset(
     )
 )  # fmt: skip
 _SCRIPT_SUFFIXES = (
-    "",
-    ".js",
-    ".mjs",
-    ".cjs",
-    ".ts",
-    ".mts",
-    ".cts",
-    ".json",
-    "/index.js",
-    "/index.ts",
-    "/index.mjs",
-)
-_NODE = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs")
-_PYPROJECT = ("pyproject.toml",)
-_GRADLE = (
-    "gradlew", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts",
-    "gradle/wrapper/gradle-wrapper.properties", "gradle/wrapper/gradle-wrapper.jar",
+    ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".json", ".node", ".rb", ".pl", ".lua", ".php", "/index.js",
+    "/index.ts", "/index.mjs", "/package.json",
 )  # fmt: skip
-_MAVEN = (
-    "pom.xml",
-    ".mvn/extensions.xml",
-    ".mvn/jvm.config",
-    ".mvn/maven.config",
-    ".mvn/wrapper/maven-wrapper.jar",
-)
-_ESLINT = (
-    "eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc.js", ".eslintrc.cjs",
+"""What a name in an import may lack."""
+_MODULE_SUFFIXES = (".py", ".pyc", ".so", ".pyd")
+_PYTHON_FILES = (".py", ".pyw")
+_STANDARD = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
+_MODULE_VARIABLES = ("PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB")
+"""Variables that list folders in which programs look for modules."""
+_SETTINGS = (
+    ".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".xml", ".mk", ".properties", ".md", ".txt",
 )  # fmt: skip
-_PRETTIER = (
-    "prettier.config.js", "prettier.config.mjs", "prettier.config.cjs", ".prettierrc.js", ".prettierrc.mjs",
-    ".prettierrc.cjs",
-)  # fmt: skip
-_READ_BY: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
-    **dict.fromkeys(
-        ("npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "corepack"), _NODE
-    ),
-    **dict.fromkeys(("uv", "uvx", "poetry", "hatch", "pdm", "rye", "pipx"), _PYPROJECT),
-    **dict.fromkeys(
-        ("pytest", "py.test"),
-        ("conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
-    ),
-    **dict.fromkeys(("invoke", "inv", "fab"), ("tasks.py", "fabfile.py")),
-    **dict.fromkeys(("gradle", "gradlew"), _GRADLE),
-    **dict.fromkeys(("mvn", "mvnw"), _MAVEN),
-    **dict.fromkeys(("pre-commit", "prek"), (".pre-commit-config.yaml",)),
-    **dict.fromkeys(("mise", "rtx"), ("mise.toml", ".mise.toml")),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "task": ("Taskfile.yml", "Taskfile.yaml"),
-    "rake": ("Rakefile",),
-    "bundle": ("Gemfile",),
-    "composer": ("composer.json",),
-    "tox": ("tox.ini", "pyproject.toml"),
-    "nox": ("noxfile.py",),
-    "lefthook": ("lefthook.yml", ".lefthook.yml"),
-    "cargo": ("Cargo.toml", "build.rs", ".cargo/config.toml", ".cargo/config"),
-    "deno": ("deno.json", "deno.jsonc"),
-    "eslint": _ESLINT,
-    "prettier": _PRETTIER,
-    "direnv": (".envrc",),
-    "nix": ("flake.nix",),
-}
-"""For each program, the files that it reads to find out what to run."""
-_CONFIGURATION = frozenset(name for names in _READ_BY.values() for name in names)
+"""Suffixes of files that mention names without reading the files."""
 
 
 @frozen
@@ -119,10 +83,27 @@ class ProgramText:
 
     :ivar folder: another folder, besides the project, that relative names may start
         from; None for a command line.
+    :ivar path: the file; None for a command line.
     """
 
     content: str
     folder: Path | None = None
+    path: Path | None = None
+
+    @property
+    def is_python(self) -> bool:
+        """Return whether this is a Python file, or mentions Python."""
+        is_file = self.path is not None and self.path.suffix in _PYTHON_FILES
+        return is_file or _PYTHON.search(self.content) is not None
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether this is a command line or a script, rather than a file that
+        configures a program.
+        """
+        return self.path is None or (
+            self.path.name not in CONFIGURATION and self.path.suffix not in _SETTINGS
+        )
 
 
 @frozen
@@ -163,7 +144,7 @@ def called_files(
             if len(found) >= MAX_CALLED:
                 break
             if text := _text_of(path):
-                waiting.append(ProgramText(text, path.parent))
+                waiting.append(ProgramText(text, path.parent, path))
     return Called(tuple(found), places.looked_in)
 
 
@@ -174,6 +155,13 @@ class _Places:
         self._project = project
         self._cwd = cwd
         self._names: dict[Path, frozenset[str]] = {}
+        self._shared: dict[Path, None] = {}
+        for variable in _MODULE_VARIABLES:
+            for each in os.environ.get(variable, "").split(os.pathsep):
+                folder = Path(os.path.normpath(each))
+                if folder.is_relative_to(project):
+                    self._shared[folder] = None
+        self._stems: dict[Path, frozenset[str]] = {}
         self._left = _MAX_NAMES
         places = map(Path, os.environ.get("PATH", "").split(os.pathsep))
         self._programs = tuple(each for each in places if each.is_relative_to(project))
@@ -188,19 +176,18 @@ class _Places:
     def named_in(self, text: ProgramText) -> Iterator[Path]:
         """Yield the code files that a text names."""
         words, globs = _words_of(text.content)
-        names = dict.fromkeys(
-            (
-                *words,
-                *(each for quoted in _QUOTED for each in quoted.findall(text.content)),
-            )
-        )
-        names = list(names)[: self._left]
+        quoted = [each for pattern in _QUOTED for each in pattern.findall(text.content)]
+        names = list(dict.fromkeys((*words, *quoted)))[: self._left]
         self._left -= len(names)
         bases = self._bases(text, names)
         for name in names:
             for base in bases:
                 yield from self._code_at(base, name)
+        if text.is_script:
+            yield from self._read(text, bases)
         yield from self._modules(text, words, bases)
+        if text.is_python:
+            yield from self._shadows(text, bases)
         yield from self._read_by(words)
         for folder in globs:
             for base in bases:
@@ -210,15 +197,72 @@ class _Places:
         """Return the folders in which to look up names, including folders that the text
         names: it may join the two.
         """
-        bases = dict.fromkeys((self._cwd, self._project))
+        self._share(text)
+        bases = dict.fromkeys((self._cwd, self._project, *self._shared))
         if text.folder is not None:
             bases[text.folder] = None
         for name in names:
-            for base in (self._cwd, self._project, text.folder or self._project):
+            for base in tuple(bases):
                 folder = self._below(base, name)
                 if len(bases) < _MAX_BASES and folder is not None and folder.is_dir():
                     bases[folder] = None
         return tuple(bases)
+
+    def _share(self, text: ProgramText) -> None:
+        """Remember the folders that a text sets as module folders for its programs."""
+        for name in folders_of_modules(text.content):
+            relative = name
+            if "$" in name:  # a variable, which may be any folder
+                relative = name.rpartition("$")[2].partition("/")[2]
+            folder = self._below(self._cwd, relative)
+            if folder is None or not folder.is_dir():
+                continue
+            if len(self._shared) < _MAX_SHARED:
+                self._shared[folder] = None
+
+    def _read(self, text: ProgramText, bases: Iterable[Path]) -> Iterator[Path]:
+        """Yield the files that a script runs or reads, whatever their suffix."""
+        names: dict[str, None] = {}
+        for piece in names_read(text.content):
+            names[piece] = None
+            names.update(_words_of(piece)[0])
+        for written in names_written(text.content):
+            names.pop(written, None)
+        found = list(names)[: self._left]
+        self._left -= len(found)
+        for base in bases:
+            for name in found:
+                if not self._may_exist(base, name):
+                    continue
+                if (path := self._file_at(base, name)) is not None:
+                    yield path
+                for suffix in _SCRIPT_SUFFIXES:
+                    if (longer := self._file_at(base, f"{name}{suffix}")) is not None:
+                        yield longer
+            for module in perl_modules(text.content):
+                for place in (base, base / "lib"):
+                    if (path := self._file_at(place, module)) is not None:
+                        yield path
+
+    def _may_exist(self, base: Path, name: str) -> bool:
+        """Return whether a folder has an entry with the first part of a name, whatever
+        its suffix.
+        """
+        first = name.lstrip("/").partition("/")[0]
+        if first in (".", "..", ""):
+            return True
+        if base not in self._stems:
+            self._stems[base] = frozenset(
+                each.partition(".")[0] for each in self._listed(base)
+            )
+        return (
+            name.startswith(str(self._project))
+            or first.partition(".")[0] in self._stems[base]
+        )
+
+    def _file_at(self, base: Path, name: str) -> Path | None:
+        path = self._below(base, name)
+        return path if path is not None and path.is_file() else None
 
     def _code_at(self, base: Path, name: str) -> Iterator[Path]:
         """Yield the file at a path. The suffix may be missing, as in a JavaScript
@@ -230,9 +274,8 @@ class _Places:
                 yield path
                 yield from self._environment_of(path)
         elif "/" in name or name in (".", ".."):
-            for suffix in _SCRIPT_SUFFIXES[1:]:
-                longer = self._below(base, f"{name}{suffix}")
-                if longer is not None and longer.is_file():
+            for suffix in _SCRIPT_SUFFIXES:
+                if (longer := self._file_at(base, f"{name}{suffix}")) is not None:
                     yield longer
 
     def _code_in(self, base: Path, name: str) -> Iterator[Path]:
@@ -288,24 +331,64 @@ class _Places:
         """Yield the files of a module, of the packages around it, and of its submodules
         that the text mentions.
         """
-        for part in module.split("."):
+        for part in module.split(".") if module else ():
             listed = self._listed(place)
-            if f"{part}.py" in listed:
-                yield place / f"{part}.py"
+            yield from (
+                place / name for name in sorted(listed) if _is_module(name, part)
+            )
             if part not in listed:
                 return
             place = place / part
             listed = self._listed(place)
             yield from (
                 place / name
-                for name in ("__init__.py", "__main__.py")
-                if name in listed
+                for name in sorted(listed)
+                if _is_module(name, "__init__", "__main__")
             )
+        listed = self._listed(place)
         yield from (
-            place / f"{word}.py"
-            for word in words
-            if f"{word}.py" in self._listed(place)
+            place / name
+            for name in sorted(listed)
+            if name.partition(".")[0] in words and _is_module(name)
         )
+
+    def _shadows(self, text: ProgramText, bases: Iterable[Path]) -> Iterator[Path]:
+        """Yield the modules that Python would import instead of those that a script
+        means.
+
+        If the script imports packages from outside the project, these may import any
+        other module. So each module in the script's folder counts.
+        """
+        for base in bases:
+            listed = self._listed(base)
+            is_open = base == text.folder and self._imports_packages(text, base)
+            for name in sorted(listed):
+                stem = name.partition(".")[0]
+                if stem not in _STANDARD and not is_open:
+                    continue
+                if _is_module(name):
+                    yield base / name
+                elif name == stem and "." not in name:
+                    inner = base / name
+                    yield from (
+                        inner / each
+                        for each in sorted(self._listed(inner))
+                        if _is_module(each, "__init__")
+                    )
+
+    def _imports_packages(self, text: ProgramText, folder: Path) -> bool:
+        """Return whether a Python file imports anything that is neither a standard
+        module nor in its folder.
+        """
+        if text.path is None or text.path.suffix not in _PYTHON_FILES:
+            return False
+        here = {name.partition(".")[0] for name in self._listed(folder)} | _STANDARD
+        for one, several in _IMPORT.findall(text.content):
+            for each in (one or several).split(","):
+                top = each.strip().partition(" ")[0].partition(".")[0]
+                if top and top not in here:
+                    return True
+        return False
 
     def _read_by(self, words: Iterable[str]) -> Iterator[Path]:
         """Yield the files that programs with these names read, and programs from the
@@ -316,7 +399,7 @@ class _Places:
             for base in dict.fromkeys((self._cwd, self._project)):
                 yield from (
                     base / name
-                    for name in _READ_BY.get(program, ())
+                    for name in READ_BY.get(program, ())
                     if (base / name).is_file()
                 )
                 if program in self._listed(base / "node_modules" / ".bin"):
@@ -375,6 +458,15 @@ def _words_of(text: str) -> tuple[dict[str, None], dict[str, None]]:
     return words, globs
 
 
+def _is_module(name: str, *stems: str) -> bool:
+    """Return whether Python may import a file with this name as one of these modules,
+    or as any module if none is given.
+    """
+    return name.endswith(_MODULE_SUFFIXES) and (
+        not stems or name.partition(".")[0] in stems
+    )
+
+
 def _is_code(path: Path) -> bool:
     """Return whether a file can be run, or tells a program what to run."""
     try:
@@ -382,7 +474,7 @@ def _is_code(path: Path) -> bool:
             return False
         if (
             path.suffix.lower() in _SUFFIXES
-            or path.name in _CONFIGURATION
+            or path.name in CONFIGURATION
             or os.access(path, os.X_OK)
         ):
             return True

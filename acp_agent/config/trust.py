@@ -129,6 +129,23 @@ class ProjectCode:
             None,
         )
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """Return the hex SHA-256 of each file, by its path without links."""
+        return {
+            os.path.realpath(self.place / file.name): file.content
+            for file in self.files
+        }
+
+    @property
+    def bytecode(self) -> tuple[str, ...]:
+        """Return the folders in which Python looks for bytecode of the files. They need
+        not exist.
+        """
+        sources = (path for path in self.sources if path.endswith(".py"))
+        folders = (os.path.dirname(path) for path in sources)  # noqa: PTH120 - a text
+        return tuple(dict.fromkeys(f"{folder}/__pycache__" for folder in folders))
+
     def without_called(self) -> Self:
         """Return a copy without the files elsewhere in the project that its hooks run."""
         return replace(
@@ -171,7 +188,7 @@ def read_project_code(
             if file.is_hook:
                 texts.append(
                     ProgramText(
-                        content[:MAX_TEXT].decode("utf-8", "replace"), path.parent
+                        content[:MAX_TEXT].decode("utf-8", "replace"), path.parent, path
                     )
                 )
             if len(files) > MAX_FILES or left < 0:

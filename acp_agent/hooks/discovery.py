@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from anyio import to_thread
 
 from acp_agent.config import Settings
 from acp_agent.config.sandbox import sandbox_of
+from acp_agent.config.trust import ProjectCode
 from acp_agent.errors import HookError
 from acp_agent.hooks import python_hooks, rules
 from acp_agent.hooks.contract import (
@@ -31,13 +33,14 @@ from acp_agent.sandbox.sandbox import Sandbox
 
 FOLDER = "hooks"
 _OTHERS = (".md", DISABLED)
-_LOADERS = {".py": python_hooks.load, ".yaml": rules.load, ".yml": rules.load}
+_RULES = (".yaml", ".yml")
 
 
 async def discover(
     settings: Settings,
     origins: Collection[Origin] = ORIGINS,
     notices: list[str] | None = None,
+    code: ProjectCode | None = None,
 ) -> FoundHooks:
     """Return all hooks in the order above, those of a folder sorted by name. Files are
     loaded concurrently, including running programs to ask for their events.
@@ -46,6 +49,8 @@ async def discover(
         this call already runs them.
     :param notices: the sandbox appends notices for the user about files that a
         project's programs create, as long as they run.
+    :param code: the code of the project that the user trusts. Without it, the project's
+        Python files can import any file.
     """
     project = str(settings.project.parent) if settings.project else ""
     sandbox = None
@@ -54,6 +59,10 @@ async def discover(
         sandbox = sandbox_of(
             settings.sandbox, roots, settings.home, key_variables(settings), notices
         )
+        if code is not None:
+            # A command can write bytecode there, and Python takes it for the bytecode of
+            # an unchanged source.
+            sandbox = replace(sandbox, read_deny=(*sandbox.read_deny, *code.bytecode))
     homes: dict[Origin, Path | None] = {
         "user": settings.home,
         "project": settings.project,
@@ -61,7 +70,9 @@ async def discover(
     found: dict[Path, FoundHooks] = {}
 
     async def look(path: Path, origin: Origin) -> None:
-        found[path] = await _of_file(path, origin, project, sandbox)
+        found[path] = await _of_file(
+            path, origin, project, sandbox, code if origin == "project" else None
+        )
 
     async with anyio.create_task_group() as tasks:
         for origin, home in homes.items():
@@ -93,19 +104,26 @@ async def discover(
 
 
 async def _of_file(
-    path: Path, origin: Origin, project: str, sandbox: Sandbox | None
+    path: Path,
+    origin: Origin,
+    project: str,
+    sandbox: Sandbox | None,
+    code: ProjectCode | None,
 ) -> FoundHooks:
     """Load the hooks of one file, depending on its kind. Python files whose name begins
     with `_` are skipped: other hooks import them.
     """
-    load = _LOADERS.get(path.suffix)
     if path.suffix == ".py" and path.name.startswith("_"):
         return FoundHooks()
     try:
         with anyio.fail_after(TIME_LIMIT):
-            if load is not None:
+            if path.suffix == ".py":
                 return await to_thread.run_sync(
-                    load, path, origin, abandon_on_cancel=True
+                    python_hooks.load, path, origin, code, abandon_on_cancel=True
+                )
+            if path.suffix in _RULES:
+                return await to_thread.run_sync(
+                    rules.load, path, origin, abandon_on_cancel=True
                 )
             if os.access(path, os.X_OK):
                 return await ask_for_events(path, origin, project, sandbox)

@@ -46,6 +46,10 @@ from acp_agent.sandbox.sandbox import Sandbox
 
 OUTPUT_LIMIT = 1024 * 1024
 """Maximum number of bytes that a program may print, for stdout and stderr separately."""
+_NO_FOLDER = "/dev/null"
+"""A path below which nobody can create a file. Replaces a folder for bytecode that
+commands may write.
+"""
 _ON_ERROR = re.compile(rf"\bon_error\s*[:=]\s*({'|'.join(get_args(OnError))})\b")
 
 
@@ -188,6 +192,12 @@ async def _run(
                 for name, value in env.items()
                 if name not in LOADER_VARIABLES
             }
+        if "PYTHONPYCACHEPREFIX" in env:
+            words = (
+                find_program("env") or "/usr/bin/env",
+                f"PYTHONPYCACHEPREFIX={_NO_FOLDER}",
+                *words,
+            )
     else:
         # The user's hooks have no sandbox, and run before the project is trusted.
         env = without_others(environment_without(()), holding_home=False)

@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.config.hook_events import OnError, events_named
+from acp_agent.config.trust import ProjectCode
 from acp_agent.errors import HookError, located
 from acp_agent.hooks.contract import (
     TIME_LIMIT,
@@ -164,26 +165,28 @@ async def _call(function: Function, event: HookEvent, services: Services) -> Out
 # --- loading ---
 
 
-def load(path: Path, origin: Origin) -> FoundHooks:
+def load(path: Path, origin: Origin, code: ProjectCode | None = None) -> FoundHooks:
     """Run a Python file and return the hooks that it defines, in order.
 
     The file is executed without writing bytecode to disk. Each call executes it again,
     so every session has its own module globals.
 
     :param path: absolute.
+    :param code: the code that the user trusts of the file's project. The file can
+        import nothing else from the project.
     """
     name = f"acp_agent_hooks:{path}"  # no importable module can have such a name
     module = ModuleType(name)
     module.__file__ = str(path)
     try:
-        text = read_text(path)
+        text = read_text(path) if code is None else _trusted_text(module, path, code)
         if text is None:
             raise DocumentError("does not exist")
-        code = compile(text, str(path), "exec", dont_inherit=True)
+        compiled = compile(text, str(path), "exec", dont_inherit=True)
         sys.modules[name] = (
             module  # dataclasses and annotations look up their module there
         )
-        exec(code, vars(module))
+        exec(compiled, vars(module))
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         return unusable(HookError(_reason(error, str(path))), origin, str(path), path)
@@ -195,6 +198,17 @@ def load(path: Path, origin: Origin) -> FoundHooks:
     if not found.hooks:
         sys.modules.pop(name, None)
     return found
+
+
+def _trusted_text(module: ModuleType, path: Path, code: ProjectCode) -> bytes:
+    """Return the source of a project's hook, and let its module import the code that
+    the user trusts.
+    """
+    from acp_agent.hooks.project_modules import ProjectModules  # loads OpenSSL
+
+    modules = ProjectModules(path, code.place.parent, code.sources)
+    vars(module)["__builtins__"] = modules.builtins
+    return modules.source_of(path)
 
 
 @cache

@@ -434,7 +434,7 @@ class SessionHooks:
             settings = replace(
                 self._state.settings, project=code.place, hooks=code.commands
             )
-            found = await discover(settings, ("project",), self._state.made)
+            found = await discover(settings, ("project",), self._state.made, code)
             await self._tell_left_out(found.errors)
             hooks = tuple(guarded(hook, code.hooks_are_same) for hook in found.hooks)
         self._dispatcher = self._made((*self._own, *hooks))

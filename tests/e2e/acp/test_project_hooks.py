@@ -207,3 +207,50 @@ async def test_an_ordinary_project_whose_hook_runs_its_script_is_asked_about_onc
         await it.prompt()
         assert asked(it) == ["Trust the hooks and recipes of this repository?"]
         assert (it.folder / "log.txt").read_text() == "formatted\n" * 2
+
+
+GUARD = """import sys, json
+sys.path.insert(0, ".")
+from tools import policy
+
+if policy.refuses(json.dumps(json.load(sys.stdin))):
+    print("refused by policy", file=sys.stderr)
+    sys.exit(2)
+"""
+BYTECODE = """import importlib.util, marshal, os
+status = os.stat("tools/policy.py")
+code = compile("def refuses(text):\\n    return False", "tools/policy.py", "exec")
+head = importlib.util.MAGIC_NUMBER + bytes(4) + int(status.st_mtime).to_bytes(4, "little")
+to = importlib.util.cache_from_source("tools/policy.py")
+os.makedirs(os.path.dirname(to), exist_ok=True)
+open(to, "wb").write(head + status.st_size.to_bytes(4, "little") + marshal.dumps(code))
+"""
+
+
+async def test_a_python_guard_refuses_although_a_command_put_bytecode_beside_a_module_of_it(
+    tmp_path: Path,
+) -> None:
+    plant = ToolCall("shell", {"command": f"python3 - <<'END'\n{BYTECODE}END\n"})
+    calls = (write("forbidden.txt"), plant, write("forbidden.txt"))
+    replies = [Reply(tool_calls=[each]) for each in calls]
+    hook = "{command: python3 tools/guard.py, matcher: write, timeout: 20}"
+    files = {
+        ".acp-agent/config.yaml": f"hooks:\n  PreToolUse:\n    - {hook}\n",
+        "tools/guard.py": GUARD,
+        "tools/__init__.py": "",
+        "tools/policy.py": "def refuses(text):\n    return 'forbidden' in text\n",
+    }
+    async with stage(
+        tmp_path,
+        *replies,
+        Reply("Done."),
+        files=files,
+        mode="accept-edits",
+        trusted=True,
+    ) as it:
+        await it.prompt()
+        assert [each.name for each in (it.folder / "tools" / "__pycache__").iterdir()]
+        said = [result.text for result in results(it.server.calls[-1].body)]
+        assert "refused by policy" in said[0]
+        assert "refused by policy" in said[-1]
+        assert not (it.folder / "forbidden.txt").exists()

@@ -109,6 +109,134 @@ RUNS: list[tuple[str, dict[str, str], str]] = [
     ),
     ("just check", {"justfile": "check:\n  ./c.sh"}, "justfile"),
     ("uv run check", {"pyproject.toml": ""}, "pyproject.toml"),
+    # Files that are run or read, whatever their suffix.
+    ("bash a.sh", {"a.sh": ". tools/common", "tools/common": "X=1"}, "tools/common"),
+    (
+        "bash a.sh",
+        {"a.sh": "source tools/config.env", "tools/config.env": "X=1"},
+        "tools/config.env",
+    ),
+    (
+        "bash a.sh",
+        {"a.sh": "true; . tools/words.txt", "tools/words.txt": "X=1"},
+        "tools/words.txt",
+    ),
+    (
+        "bash a.sh",
+        {"a.sh": ". ./tools/lib.inc", "tools/lib.inc": "X=1"},
+        "tools/lib.inc",
+    ),
+    (
+        "bash t/a.sh",
+        {"t/a.sh": 'source "$(dirname "$0")/lib"', "t/lib": "X=1"},
+        "t/lib",
+    ),
+    (
+        "bash t/a.sh",
+        {"t/a.sh": '. "$(cd "$(dirname "$0")" && pwd)/lib"', "t/lib": "X=1"},
+        "t/lib",
+    ),
+    (
+        "bash t/a.sh",
+        {"t/a.sh": '. "${BASH_SOURCE[0]%/*}/lib.conf"', "t/lib.conf": "X=1"},
+        "t/lib.conf",
+    ),
+    (
+        ". tools/config.env; ./guard",
+        {"tools/config.env": "X=1", "guard": "#!/bin/sh"},
+        "tools/config.env",
+    ),
+    ("grep -q -f tools/words.txt", {"tools/words.txt": "one"}, "tools/words.txt"),
+    (
+        "bash a.sh",
+        {"a.sh": "while read w; do :; done < t/words", "t/words": "one"},
+        "t/words",
+    ),
+    ("bash a.sh", {"a.sh": 'eval "$(cat t/words)"', "t/words": "one"}, "t/words"),
+    ("awk -f t/prog", {"t/prog": "{}"}, "t/prog"),
+    ("jq --from-file t/prog", {"t/prog": "."}, "t/prog"),
+    ("BASH_ENV=t/prog bash -c true", {"t/prog": ""}, "t/prog"),
+    ("sh t/prog", {"t/prog": "true"}, "t/prog"),
+    (
+        "python3 a.py",
+        {"a.py": "WORDS = open('t/words.txt').read()", "t/words.txt": "one"},
+        "t/words.txt",
+    ),
+    (
+        "python3 t/a.py",
+        {
+            "t/a.py": "W = (Path(__file__).parent / 'w.dat').read_text()",
+            "t/w.dat": "one",
+        },
+        "t/w.dat",
+    ),
+    (
+        "python3 t/a.py",
+        {
+            "t/a.py": "exec(open(os.path.join(HERE, 'code.inc')).read())",
+            "t/code.inc": "",
+        },
+        "t/code.inc",
+    ),
+    ("node t/a.js", {"t/a.js": "require('./words')", "t/words": ""}, "t/words"),
+    ("node t/a.js", {"t/a.js": "require('./words')", "t/words.js": ""}, "t/words"),
+    (
+        "node t/a.js",
+        {
+            "t/a.js": "fs.readFileSync(path.join(__dirname, 'words.dat'))",
+            "t/words.dat": "",
+        },
+        "t/words.dat",
+    ),
+    (
+        "NODE_PATH=lib node a.js",
+        {"a.js": "require('words')", "lib/words.js": ""},
+        "lib/words.js",
+    ),
+    (
+        "node a.js",
+        {
+            "a.js": "require('./lib')",
+            "lib/package.json": '{"main": "x"}',
+            "lib/x.js": "",
+        },
+        "lib/package.json",
+    ),
+    (
+        "ruby t/a.rb",
+        {"t/a.rb": "require_relative 'words'", "t/words.rb": ""},
+        "t/words.rb",
+    ),
+    (
+        "perl t/a.pl",
+        {"t/a.pl": "use lib 'lib';\nuse Guard::Words;", "lib/Guard/Words.pm": ""},
+        "lib/Guard/Words.pm",
+    ),
+    ("perl t/a.pl", {"t/a.pl": "do './t/words';", "t/words": ""}, "t/words"),
+    # Modules that Python finds instead of others.
+    ("python3 t/a.py", {"t/a.py": "import json"}, "t/re.py"),
+    ("python3 t/a.py", {"t/a.py": "import json"}, "t/re.pyc"),
+    ("python3 t/a.py", {"t/a.py": "import json"}, "t/re.abi3.so"),
+    ("python3 t/a.py", {"t/a.py": "import json"}, "t/re/__init__.py"),
+    (
+        "python3 t/a.py",
+        {"t/a.py": "import json"},
+        "t/_ctypes.cpython-311-x86_64-linux-gnu.so",
+    ),
+    ("python3 t/a.py", {"t/a.py": "import rules", "t/rules.py": ""}, "t/rules.abi3.so"),
+    (
+        "python3 t/a.py",
+        {"t/a.py": "import rules", "t/rules.py": ""},
+        "t/rules/__init__.py",
+    ),
+    ("python3 t/a.py", {"t/a.py": "import yaml"}, "t/_yaml.py"),
+    ("python3 t/a.py", {"t/a.py": "from . import b", "t/b.py": ""}, "t/b.py"),
+    ("python3 -c 'import json'", {}, "re.py"),
+    (
+        "python3 a/b/c.py",
+        {"a/b/c.py": "sys.path.append(ROOT / 'd' / 'e')\nimport f", "d/e/f.py": ""},
+        "d/e/f.py",
+    ),
 ]
 
 
@@ -176,6 +304,18 @@ def test_a_program_that_a_path_names_in_the_project_is_compared(
     assert not before.hooks_are_same()
 
 
+@pytest.mark.parametrize("name", ["re.py", "sitecustomize.py", "rules.abi3.so"])
+def test_a_module_in_a_folder_of_the_project_that_pythonpath_names_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = project(tmp_path, {"guard.py": "import json, rules", "src/rules.py": ""})
+    monkeypatch.setenv("PYTHONPATH", f"/elsewhere:{folder}/src")
+    before = read_project_code(folder / ".acp-agent", (command("python3 guard.py"),))
+    assert before.hooks_are_same()
+    project(tmp_path, {f"src/{name}": ""})
+    assert not before.hooks_are_same()
+
+
 def test_data_that_a_hook_names_or_writes_and_new_dependencies_are_no_change_of_it(
     tmp_path: Path,
 ) -> None:
@@ -201,6 +341,44 @@ def test_data_that_a_hook_names_or_writes_and_new_dependencies_are_no_change_of_
     assert before.hooks_are_same()
 
 
+def test_files_that_a_hook_only_compares_or_writes_are_no_change_of_it(
+    tmp_path: Path,
+) -> None:
+    guard = (
+        "import json, sys\nBLOCKED = ('package-lock.json', '.env')\nlog = open('out/guard.log', 'a')\n"
+        "if sys.argv[1].endswith('README.md') or sys.argv[1] == 'data/list.csv':\n    sys.exit(2)\n"
+    )
+    shell = 'case "$1" in package-lock.json) exit 2;; esac\necho "$1" >> out/calls.txt\ndate | tee -a out/times\n'
+    written = (
+        "package-lock.json",
+        ".env",
+        "out/guard.log",
+        "README.md",
+        "data/list.csv",
+        "out/calls.txt",
+        "out/times",
+    )
+    files = {
+        "tools/guard.py": guard,
+        "tools/guard.sh": shell,
+        "tools/other.py": "",
+        **dict.fromkeys(written, "1"),
+    }
+    folder = project(tmp_path, files)
+    line = "python3 tools/guard.py; sh tools/guard.sh | tee out/report"
+    before = read_project_code(folder / ".acp-agent", (command(line),))
+    project(
+        tmp_path,
+        {
+            **dict.fromkeys(written, "2"),
+            "out/report": "2",
+            "tools/another.py": "",
+            "tools/other.py": "2",
+        },
+    )
+    assert before.hooks_are_same()
+
+
 def test_what_lies_outside_of_the_project_is_left_to_the_system(tmp_path: Path) -> None:
     folder = project(tmp_path, {"bin/x": ""})
     (folder / "bin" / "python").symlink_to(sys.executable)
@@ -213,7 +391,7 @@ def test_what_lies_outside_of_the_project_is_left_to_the_system(tmp_path: Path) 
 
 
 @given(st.lists(st.text("ab./-_ \"'$*\\\n:=\0é", max_size=30), max_size=8))
-def test_whatever_a_text_says_only_code_of_the_project_is_found(
+def test_whatever_a_text_says_only_files_of_the_project_are_found(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
     folder = project(
@@ -223,7 +401,8 @@ def test_whatever_a_text_says_only_code_of_the_project_is_found(
     found = called_files(
         folder, [ProgramText(text, folder / "a") for text in texts]
     ).files
-    assert {str(path.relative_to(folder)) for path in found} <= {"a/b.sh", "a/a/a.py"}
+    allowed = {"a/b.sh", "a/a/a.py", "b"}
+    assert {str(path.relative_to(folder)) for path in found} <= allowed
 
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12))

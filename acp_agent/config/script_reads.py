@@ -1,0 +1,107 @@
+"""Finds the names of files that a script runs or reads, by their position in its source.
+
+A script mentions many files, but only some of them decide what it does:
+`. tools/settings` runs a file, and `grep -f tools/words.txt` reads one, whereas
+`case "$path" in package-lock.json)` only compares a name. This module finds names of the
+first two kinds, whatever the suffix of the file. Files that a script writes are left out.
+
+Source: bash(1), "." and "REDIRECTION"; grep(1), awk(1) and sed(1), `-f`; Python's `open`
+and `pathlib`; nodejs.org/api, "fs" and "modules"; Ruby's Kernel, `require_relative` and
+`load`; perlfunc(1), `do` and `require`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_RUNNERS = re.compile(
+    r"(?:^|(?<=[\s;&|(`{\"']))(?:(\.|source|exec|eval)|sh|bash|dash|zsh|ksh|fish|python[\d.]{0,5}|node|bun|deno|ruby|perl|"
+    r"php|lua|Rscript)[ \t]",
+    re.MULTILINE,
+)
+"""Words that the name of a file to run follows. After a word in the first group, the
+whole command counts.
+"""
+_OPTIONS = re.compile(
+    r"(?<=\s)(?:-f|--(?:from-)?file|--rcfile|--init-file|--env-file|--config|--require|-r)[= \t]{1,4}(\S{1,1000})"
+)
+_INPUTS = re.compile(r"(?<!<)<[ \t]{0,4}([^\s<>&;|()]+)")
+_VARIABLES = re.compile(
+    r"\b(?:BASH_ENV|ENV|PYTHONSTARTUP|NODE_OPTIONS|RUBYOPT|PERL5OPT)=(\S+)"
+)
+_CONCATENATED = re.compile(r"\bcat[ \t]([^\n;&|<>()]{1,1000})[|)]")
+_CALLS = re.compile(
+    r"(?:\b(?:open|Path|join|joinpath|resolve|require\w{0,20}|load\w{0,20}|import\w{0,20}|include\w{0,20}|read\w{0,20}|"
+    r"createReadStream|exec\w{0,20}|run\w{0,20}|eval\w{0,20}|do|dofile|slurp)(?:[ \t]{0,4}\()?|/|"
+    r"\b(?:join|joinpath|resolve)\([^\n\"'()]{1,100},)[ \t]{0,4}"
+    r"[\"']([^\"'\n]{1,300})[\"'](?![ \t]{0,4},[ \t]{0,4}[\"'][wax])(?!\)\.write)"
+)
+"""Calls that take the name of a file, and names that are joined to a folder."""
+_PERL = re.compile(
+    r"^[ \t]{0,40}(?:use|require)[ \t]{1,4}([A-Za-z_][\w:]{0,200})", re.MULTILINE
+)
+_FOLDERS = re.compile(
+    r"\b(?:NODE_PATH|PYTHONPATH|RUBYLIB|PERL5LIB)=[\"']?([^\s\"';&|]+)"
+)
+_WRITTEN = re.compile(
+    r">{1,2}[|&]?[ \t]{0,4}([^\s<>&;|()]{1,1000})|\btee[ \t]{1,4}(?:-a[ \t]{1,4})?(\S{1,1000})|"
+    r"(?<=\s)(?:-o|--output[\w-]{0,20})[= \t]{1,4}(\S{1,1000})"
+)
+_LONGEST = 2000
+"""Maximum number of characters of a command after the word that runs a file."""
+
+
+def names_read(text: str) -> Iterator[str]:
+    """Yield pieces of a text with the names of the files that it runs or reads. A piece
+    may contain other words too.
+    """
+    for found in _RUNNERS.finditer(text):
+        yield _command(text, found.end(), whole=found[1] is not None)
+    for pattern in (_OPTIONS, _INPUTS, _VARIABLES, _CONCATENATED, _CALLS):
+        yield from (found[1] for found in pattern.finditer(text))
+
+
+def perl_modules(text: str) -> Iterator[str]:
+    """Yield the files of the Perl modules that a text loads, relative to a folder of
+    modules.
+    """
+    yield from (f"{found[1].replace('::', '/')}.pm" for found in _PERL.finditer(text))
+
+
+def folders_of_modules(text: str) -> Iterator[str]:
+    """Yield the folders that a text sets as module folders for other programs."""
+    for found in _FOLDERS.finditer(text):
+        yield from found[1].split(":")
+
+
+def names_written(text: str) -> Iterator[str]:
+    """Yield the names of files that a text writes, possibly in quotation marks."""
+    for found in _WRITTEN.finditer(text):
+        yield (found[1] or found[2] or found[3]).strip("\"'")
+
+
+def _command(text: str, start: int, *, whole: bool) -> str:
+    """Return the rest of a shell command. It ends at an operator outside of parentheses,
+    or at the end of the line.
+
+    :param whole: whether to return all of it; otherwise only its options and the first
+        word after them.
+    """
+    depth = 0
+    word = start
+    quote = ""
+    end = start
+    while end < min(len(text), start + _LONGEST):
+        char = text[end]
+        if char == "\n" or (char in ";&|" and depth == 0):
+            break
+        if char in " \t" and depth == 0 and not quote:
+            if not whole and end > word and text[word] != "-":
+                break
+            word = end + 1
+        elif char in "\"'" and depth == 0:
+            quote = "" if char == quote else quote or char
+        depth += (char == "(") - (char == ")" and depth > 0)
+        end += 1
+    return text[start:end]

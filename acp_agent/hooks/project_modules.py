@@ -1,0 +1,358 @@
+"""Imports modules of a trusted project for its Python hooks, which run inside the agent.
+
+A sandboxed command can write to the project. So a hook imports exactly the source that
+the user trusted: no bytecode from `__pycache__`, no extension module, and no file that
+was changed or created since. The project's folders never get onto the agent's own
+`sys.path`, where the agent's next import could find a planted `xml.py`.
+
+The modules of a project have their own `__import__` among their built-ins, and their own
+`sys.path`. This separates a hook's imports from the agent's. In `sys.modules`, the names
+of these modules have a prefix that no other import can use.
+
+Source: Python's documentation, "The import system"; `builtins.__import__`;
+`importlib._bootstrap_external`, for the order in which packages, extension modules,
+sources and bytecode in a folder are found
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, all_suffixes
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn, cast
+
+from acp_agent.programs import search_path
+from acp_agent.regular import open_regular
+
+_ROOT = "acp_agent_hooks:"
+"""How the names of projects' modules begin. No import statement can spell it."""
+
+
+class ProjectModules:
+    """The modules that one hook of a project can import.
+
+    :param project: the project's folder.
+    :param sources: the hex SHA-256 of each trusted file, by its path without links.
+    :ivar prefix: the package that contains the modules in `sys.modules`.
+    :ivar builtins: the built-in names of the hook and of these modules.
+    """
+
+    def __init__(self, hook: Path, project: Path, sources: Mapping[str, str]) -> None:
+        self.prefix = _FINDER.prefix_of(hook)
+        self._project = os.path.realpath(project)
+        self._sources = sources
+        self._path = list(sys.path)
+        self._replaced = self._replacements()
+        self.builtins = {**vars(builtins), "__import__": self._import}
+        _FINDER.add(self)
+
+    def source_of(self, path: Path | str) -> bytes:
+        """Return the content of a trusted file.
+
+        :raises ImportError: if it is not the content that the user trusted.
+        """
+        content = None
+        with suppress(OSError, ValueError), open_regular(Path(path)) as file:
+            content = file.read()
+        if content is None or hashlib.sha256(content).hexdigest() != self._sources.get(
+            os.path.realpath(path)
+        ):
+            raise ImportError(_untrusted(path), path=str(path))
+        return content
+
+    def spec_of(self, name: str, folders: Iterable[str] | None) -> ModuleSpec | None:
+        """Return how to load a module of the project.
+
+        :param name: its whole name in `sys.modules`.
+        :param folders: where to look; None for the hook's own `sys.path`.
+        """
+        last = name.rpartition(".")[2]
+        places = (
+            [*self._added()[0], *self._added()[1]] if folders is None else list(folders)
+        )
+        if path := next(self._regular(last, places), None):
+            inner = None
+            if path.endswith("/__init__.py"):
+                inner = [os.path.dirname(path)]  # noqa: PTH120 - a text
+            return importlib.util.spec_from_file_location(
+                name,
+                path,
+                loader=_SourceLoader(self, path),
+                submodule_search_locations=inner,
+            )
+        spaces = list(self._namespaces(last, places))
+        if spaces:
+            spec = ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = spaces
+            return spec
+        return None
+
+    def refuse(self, name: str, folders: Iterable[str]) -> NoReturn:
+        """Report a module that is not among the trusted sources.
+
+        :param name: its whole name in `sys.modules`.
+        :param folders: where it was looked for.
+        :raises ImportError: names the file that Python would load. A
+            `ModuleNotFoundError` if there is no such file.
+        """
+        if left_out := next(self._left_out(name.rpartition(".")[2], folders), None):
+            raise ImportError(_untrusted(left_out), name=name, path=left_out)
+        raise ModuleNotFoundError(
+            f"No module named {name.removeprefix(f'{self.prefix}.')!r}", name=name
+        )
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 - the interpreter's names
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Do the same as `builtins.__import__`, but also find trusted modules of the
+        project.
+        """
+        if level:
+            package = cast("str | None", (globals or {}).get("__package__"))
+            whole = importlib.util.resolve_name("." * level + name, package)
+            if whole.startswith(_ROOT):
+                return self._import_own(whole, fromlist)
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        top = name.partition(".")[0]
+        before, after = self._added()
+        if next(self._regular(top, before), None) is not None:
+            return self._import_own(f"{self.prefix}.{name}", fromlist)
+        try:
+            found = builtins.__import__(name, globals, locals, fromlist or ())
+        except ModuleNotFoundError as error:
+            if error.name != top:
+                raise
+            if self.spec_of(f"{self.prefix}.{top}", None) is not None:
+                return self._import_own(f"{self.prefix}.{name}", fromlist)
+            if left_out := next(self._left_out(top, (*before, *after)), None):
+                raise ImportError(
+                    _untrusted(left_out), name=name, path=left_out
+                ) from error
+            raise
+        replaced = self._replaced.get(found.__name__)
+        return found if replaced is None else replaced
+
+    def _import_own(self, whole: str, fromlist: Sequence[str] | None) -> ModuleType:
+        """Import a module of the project, and return the module that the import
+        statement binds or takes names from.
+
+        :param whole: the module's name in `sys.modules`.
+        """
+        module = importlib.import_module(whole)
+        if not fromlist:
+            top = whole.removeprefix(f"{self.prefix}.").partition(".")[0]
+            return sys.modules[f"{self.prefix}.{top}"]
+        names = list(fromlist)
+        if "*" in names:
+            names += cast("Sequence[str]", getattr(module, "__all__", ()))
+        for name in names:
+            if (
+                name != "*"
+                and hasattr(module, "__path__")
+                and not hasattr(module, name)
+            ):
+                try:
+                    importlib.import_module(f"{whole}.{name}")
+                except ModuleNotFoundError as error:
+                    if error.name != f"{whole}.{name}":
+                        raise
+        return module
+
+    def _added(self) -> tuple[list[str], list[str]]:
+        """Return the folders that the hook added to its `sys.path`, before and after the
+        agent's own entries.
+
+        Folders outside the project that nobody else can write are appended to the
+        agent's own path.
+        """
+        before: list[str] = []
+        after: list[str] = []
+        found = before
+        for entry in map(os.fspath, self._path):
+            if entry in sys.path:
+                found = after
+            elif self._is_in_project(entry):
+                found.append(entry)
+            elif search_path(entry):
+                sys.path.append(entry)
+        return before, after
+
+    def _is_in_project(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return real == self._project or real.startswith(f"{self._project}{os.sep}")
+
+    def _regular(self, name: str, folders: Iterable[str]) -> Iterator[str]:
+        """Yield the trusted files that a name stands for, in Python's order."""
+        for folder in folders:
+            for path in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
+                if os.path.realpath(path) in self._sources:
+                    yield path
+
+    def _namespaces(self, name: str, folders: Iterable[str]) -> Iterator[str]:
+        """Yield the folders without an `__init__.py` that contain trusted files."""
+        for folder in folders:
+            inner = f"{os.path.realpath(folder)}/{name}/"
+            if any(source.startswith(inner) for source in self._sources):
+                yield f"{folder}/{name}"
+
+    def _left_out(self, name: str, folders: Iterable[str]) -> Iterator[str]:
+        """Yield the files that Python would load for a name although they are not
+        trusted.
+        """
+        for folder in folders:
+            for suffix in all_suffixes():
+                for path in (
+                    f"{folder}/{name}/__init__{suffix}",
+                    f"{folder}/{name}{suffix}",
+                ):
+                    if os.path.exists(path):  # noqa: PTH110 - a text
+                        yield path
+
+    def _replacements(self) -> dict[str, ModuleType]:
+        """Return replacements for the modules through which a hook could load other
+        files.
+        """
+
+        def import_module(name: str, package: str | None = None) -> ModuleType:
+            if name.startswith("."):
+                return importlib.import_module(name, package)
+            return self._import(name, fromlist=("__name__",))
+
+        def spec_from_file_location(
+            name: str,
+            location: str | os.PathLike[str] | None = None,
+            *,
+            loader: Loader | None = None,
+            submodule_search_locations: list[str] | None = None,
+        ) -> ModuleSpec | None:
+            if (
+                location is not None
+                and loader is None
+                and self._is_in_project(os.fspath(location))
+            ):
+                loader = _SourceLoader(self, os.fspath(location))
+            return importlib.util.spec_from_file_location(
+                name,
+                location,
+                loader=loader,
+                submodule_search_locations=submodule_search_locations,
+            )
+
+        util = _Replacement(
+            importlib.util, spec_from_file_location=spec_from_file_location
+        )
+        return {
+            "sys": _Replacement(sys, path=self._path),
+            "importlib": _Replacement(
+                importlib, import_module=import_module, util=util
+            ),
+            "importlib.util": util,
+        }
+
+
+def _untrusted(path: Path | str) -> str:
+    return (
+        f"{path} is not among the sources that were trusted with the project's hooks, or "
+        "has changed since. The agent finds these sources by the names of modules and "
+        "folders in the hook. Write the names out in full, or move the code into the "
+        "hook's folder"
+    )
+
+
+class _Replacement(ModuleType):
+    """A module with a few attributes of its own, and all others of the real one."""
+
+    def __init__(self, real: ModuleType, **own: object) -> None:
+        super().__init__(real.__name__, real.__doc__)
+        vars(self).update(own, _real=real)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(vars(self)["_real"], name)
+
+
+class _SourceLoader(Loader):
+    """Loads a module from its trusted source, and neither reads nor writes bytecode."""
+
+    def __init__(self, modules: ProjectModules, path: str) -> None:
+        self._modules = modules
+        self._path = path
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the source in a new module.
+
+        :raises ImportError: if it is not the source that the user trusted.
+        """
+        code = compile(
+            self._modules.source_of(self._path), self._path, "exec", dont_inherit=True
+        )
+        vars(module)["__builtins__"] = self._modules.builtins
+        exec(code, vars(module))
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules whose names begin with a prefix of this file's."""
+
+    def __init__(self) -> None:
+        self._prefixes: dict[str, str] = {}
+        self._modules: dict[str, ProjectModules] = {}
+
+    def prefix_of(self, hook: Path) -> str:
+        """Return the prefix of one hook's modules. It stays the same if the hook is
+        loaded again.
+        """
+        return self._prefixes.setdefault(str(hook), f"{_ROOT}{len(self._prefixes)}")
+
+    def add(self, modules: ProjectModules) -> None:
+        """Find these modules from now on, and forget those that the same hook loaded
+        earlier.
+        """
+        for name in [
+            name for name in sys.modules if name.startswith(f"{modules.prefix}.")
+        ]:
+            sys.modules.pop(name, None)
+        self._modules[modules.prefix] = modules
+        package = ModuleType(modules.prefix)
+        package.__path__ = []
+        sys.modules[modules.prefix] = package
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+        /,
+    ) -> ModuleSpec | None:
+        """Return how to load a module of a project; None for every other module.
+
+        :raises ImportError: if there is no such module among the trusted sources, so
+            that no other finder is asked.
+        """
+        del target
+        if not fullname.startswith(_ROOT):
+            return None
+        prefix, _, rest = fullname.partition(".")
+        folders = list(path or ()) if "." in rest else None
+        modules = self._modules[prefix]
+        spec = modules.spec_of(fullname, folders)
+        if spec is None:
+            modules.refuse(fullname, folders or ())
+        return spec
+
+
+_FINDER = _Finder()

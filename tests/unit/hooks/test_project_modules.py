@@ -1,0 +1,263 @@
+"""What a project's Python hook imports from the project: the sources that were trusted, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import marshal
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from acp_agent.config.trust import read_project_code
+from acp_agent.hooks.contract import FoundHooks
+from acp_agent.hooks.python_hooks import load
+
+HEAD = "import sys\nfrom pathlib import Path\nfrom acp_agent.hooks import hook\n\nPROJECT = Path(__file__).parents[2]\n"
+TAIL = "\n\n@hook('turn_end')\ndef guard(event, services):\n    return None\n"
+INSERT = "sys.path.insert(0, str(PROJECT / 'tools'))\n"
+ROOT = "sys.path.insert(0, str(PROJECT))\n"
+
+
+@pytest.fixture(autouse=True)
+def unchanged_path() -> object:
+    before = list(sys.path)
+    yield
+    assert sys.path == before
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+
+def imported(
+    project: Path, text: str, spoil: Callable[[], object] = lambda: None
+) -> FoundHooks:
+    """The hook of a project that was trusted before something of the project changed."""
+    path = project / ".acp-agent" / "hooks" / "guard.py"
+    write(project, {".acp-agent/hooks/guard.py": HEAD + text + TAIL})
+    code = read_project_code(project / ".acp-agent")
+    spoil()
+    return load(path, "project", code)
+
+
+def evil(tmp_path: Path) -> str:
+    return f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).write_text('it ran')\n"
+
+
+def plant_bytecode(source: Path, text: str, to: Path | None = None) -> None:
+    """Write bytecode that Python takes for that of an unchanged source."""
+    status = source.stat()
+    head = importlib.util.MAGIC_NUMBER + bytes(4)
+    head += int(status.st_mtime).to_bytes(4, "little") + status.st_size.to_bytes(
+        4, "little"
+    )
+    path = to or Path(importlib.util.cache_from_source(str(source)))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(head + marshal.dumps(compile(text, str(source), "exec")))
+
+
+IMPORTS = {
+    "a module": (
+        INSERT + "import policy\nname = policy.NAME",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "a name of it": (
+        INSERT + "from policy import NAME as name",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "in a package": (
+        ROOT + "from tools import policy\nname = policy.NAME",
+        {"tools/__init__.py": "", "tools/policy.py": "NAME = 'right'"},
+    ),
+    "in a folder": (
+        ROOT + "import tools.policy\nname = tools.policy.NAME",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "relative": (
+        ROOT + "from tools.policy import NAME as name",
+        {
+            "tools/__init__.py": "",
+            "tools/policy.py": "from .words import NAME",
+            "tools/words.py": "NAME = 'right'",
+        },
+    ),
+    "relative, of the package": (
+        ROOT + "from tools.policy import NAME as name",
+        {
+            "tools/__init__.py": "",
+            "tools/policy.py": "from . import words\nNAME = words.NAME",
+            "tools/words.py": "NAME = 'right'",
+        },
+    ),
+    "all names": (
+        ROOT + "from tools.policy import *",
+        {"tools/policy.py": "__all__ = ['name']\nname = 'right'"},
+    ),
+    "appended": (
+        "sys.path.append(str(PROJECT / 'tools'))\nfrom policy import NAME as name",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "another of the project's": (
+        INSERT + "from policy import NAME as name",
+        {
+            "tools/policy.py": "from words import NAME",
+            "tools/words.py": "NAME = 'right'",
+        },
+    ),
+    "through importlib": (
+        INSERT + "import importlib\nname = importlib.import_module('policy').NAME",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "by a path": (
+        """import importlib.util
+spec = importlib.util.spec_from_file_location('policy', PROJECT / 'tools' / 'policy.py')
+policy = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(policy)
+name = policy.NAME""",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "beside the hook": (
+        "sys.path.insert(0, str(Path(__file__).parent))\nfrom _policy import NAME as name",
+        {".acp-agent/hooks/_policy.py": "NAME = 'right'"},
+    ),
+    "with dataclasses": (
+        INSERT + "from policy import Rule\nname = Rule('right').name",
+        {
+            "tools/policy.py": """
+                from __future__ import annotations
+                from dataclasses import dataclass
+                @dataclass
+                class Rule:
+                    name: str
+            """
+        },
+    ),
+    "in a folder in a folder": (
+        "sys.path.insert(0, str(PROJECT / 'ci' / 'tools'))\nfrom policy import NAME as name",
+        {"ci/tools/policy.py": "NAME = 'right'"},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", IMPORTS)
+def test_a_hook_imports_the_sources_of_its_project_that_were_trusted(
+    tmp_path: Path, form: str
+) -> None:
+    text, files = IMPORTS[form]
+    write(tmp_path, files)
+    found = imported(tmp_path, f"{text}\nassert name == 'right'")
+    assert [hook.name for hook in found.hooks] == ["guard"]
+    assert not found.errors
+
+
+@pytest.mark.parametrize("form", IMPORTS)
+def test_it_imports_no_bytecode_and_no_extension_module_that_a_command_put_beside_them(
+    tmp_path: Path, form: str
+) -> None:
+    text, files = IMPORTS[form]
+    write(tmp_path, files)
+
+    def spoil() -> None:
+        for source in (tmp_path / name for name in files):
+            plant_bytecode(source, evil(tmp_path))
+            plant_bytecode(source, evil(tmp_path), source.with_suffix(".pyc"))
+            source.with_suffix(".abi3.so").write_text("not ELF: loading it would fail")
+
+    found = imported(tmp_path, f"{text}\nassert name == 'right'", spoil)
+    assert not found.errors
+    assert not (tmp_path / "ran").exists()
+    assert sorted(tmp_path.rglob("*.pyc")) == sorted(
+        path
+        for name in files
+        for path in ((tmp_path / name).with_suffix(".pyc"), _cache(tmp_path / name))
+    )
+
+
+def _cache(source: Path) -> Path:
+    return Path(importlib.util.cache_from_source(str(source)))
+
+
+@pytest.mark.parametrize("form", IMPORTS)
+def test_a_source_that_changed_after_it_was_trusted_is_not_run_and_is_named(
+    tmp_path: Path, form: str
+) -> None:
+    text, files = IMPORTS[form]
+    write(tmp_path, files)
+    last = list(files)[-1]
+    found = imported(tmp_path, text, lambda: write(tmp_path, {last: evil(tmp_path)}))
+    assert last in str(found.errors)
+    assert "was trusted" in str(found.errors) or "were trusted" in str(found.errors)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["xml.py", "xml/__init__.py", "xml.abi3.so", "xml.pyc", "__init__.py"]
+)
+def test_a_planted_module_shadows_nothing_that_a_hook_or_the_agent_imports(
+    tmp_path: Path, name: str
+) -> None:
+    write(tmp_path, {"tools/policy.py": "import xml.dom.minidom\nNAME = xml.__file__"})
+    text = (
+        INSERT
+        + ROOT
+        + f"import xml.sax, policy\nassert not xml.__file__.startswith({str(tmp_path)!r})"
+    )
+    found = imported(
+        tmp_path,
+        text,
+        lambda: write(
+            tmp_path, {f"tools/{name}": evil(tmp_path), name: evil(tmp_path)}
+        ),
+    )
+    assert not found.errors
+    assert not (tmp_path / "ran").exists()
+    assert not [place for place in sys.path if place.startswith(str(tmp_path))]
+
+
+def test_a_hook_s_functions_import_by_the_same_rules_when_they_are_called(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {"tools/policy.py": "NAME = 'right'"})
+    text = "def late():\n    sys.path.insert(0, str(PROJECT / 'tools'))\n    import policy, other\n"
+    found = imported(
+        tmp_path, text, lambda: write(tmp_path, {"tools/other.py": evil(tmp_path)})
+    )
+    [hook] = found.hooks
+    module = sys.modules[f"acp_agent_hooks:{hook.file}"]
+    with pytest.raises(
+        ImportError, match=r"other\.py is not among the sources that were trusted"
+    ):
+        module.late()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_two_projects_with_modules_of_one_name_get_each_its_own(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        write(tmp_path / place, {"tools/policy.py": f"NAME = {place!r}"})
+        found = imported(
+            tmp_path / place,
+            INSERT + f"from policy import NAME\nassert NAME == {place!r}",
+        )
+        assert not found.errors
+    assert "policy" not in sys.modules
+
+
+def test_a_module_that_changed_and_was_trusted_again_is_loaded_anew(
+    tmp_path: Path,
+) -> None:
+    for name in ("one", "two"):
+        write(tmp_path, {"tools/policy.py": f"NAME = {name!r}"})
+        assert not imported(
+            tmp_path, INSERT + f"from policy import NAME\nassert NAME == {name!r}"
+        ).errors
+
+
+def test_a_missing_module_is_an_import_error_as_ever(tmp_path: Path) -> None:
+    text = "try:\n    import nothing_of_this_name\nexcept ModuleNotFoundError as error:\n    said = error.name\n"
+    assert not imported(tmp_path, text + "assert said == 'nothing_of_this_name'").errors
