@@ -227,7 +227,8 @@ class _Places:
             names[piece] = None
             names.update(_words_of(piece)[0])
         for written in names_written(text.content):
-            names.pop(written, None)
+            for name in (written, *_words_of(written)[0]):
+                names.pop(name, None)
         found = list(names)[: self._left]
         self._left -= len(found)
         for base in bases:

@@ -48,6 +48,34 @@ _WRITTEN = re.compile(
     r">{1,2}[|&]?[ \t]{0,4}([^\s<>&;|()]{1,1000})|\btee[ \t]{1,4}(?:-a[ \t]{1,4})?(\S{1,1000})|"
     r"(?<=\s)(?:-o|--output[\w-]{0,20})[= \t]{1,4}(\S{1,1000})"
 )
+_WRITING = (
+    re.compile(
+        r"\b(?:writeFile\w{0,10}|appendFile\w{0,10}|createWriteStream|File\.write|"
+        r"FileHandler|connect)\([ \t]{0,4}[\"']([^\"'\n]{1,300})[\"']"
+    ),
+    re.compile(
+        r"[\"']([^\"'\n]{1,300})[\"'](?:[ \t]{0,4},[ \t]{0,4}[\"'][wax]|"
+        r"\){1,2}\.(?:write|open\([\"'][wax]))"
+    ),
+)
+"""Calls that write the file that they name."""
+_ASSIGNED = re.compile(
+    r"^[ \t]{0,40}(?:(?:export|local|readonly|const|let|var)[ \t]{1,4})?"
+    r"([A-Za-z_]\w{0,60})[ \t]{0,4}=[ \t]{0,4}([^=\s][^\n]{0,500})",
+    re.MULTILINE,
+)
+_STRING = re.compile(r"[^\"'\s]{1,300}")
+_VARIABLE = r"([A-Za-z_]\w{0,60})"
+_READ_VARIABLES = re.compile(
+    rf"\b(?:open|Path|require|load\w{{0,20}}|read\w{{0,20}})\([ \t]{{0,4}}{_VARIABLE}|"
+    rf"\b{_VARIABLE}(?=\.(?:read|open\())|\$\{{?{_VARIABLE}"
+)
+_WRITTEN_VARIABLES = re.compile(
+    r"\b(?:writeFile\w{0,10}|appendFile\w{0,10}|createWriteStream|File\.write|"
+    rf"FileHandler|connect)\([ \t]{{0,4}}{_VARIABLE}|"
+    rf"\b{_VARIABLE}(?=\.write|\.open\([\"'][wax]|[ \t]{{0,4}},[ \t]{{0,4}}[\"'][wax])|"
+    rf">{{1,2}}[|&]?[ \t]{{0,4}}\"?\$\{{?{_VARIABLE}"
+)
 _LONGEST = 2000
 """Maximum number of characters of a command after the word that runs a file."""
 
@@ -60,6 +88,7 @@ def names_read(text: str) -> Iterator[str]:
         yield _command(text, found.end(), whole=found[1] is not None)
     for pattern in (_OPTIONS, _INPUTS, _VARIABLES, _CONCATENATED, _CALLS):
         yield from (found[1] for found in pattern.finditer(text))
+    yield from _values(text, _READ_VARIABLES)
 
 
 def perl_modules(text: str) -> Iterator[str]:
@@ -79,6 +108,21 @@ def names_written(text: str) -> Iterator[str]:
     """Yield the names of files that a text writes, possibly in quotation marks."""
     for found in _WRITTEN.finditer(text):
         yield (found[1] or found[2] or found[3]).strip("\"'")
+    for pattern in _WRITING:
+        yield from (found[1] for found in pattern.finditer(text))
+    yield from _values(text, _WRITTEN_VARIABLES)
+
+
+def _values(text: str, uses: re.Pattern[str]) -> Iterator[str]:
+    """Yield the words and strings that a text assigns to the variables that it uses in
+    this way.
+    """
+    used: set[str] = set()
+    for found in uses.finditer(text):
+        used.update(name for name in found.groups() if name)
+    for found in _ASSIGNED.finditer(text):
+        if found[1] in used:
+            yield from _STRING.findall(found[2])
 
 
 def _command(text: str, start: int, *, whole: bool) -> str:

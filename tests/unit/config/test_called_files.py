@@ -379,6 +379,71 @@ def test_files_that_a_hook_only_compares_or_writes_are_no_change_of_it(
     assert before.hooks_are_same()
 
 
+STATES = (
+    (
+        "guard.py",
+        """from pathlib import Path
+STATE = Path(__file__).parent / "count"
+STATE.write_text(str(int(STATE.read_text()) + 1))
+""",
+    ),
+    (
+        "guard.py",
+        """HERE = Path(__file__).parent
+calls = json.load(open(HERE / "count"))
+with open(HERE / "count", "w") as file:
+    json.dump(calls, file)
+""",
+    ),
+    ("guard.py", "STATE = HERE / 'count'\nsqlite3.connect(STATE)\n"),
+    ("guard.sh", "n=$(cat tools/count)\necho $((n + 1)) > tools/count\n"),
+    (
+        "guard.sh",
+        'state="$(dirname "$0")/count"\nread -r n < "$state"\necho x >> "$state"\n',
+    ),
+    (
+        "guard.js",
+        """const file = path.join(__dirname, 'count')
+fs.writeFileSync(file, fs.readFileSync(file) + 1)
+""",
+    ),
+    ("guard.rb", "File.write('tools/count', File.read('tools/count'))\n"),
+)
+
+
+@pytest.mark.parametrize(("name", "text"), STATES)
+def test_a_file_in_which_a_hook_remembers_something_is_no_part_of_it(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    folder = project(tmp_path, {f"tools/{name}": text, "tools/count": "1"})
+    before = read_project_code(
+        folder / ".acp-agent", (command(f"run tools/{name}; run tools/other"),)
+    )
+    project(tmp_path, {"tools/count": "2"})
+    assert before.hooks_are_same()
+    project(tmp_path, {f"tools/{name}": f"{text}\n"})
+    assert not before.hooks_are_same()
+
+
+NAMED = (
+    ("guard.sh", 'settings=tools/words\n. "$settings"\n'),
+    ("guard.sh", 'settings="$(dirname "$0")/words"\nsource "${settings}"\n'),
+    ("guard.py", "WORDS = 'tools/words'\nwords = open(WORDS).read()\n"),
+    ("guard.py", "WORDS = pathlib.Path('tools/words')\nwords = WORDS.read_text()\n"),
+    ("guard.js", "const words = 'tools/words'\nfs.readFileSync(words)\n"),
+)
+
+
+@pytest.mark.parametrize(("name", "text"), NAMED)
+def test_a_file_that_a_hook_reads_by_a_variable_is_part_of_it(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    folder = project(tmp_path, {f"tools/{name}": text, "tools/words": "1"})
+    code = read_project_code(folder / ".acp-agent", (command(f"run tools/{name}"),))
+    project(tmp_path, {"tools/words": "2"})
+    assert not code.hooks_are_same()
+
+
 def test_what_lies_outside_of_the_project_is_left_to_the_system(tmp_path: Path) -> None:
     folder = project(tmp_path, {"bin/x": ""})
     (folder / "bin" / "python").symlink_to(sys.executable)
