@@ -11,6 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from acp_agent.module_path import restrict
+
 if TYPE_CHECKING:
     from acp_agent.server.handshake import Handshake
 
@@ -24,7 +26,7 @@ and while a summary is prepared it would wait this long each time.
 
 def main() -> None:
     """Run the program and exit the process."""
-    _search_installation_only()
+    restrict()
     sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "win32":
         sys.exit(
@@ -33,22 +35,6 @@ def main() -> None:
     if len(sys.argv) > 1:
         _run_command()
     _serve()
-
-
-def _search_installation_only() -> None:
-    """Stop importing modules from the working directory, where `python -m` looks first,
-    and from the checkout of an editable installation: a project may be open there, and
-    the package itself has already been found.
-    """
-    checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not loaded
-    if os.path.basename(checkout) not in ("site-packages", "dist-packages"):  # noqa: PTH119
-        sys.path[:] = [place for place in sys.path if place != checkout]
-    try:
-        here = os.getcwd()  # noqa: PTH109
-    except OSError:
-        here = ""
-    if not sys.flags.safe_path and sys.path[:1] in ([""], [here]):
-        del sys.path[0]
 
 
 def _run_command() -> NoReturn:

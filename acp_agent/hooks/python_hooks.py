@@ -33,6 +33,7 @@ from acp_agent.hooks.contract import (
 )
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent
 from acp_agent.hooks.outcomes import NOTHING, Outcome
+from acp_agent.module_path import load_plug_in
 from acp_agent.patterns import PatternError, compile_pattern
 
 ENTRY_POINTS = "acp_agent.hooks"
@@ -222,7 +223,7 @@ def installed() -> FoundHooks:
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         source = f"{point.dist.name if point.dist is not None else 'a package'} ({point.value})"
         try:
-            value = cast("object", point.load())
+            value = load_plug_in(point)
         except (Exception, SystemExit) as error:
             found.append(
                 unusable(HookError(f"{source}: {_reason(error)}"), "user", source)

@@ -22,6 +22,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from acp_agent.module_path import plug_in_places
+
 _OF_AN_ENVIRONMENT = ("bin", "lib", "lib64", "pyvenv.cfg")
 """The parts of an environment that code is loaded from, or that name its interpreter."""
 _PACKAGE = str(Path(__file__).parent.parent)
@@ -88,25 +90,45 @@ def variables_of_commands() -> dict[str, str]:
     of the installation.
 
     If the agent runs from uv's cache, as with `uvx`, its folders there are mounts, and
-    uv cannot move a file between mounts. So uv uses another cache in commands.
+    uv cannot move a file between mounts. So uv uses another cache in commands. If
+    PYTHONPYCACHEPREFIX names a folder for bytecode, commands use another one, since the
+    agent loads its own bytecode from there.
     """
+    variables: dict[str, str] = {}
+    if sys.pycache_prefix:
+        variables["PYTHONPYCACHEPREFIX"] = (
+            f"{sys.pycache_prefix.rstrip('/')}-of-commands"
+        )
     for folder in Path(sys.prefix).resolve().parents:
         if folder.name.startswith(_OF_UV):
-            return {
-                "UV_CACHE_DIR": str(
-                    folder.parent.with_name(f"{folder.parent.name}-of-commands")
-                )
-            }
-    return {}
+            variables["UV_CACHE_DIR"] = str(
+                folder.parent.with_name(f"{folder.parent.name}-of-commands")
+            )
+            break
+    return variables
 
 
 @cache
 def _places() -> tuple[Path, ...]:
     """Return the installation's places, both as they are named and with links resolved."""
-    named = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.argv[0], _PACKAGE)
-    searched = (each for each in sys.path if Path(each).name in _SITE)
+    named = [
+        sys.prefix,
+        sys.exec_prefix,
+        sys.base_prefix,
+        sys.argv[0],
+        _PACKAGE,
+        *plug_in_places(),
+    ]
+    if sys.pycache_prefix:
+        # Before there is any bytecode, a command could create the folder.
+        with suppress(OSError):
+            os.makedirs(sys.pycache_prefix, exist_ok=True)  # noqa: PTH103 - a text
+        named += (
+            sys.pycache_prefix,
+            *(f"{sys.pycache_prefix}{each}" for each in (*named, *sys.path)),
+        )
     found: dict[Path, None] = {}
-    for place in map(Path, (*named, *searched)):
+    for place in map(Path, (*named, *sys.path)):
         if place.is_absolute() and place != place.parent:
             with suppress(OSError, RuntimeError):  # a loop of links
                 found[place.parent.resolve() / place.name] = None

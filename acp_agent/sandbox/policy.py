@@ -11,6 +11,7 @@ from dataclasses import field
 from pathlib import Path
 
 from acp_agent.frozen import frozen
+from acp_agent.module_path import python_path, startup_files
 from acp_agent.programs import distrust
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.installation import installed_in
@@ -173,7 +174,8 @@ class Policy:
         """Return the paths outside git directories that git runs because its settings
         name them.
 
-        They are read at the first call. Some of the paths may not exist.
+        They are read at the first call. They include the modules that Python imports
+        from PYTHONPATH when the agent starts. Some of the paths may not exist.
         """
         if not self._run_elsewhere:
             self._run_elsewhere.append(tuple(dict.fromkeys(self._find_run_elsewhere())))
@@ -181,6 +183,9 @@ class Policy:
 
     def _find_run_elsewhere(self) -> list[Path]:
         found: list[Path] = []
+        for folder in python_path():
+            if any(Path(folder).is_relative_to(root) for root in self.roots):
+                found += map(Path, startup_files(folder))
         for root in self.roots:
             for git in git_directories(root):
                 found += named_in_settings(git, root)

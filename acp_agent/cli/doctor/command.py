@@ -37,6 +37,7 @@ from acp_agent.llm.provider import AskedAgain, ModelRequest, Retrying
 from acp_agent.llm.registry import Registry
 from acp_agent.mcp.launch import launch
 from acp_agent.mcp.model import environment_for, with_values
+from acp_agent.module_path import foreign_python_path
 from acp_agent.programs import distrust
 from acp_agent.regular import read_regular
 from acp_agent.sandbox.sandbox import platform_fault
@@ -104,6 +105,7 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
             add(area, "fail", str(error))
 
     await check("program", _check_program())
+    await check("python", _check_python())
     await check("state", _check_home())
     await check("sessions", _check_sessions())
     try:
@@ -164,6 +166,27 @@ async def _check_program() -> AsyncIterator[_Said]:
         "ok",
         f"acp-agent {__version__}, Python {platform.python_version()}: {program()}",
     )
+
+
+async def _check_python() -> AsyncIterator[_Said]:
+    """Yield Python settings that let a project or a command run code in the agent."""
+    if named := foreign_python_path():
+        text = (
+            f"PYTHONPATH names {', '.join(named)}. The agent imports nothing from there, but Python imports "
+            "`sitecustomize` and other modules from there before the agent starts."
+        )
+        yield (
+            "warn",
+            text,
+            "Start the agent without PYTHONPATH, especially if one of these folders is in a project.",
+        )
+    prefix = os.environ.get("PYTHONPYCACHEPREFIX", "")
+    if prefix and not os.path.isabs(prefix):  # noqa: PTH117 - as Python reads it
+        yield (
+            "warn",
+            f"PYTHONPYCACHEPREFIX is {prefix}, which names a folder in the project that the agent is started in.",
+            "Set it to an absolute path.",
+        )
 
 
 async def _check_home() -> AsyncIterator[_Said]:

@@ -10,6 +10,7 @@ from typing import cast
 from acp_agent.compaction.strategies.modelless import ExcerptsStrategy, MaskStrategy
 from acp_agent.compaction.strategies.summary import NativeStrategy, SummaryStrategy
 from acp_agent.compaction.strategy import ENTRY_POINTS, Strategy
+from acp_agent.module_path import load_plug_in
 
 _BUILT_IN: tuple[Strategy, ...] = (
     SummaryStrategy(),
@@ -38,7 +39,7 @@ def installed_strategies() -> dict[str, Strategy]:
     found = by_name(_BUILT_IN)
     for point in entry_points(group=ENTRY_POINTS):
         try:
-            strategy = cast("Callable[[], Strategy]", point.load())()
+            strategy = cast("Callable[[], Strategy]", load_plug_in(point))()
             name = strategy.name
         except Exception:
             _log.exception(

@@ -66,6 +66,21 @@ async def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_checked(
     assert (tmp_path / path).read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("PYTHONPATH", "/shop/src", "PYTHONPATH names /shop/src."),
+        ("PYTHONPYCACHEPREFIX", ".cache", "PYTHONPYCACHEPREFIX is .cache"),
+    ],
+)
+async def test_settings_of_python_that_load_code_of_a_project_are_told(
+    tmp_path: Path, variable: str, value: str, says: str
+) -> None:
+    _, found = await doctor(tmp_path, "--offline", env={variable: value})
+    assert of(found, "python")[0][0] == "warn"
+    assert says in of(found, "python")[0][1]
+
+
 async def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path) -> None:
     hook = "hooks:\n  nonsense:\n    - {command: x}\n"
     config = write(

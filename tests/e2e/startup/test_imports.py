@@ -186,16 +186,28 @@ async def test_a_new_session_is_answered_before_what_only_its_servers_and_its_tu
         assert ("mcp" if servers else "pydantic") in after
 
 
+DAMAGED = """
+import sys
+
+class Damaged:
+    def find_spec(self, name, path=None, target=None):
+        if name == "anthropic":
+            raise {error}("half of it is missing")
+
+sys.meta_path.insert(0, Damaged())
+"""
+
+
 @pytest.mark.parametrize("error", ["ImportError", "AttributeError"])
 async def test_a_damaged_sdk_is_named_with_what_to_do(
     tmp_path: Path, error: str
 ) -> None:
-    (damaged := tmp_path / "damaged" / "anthropic").mkdir(parents=True)
-    (damaged / "__init__.py").write_text(f"raise {error}('half of it is missing')\n")
+    (damaged := tmp_path / "damaged").mkdir()
+    (damaged / "sitecustomize.py").write_text(DAMAGED.format(error=error))
     async with model_server([], "anthropic") as server:
         env = {
             **server.env(),
-            "PYTHONPATH": os.pathsep.join([str(damaged.parent), str(REPOSITORY)]),
+            "PYTHONPATH": os.pathsep.join([str(damaged), str(REPOSITORY)]),
         }
         async with start_agent(home=tmp_path, env=env) as agent:
             await agent.initialize()

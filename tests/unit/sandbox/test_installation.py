@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from acp_agent import module_path
 from acp_agent.sandbox import installation
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.installation import installed_in, is_installed, shared_fault
@@ -233,3 +234,74 @@ def test_no_module_is_imported_from_the_directory_that_the_agent_is_started_in(
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(bool(fault()), reason="no sandbox here")
+@pytest.mark.parametrize("place", ["home/.cache/pycache", "project/.pycache"])
+def test_no_command_changes_the_bytecode_that_the_agent_loads(
+    environment: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    root, prefix = tmp_path.resolve() / "project", tmp_path.resolve() / place
+    root.mkdir()
+    (tmp_path / "home" / ".cache").mkdir(parents=True, exist_ok=True)
+    environment("agent")
+    monkeypatch.setattr(sys, "pycache_prefix", str(prefix))
+    planted = f"mkdir -p {prefix}/x; echo evil > {prefix}/x/errors.pyc; mv {prefix} {prefix}.old; mkdir -p {prefix}"
+    told = subprocess.run(
+        ["python3", "-c", "import sys; print(sys.pycache_prefix)"],
+        env={**os.environ, **installation.variables_of_commands()},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == f"{prefix}-of-commands"
+    with Sandbox((root,), (tmp_path / "state",)).wrap(
+        ("sh", "-c", planted), root, network=False
+    ) as (_, words):
+        subprocess.run(words, capture_output=True, check=False)
+    assert prefix.is_dir()
+    assert not list(prefix.iterdir())
+
+
+@pytest.mark.skipif(bool(fault()), reason="no sandbox here")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sitecustomize.py",
+        "usercustomize/__init__.py",
+        "enum.py",
+        "re.abi3.so",
+        "acp_agent.py",
+    ],
+)
+def test_what_python_would_import_from_pythonpath_when_the_agent_starts_is_renamed(
+    environment: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    root = tmp_path.resolve() / "project"
+    (root / "src").mkdir(parents=True)
+    (tmp_path / "home").mkdir(exist_ok=True)
+    environment("agent")
+    monkeypatch.setenv("PYTHONPATH", f"/elsewhere:{root}/src")
+    monkeypatch.setattr(
+        module_path,
+        "startup_names",
+        ("acp_agent", "enum", "re", "sitecustomize", "usercustomize"),
+    )
+    made = f"mkdir -p src/shop src/{Path(name).parent}; echo evil > src/{name}; touch src/shop/enum.py src/a.py"
+    blocked: list[str] = []
+    sandbox = Sandbox((root,), (tmp_path / "state",))
+    with sandbox.wrap(("sh", "-c", made), root, network=False, blocked=blocked) as (
+        _,
+        words,
+    ):
+        subprocess.run(words, capture_output=True, check=True)
+    assert not (root / "src" / name).exists()
+    assert (root / "src" / "shop" / "enum.py").exists()
+    assert (root / "src" / "a.py").exists()
+    assert name in str(blocked)
