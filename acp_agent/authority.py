@@ -42,12 +42,6 @@ class WebOrigin:
     scheme: str
     authority: Authority
 
-    def is_at(self, authority: Authority) -> bool:
-        """Return whether this address is the page's own server."""
-        return self.authority == Authority(
-            authority.host, authority.port or _PORTS[self.scheme]
-        )
-
 
 def parse_authority(text: str) -> Authority | None:
     """Parse a `Host` header. Return None if it is malformed.

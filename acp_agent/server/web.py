@@ -93,11 +93,13 @@ class AccessPolicy:
             )
         if "origin" not in headers:  # browsers always send it
             return None
+        # This server has no pages, so a page with its own address was served by another
+        # program that used the port earlier.
         origin = parse_web_origin(_only(headers, "origin") or "")
-        if origin is not None and (origin in self.origins or origin.is_at(authority)):
+        if origin in self.origins:
             return None
         return PlainTextResponse(
-            "Pages of other origins may not connect: name this one with --origin.\n",
+            "Web pages may not connect unless --origin names their origin.\n",
             403,
         )
 

@@ -77,7 +77,7 @@ async def status(address: str, **headers: str) -> int:
         ({"host": "rebound.example:8123"}, 421),
         ({"host": "127.0.0.1.rebound.example"}, 421),
         ({}, 421),
-        ({"host": "127.0.0.1:8123", "origin": "http://127.0.0.1:8123"}, None),
+        ({"host": "127.0.0.1:8123", "origin": "http://127.0.0.1:8123"}, 403),
         ({"host": "127.0.0.1:8123", "origin": "http://localhost:3000"}, 403),
         ({"host": "127.0.0.1:8123", "origin": "https://example.com"}, 403),
         ({"host": "127.0.0.1:8123", "origin": "null"}, 403),
@@ -104,8 +104,8 @@ async def status(address: str, **headers: str) -> int:
                 *OTHER_ORIGINS.split(),
             )
         ),
-        ({"host": "localhost", "origin": "http://localhost:80"}, None),
-        ({"host": "localhost:80", "origin": "http://localhost"}, None),
+        ({"host": "localhost", "origin": "http://localhost:80"}, 403),
+        ({"host": "localhost:80", "origin": "http://localhost"}, 403),
         ({"host": "localhost:80", "origin": "https://localhost"}, 403),
     ],
 )
@@ -125,6 +125,16 @@ def test_a_header_that_is_sent_twice_is_refused_whatever_it_says() -> None:
     for other in ("https://evil.example", "null", origin):
         assert refused(access, ("origin", other), host=host, origin=origin) == 403
         assert refused(access, ("origin", origin), host=host, origin=other) == 403
+
+
+def test_a_page_of_an_earlier_server_at_the_same_address_is_refused_unless_it_is_named() -> (
+    None
+):
+    for host in ("localhost:8123", "127.0.0.1:8123", "[::1]:8123", "localhost"):
+        page = f"http://{host}"
+        assert refused(AccessPolicy(None, ["127.0.0.1"]), host=host, origin=page) == 403
+        named = AccessPolicy(None, ["127.0.0.1"], [parse_origin(page)])
+        assert refused(named, host=host, origin=page) is None
 
 
 @given(
@@ -209,7 +219,7 @@ def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(
     [
         ("http://localhost:2718", None),
         ("HTTP://LocalHost:2718", None),
-        ("http://127.0.0.1:8123", None),  # this server's own
+        ("http://127.0.0.1:8123", 403),
         ("https://localhost:2718", 403),
         ("http://localhost:2719", 403),
         ("http://localhost:2718.example", 403),
