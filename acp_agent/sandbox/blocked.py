@@ -1,11 +1,11 @@
 """Renames guarded paths that a command creates, while the command runs and after it has
 ended.
 
-Mounts protect existing paths, and placeholders protect missing ones. Each takes half a
-millisecond, and the user's editor sees the placeholders. That is too much for the
-hundred names that some program might obey one day. So a thread looks for them ten times
-a second, and renames each one that appears to a name that no program obeys. Nothing is
-lost, and the user can rename it back.
+Mounts protect existing paths, and placeholders protect missing ones. Each placeholder
+takes half a millisecond, and the user's editor shows it. That is too much for the 150
+paths that some program might obey one day. So a thread checks them ten times a second,
+and renames each one that appears. No program obeys the new name. Nothing is lost, and
+the user can rename it back.
 
 Files that git checks out of the user's own commits stay (see `tips`), and so do files
 that the agent's tools have written (see `written`). Files that the command puts beside

@@ -62,10 +62,54 @@ def test_an_edit_of_each_is_asked_for_wherever_it_lies_and_however_it_is_written
 @pytest.mark.parametrize(
     "name",
     [
-        "src/app.py", "package.json", "Makefile", ".gitignore", ".gitattributes", ".env", "pyproject.toml", "hooks/x",
+        "src/app.py", "package.json", "Makefile", ".gitignore", ".env", "Taskfile.yml", "pyproject.toml", "hooks/x",
         "gradle/libs.versions.toml", ".yarn/cache/x", "cargo/config", "requires", "code-workspace", "mise/x.py",
         "tsconfig.json", ".editorconfig", ".python-version", "docs/cursor.md", ".config/app.toml",
+        "mise/conf.py", "config/lefthook.py", ".config/prek/x", "envrc.md", "docs/gitmodules.md", "nix/pkgs.nix",
     ],
 )  # fmt: skip
 def test_ordinary_files_are_edited_without_a_question(name: str) -> None:
     assert not is_guarded(Path("/project", name))
+
+
+@pytest.mark.parametrize(
+    ("names", "how"),
+    [
+        (
+            (
+                "lefthook.yml .lefthook.yaml lefthook.toml .lefthook.json lefthook.jsonc .config/lefthook.toml "
+                "lefthook-local.yml .lefthook-local.json .config/lefthook-local.yaml .lefthook-local/pre-commit/x.sh "
+                "prek.toml .pre-commit-config.yml hk.pkl .config/hk.local.pkl .huskyrc.json captainhook.json grumphp.yml"
+            ),
+            "closed",
+        ),
+        (
+            (
+                "mise/config.toml mise/conf.d/x.toml .config/mise/conf.d/x.toml .config/mise/config.ci.toml .envrc.local "
+                ".prototools .Renviron"
+            ),
+            "closed",
+        ),
+        (
+            (
+                "mise.ci.toml .mise.test.local.toml .envrc.staging .direnv/flake-profile.rc flake.nix devenv.nix "
+                ".gitattributes .gitmodules .lfsconfig bunfig.toml .bundle/config .yarn/sdks/x .RData Jenkinsfile "
+                ".woodpecker/x.yml .forgejo/workflows/x.yml azure-pipelines.yml .travis.yml"
+            ),
+            "asked",
+        ),
+    ],
+    ids=["hooks of git", "shells", "asked"],
+)
+def test_files_that_hook_managers_shells_and_git_read_automatically_are_guarded(
+    names: str, how: How
+) -> None:
+    assert [name for name in names.split() if not is_guarded(Path(name))] == []
+    if how == "closed":
+        rows = ["/".join(row.parts) for row in guarded_paths("closed")]
+        left = [
+            name
+            for name in names.split()
+            if not any(f"{name}/".startswith(f"{row}/") for row in rows)
+        ]
+        assert left == []
