@@ -79,14 +79,15 @@ def test_ordinary_files_are_edited_without_a_question(name: str) -> None:
             (
                 "lefthook.yml .lefthook.yaml lefthook.toml .lefthook.json lefthook.jsonc .config/lefthook.toml "
                 "lefthook-local.yml .lefthook-local.json .config/lefthook-local.yaml .lefthook-local/pre-commit/x.sh "
-                "prek.toml .pre-commit-config.yml hk.pkl .config/hk.local.pkl .huskyrc.json captainhook.json grumphp.yml"
+                "prek.toml .pre-commit-config.yml hk.pkl .config/hk.local.pkl .huskyrc.json "
+                "captainhook.json grumphp.yml"
             ),
             "closed",
         ),
         (
             (
-                "mise/config.toml mise/conf.d/x.toml .config/mise/conf.d/x.toml .config/mise/config.ci.toml .envrc.local "
-                ".prototools .Renviron"
+                "mise/config.toml mise/conf.d/x.toml .config/mise/conf.d/x.toml .config/mise/config.ci.toml "
+                ".envrc.local .prototools .Renviron"
             ),
             "closed",
         ),
