@@ -28,6 +28,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations, fields_of
+from acp_agent.mcp.flow import ProgressLines
 from acp_agent.mcp.launch import launch
 from acp_agent.mcp.model import (
     HandshakeRefusedError,
@@ -126,19 +127,22 @@ class ServerConnection:
         """Call a tool within the server's time limit. The time that the user takes to
         answer a question does not count.
 
-        :param report: called with each progress notification.
+        :param report: called with the progress that the server reports.
         :param environment: the environment of the call, during which the server may ask
             the user.
         :raises ToolError: if the server did not answer or refused the call; says why.
         """
 
+        async def show(text: str) -> None:
+            await report(OutputArrived(clean(text)))
+
+        lines = ProgressLines(show)
+
         async def progressed(
             progress: float, total: float | None, message: str | None
         ) -> None:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-            await report(
-                OutputArrived(clean(f"{share} {message or ''}".rstrip() + "\n"))
-            )
+            await lines.add(f"{share} {message or ''}".rstrip())
 
         meta = (
             cast("types.RequestParamsMeta", {**environment.trace})
@@ -170,7 +174,9 @@ class ServerConnection:
                     f"it wants the user to do something at an address first, {what}"
                 ) from error
 
-        return await self.ask(ask, self._server.timeout, environment)
+        result = await self.ask(ask, self._server.timeout, environment)
+        await lines.end()
+        return result
 
     async def ask(
         self,

@@ -61,6 +61,12 @@ RESTART_DELAYS = (0.0, 1.0, 5.0)
 _CALL_PATIENCE = 10.0
 """Seconds that a call waits for a server that is being restarted."""
 _CALL = "answered this call"
+_LIST_PAUSE = 0.5
+"""Minimum seconds between two listings of what a server offers."""
+_MOST_TOLD = 5
+"""Maximum notices about tools that are left out, for each server and session. A server
+can invent new names for ever.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -168,6 +174,7 @@ class SessionServer:
         self.tools: tuple[_McpTool, ...] = ()
         self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
         self._wanted = anyio.Event()
+        self._told = 0
 
     @property
     def state(self) -> State:
@@ -353,7 +360,8 @@ class SessionServer:
         )
 
     async def _tell_left_out(self, why: str, tools: Sequence[str]) -> None:
-        if tools:
+        if tools and self._told < _MOST_TOLD:
+            self._told += 1
             names = one_line(", ".join(tools), 500)
             await self._tell(
                 f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}."
@@ -361,10 +369,12 @@ class SessionServer:
 
     async def _follow(self, connection: ServerConnection) -> None:
         """List the offer again whenever the server reports a change; if that fails,
-        keep the previous offer.
+        keep the previous offer. Listing takes at most a third of the time, however often
+        the server reports changes.
         """
         while True:
             await connection.watch.changed.wait()
+            began = anyio.current_time()
             try:
                 with anyio.fail_after(self._options.start_seconds):
                     await self._list(connection)
@@ -376,6 +386,8 @@ class SessionServer:
                     self.name,
                     reason,
                 )
+            taken = anyio.current_time() - began
+            await anyio.sleep(max(_LIST_PAUSE, 2 * taken))
 
 
 def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:

@@ -10,7 +10,6 @@ Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema,
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, cast
@@ -27,6 +26,7 @@ from pydantic import ValidationError
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import ToolError
+from acp_agent.mcp.flow import CountedStream, Intake
 from acp_agent.mcp.model import McpChannel, ServerGoneError
 from acp_agent.tools.paths import because
 from acp_agent.tools.text import one_line
@@ -46,6 +46,10 @@ UNTRUSTED = (
 _LOST = ("Connection closed", "SSE stream ended")
 """Prefixes of the messages of errors that the SDK itself raises, rather than the
 server.
+"""
+_MOST_WAITING = 1_000
+"""Maximum number of notifications from an editor's server that wait. Further ones are
+dropped.
 """
 _INVALID = "what it answered is not what the protocol says"
 
@@ -174,18 +178,23 @@ def leaves_of(error: BaseException) -> list[BaseException]:
 
 @asynccontextmanager
 async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
-    """Connect over a transport, detect when it ends, and repair lists of tools (see
-    `_mend_tools`).
+    """Connect over a transport, detect when it ends, limit what the server sends (see
+    `flow`), and repair lists of tools (see `_mend_tools`).
     """
+    intake = Intake()
 
     async def forward() -> None:
         async with to_session:
-            async for message in incoming:
-                if isinstance(message, SessionMessage) and isinstance(
-                    message.message, types.JSONRPCResponse
-                ):
-                    _mend_tools(message.message.result)
-                await to_session.send(message)
+            try:
+                async for message in incoming:
+                    if not isinstance(message, SessionMessage):
+                        await to_session.send(message)
+                    elif await intake.admits(message):
+                        if isinstance(message.message, types.JSONRPCResponse):
+                            _mend_tools(message.message.result)
+                        await to_session.send(message)
+            except ToolError as error:
+                watch.reason = str(error)
             watch.lost.set()
 
     async with transport as (incoming, to_server):
@@ -193,7 +202,7 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
         async with to_session, received, anyio.create_task_group() as tasks:
             tasks.start_soon(forward)
             try:
-                yield received, to_server
+                yield received, CountedStream(to_server, intake)
             finally:
                 tasks.cancel_scope.cancel()
 
@@ -290,15 +299,16 @@ async def over_acp(
     server_id: str, channel: McpChannel, watch: Watch
 ) -> AsyncGenerator[Streams]:
     """Connect to a server that the editor itself provides."""
-    to_session, received = anyio.create_memory_object_stream[Received](math.inf)
+    to_session, received = anyio.create_memory_object_stream[Received](_MOST_WAITING)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
     running: dict[types.RequestId, anyio.CancelScope] = {}
 
     def notified(method: str, params: JsonObject | None) -> None:
         more = {} if params is None else {"params": params}
+        # The connection is being closed, or too many notifications are waiting.
         with suppress(
-            anyio.BrokenResourceError, anyio.ClosedResourceError
-        ):  # the connection is being closed
+            anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.WouldBlock
+        ):
             to_session.send_nowait(_message(method=method, **more))
 
     async def ask(request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
