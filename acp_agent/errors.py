@@ -34,7 +34,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from acp_agent.visible import harmless
+from acp_agent.visible import harmless, on_one_line
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """The limit of the provider that a request exceeded."""
@@ -292,6 +292,7 @@ def located(
     (`file:line: key: message`). Control characters, which may come from a file, are
     replaced.
     """
+    source = None if source is None else on_one_line(source)
     place = (
         f"{source}:{line}"
         if source and line

@@ -45,6 +45,19 @@ _MOST_ACCENTS = 4
 """Maximum number of combining marks on one letter. Vietnamese uses two, Hebrew and
 Tibetan up to four.
 """
+REPLACED = "\ufffd"
+"""Replaces an invisible character on a line."""
+_BARE_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_ESCAPES = str.maketrans(
+    {
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\x85": "\\x85",
+        "\u2028": " ",
+        "\u2029": " ",
+    }
+)
 _MOST_GROUPS = 6
 """Maximum number of different characters of a run to name one by one."""
 
@@ -97,6 +110,20 @@ def harmless(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _obeyed().sub(lambda run: named(run[0]), text)
+
+
+def on_one_line(text: object) -> str:
+    """Return an untrusted name on one line, such as the path of a folder. Line ends and
+    tabs are written as escapes. Characters that are invisible or change the order of
+    others are replaced by U+FFFD.
+
+    A name with a line end could otherwise add a line of its own to a list, a question
+    or a prompt.
+    """
+    line = str(text)
+    if line.isascii() and line.isprintable():  # as almost all names are
+        return line
+    return unseen().sub(REPLACED, _BARE_CONTROL.sub(REPLACED, line.translate(_ESCAPES)))
 
 
 def hidden_in(text: str) -> Iterator[str]:

@@ -61,6 +61,7 @@ from acp_agent.hooks.outcomes import Outcome, Replace
 from acp_agent.hooks.payload import as_json
 from acp_agent.session.trust import advice
 from acp_agent.storage.store import SessionStore
+from acp_agent.visible import on_one_line
 
 _SESSION = "sess_test"
 _WINDOW = 200_000
@@ -105,7 +106,8 @@ async def run(arguments: argparse.Namespace) -> int:
         events = ", ".join(name for name in EVENT_NAMES if name in hook.events)
         matcher = f"  {hook.matcher}" if hook.matcher else ""
         print(
-            f"{hook.origin:<8} {hook.name}  {events}{matcher}\n         {hook.source}"
+            f"{hook.origin:<8} {on_one_line(hook.name)}  {events}{on_one_line(matcher)}\n"
+            f"         {on_one_line(hook.source)}"
         )
     if trusted and not found.hooks:
         print("There are no hooks for this directory.")
@@ -130,7 +132,8 @@ async def _test(event: HookEvent, found: FoundHooks, home: Path) -> bool:
             asked.append(hook)
             outcome = await hook.run(event, services)
             print(
-                f"{hook.origin:<8} {hook.name}  ({hook.source})\n         {_shown(outcome)}"
+                f"{hook.origin:<8} {on_one_line(hook.name)}  ({on_one_line(hook.source)})\n"
+                f"         {_shown(outcome)}"
             )
             return outcome
 

@@ -22,6 +22,7 @@ from acp_agent.session.log import (
 )
 from acp_agent.session.titles import given_title
 from acp_agent.storage.store import SessionRecord, SessionStore
+from acp_agent.visible import on_one_line
 
 _ID = "its id or the beginning of it, as "
 
@@ -133,7 +134,9 @@ async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
             [session_id] = await _named(store, [arguments.id])
             mode = load_settings(os.environ, directory).mode
             notice = await move_session(store, session_id, directory, mode)
-            print(f"{session_id} now belongs to {directory}. {notice}".rstrip())
+            print(
+                f"{session_id} now belongs to {on_one_line(directory)}. {notice}".rstrip()
+            )
         case "fork":
             [session_id] = await _named(store, [arguments.id])
             record = await store.record(session_id)

@@ -19,8 +19,9 @@ from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.errors import AgentError
 from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.sandbox import Sandbox
-from acp_agent.session.trust import MAX_LENGTH, lines_of
+from acp_agent.session.trust import lines_of
 from acp_agent.tools.text import one_line
+from acp_agent.visible import on_one_line
 
 _LONGEST_RULE = 4_000
 """Characters of a rule that are listed."""
@@ -37,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         trusted = store.read()
         for folder, each in trusted.items():
-            print(f"{folder}  {each.get('since', '')}")
+            print(f"{on_one_line(folder)}  {on_one_line(each.get('since', ''))}")
         if not trusted:
             print("No project's hooks and recipes are trusted.")
     elif arguments.revoke is not None:
@@ -60,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
         _accept_commits(folder, accepted)
         for path in accepted:
             print(
-                f"{one_line(str(path), MAX_LENGTH)}, which a command made, counts as the project's from now on."
+                f"{on_one_line(path)}, which a command made, counts as the project's from now on."
             )
         if codes:
             store.trust(codes)
@@ -83,9 +84,7 @@ def _accept_commits(folder: Path, made: Iterable[Path]) -> None:
     for place, wholly in wanted:
         repository = repository_of(place)
         if repository is not None and store.accept(repository, wholly=wholly):
-            print(
-                f"The commits in {one_line(str(place), MAX_LENGTH)} count as your own from now on."
-            )
+            print(f"The commits in {on_one_line(place)} count as your own from now on.")
 
 
 def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
@@ -109,17 +108,19 @@ def _folder(path: str | None) -> Path:
 def _shown(folder: Path) -> tuple[ProjectCode, ...]:
     """Print what a folder could run, and return it."""
     if not folder.is_dir():
-        raise AgentError(f"{folder} is not a directory. Name the project's folder.")
+        raise AgentError(
+            f"{on_one_line(folder)} is not a directory. Name the project's folder."
+        )
     codes = code_of(checked_settings(os.environ, folder), folder)
     for code in codes:
         if code.problem:
-            raise AgentError(f"{code.place} is not trusted: {code.problem}.")
+            raise AgentError(
+                f"{on_one_line(code.place)} is not trusted: {code.problem}."
+            )
     if not codes:
-        print(f"{folder} brings no hooks and no recipes.")
+        print(f"{on_one_line(folder)} brings no hooks and no recipes.")
     for code in codes:
-        print(
-            f"What {one_line(str(code.place), MAX_LENGTH)} may run once it is trusted:"
-        )
+        print(f"What {on_one_line(code.place)} may run once it is trusted:")
         for line in lines_of(code):
             print(f"  {line}")
     return codes
@@ -134,10 +135,10 @@ def _revoke(store: TrustStore, path: str) -> None:
         places = ()  # what is wrong with a project's files is no reason to trust it
     revoked = store.revoke(folder, places)
     for place in revoked:
-        print(f"Not trusted any more: {place}")
+        print(f"Not trusted any more: {on_one_line(place)}")
     if not revoked:
         raise AgentError(
-            f"Nothing of {folder} was trusted. `acp-agent trust --list` shows what is."
+            f"Nothing of {on_one_line(folder)} was trusted. `acp-agent trust --list` shows what is."
         )
 
 
@@ -168,7 +169,7 @@ async def run_permissions(arguments: argparse.Namespace) -> int:
     if rules.notice:
         print(rules.notice)
     for project, allowed in found.items():
-        print(project)
+        print(on_one_line(project))
         for subject, since in allowed.items():
             print(f"  {since}  {_rule(subject)}")
     if not found:
@@ -181,7 +182,7 @@ def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> N
     allowed = {_rule(subject): subject for subject in rules.of(project)}
     if not allowed or not allowed.keys() >= {*wanted}:
         raise AgentError(
-            f"{project} has no such rule. `acp-agent permissions` lists them."
+            f"{on_one_line(project)} has no such rule. `acp-agent permissions` lists them."
         )
     for subject in rules.revoke(project, {allowed[rule] for rule in wanted}):
         print(f"Asked for again: {_rule(subject)}")

@@ -13,6 +13,7 @@ from acp_agent.config.project import MadeStore
 from acp_agent.config.settings import SandboxSettings
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
+from acp_agent.visible import on_one_line
 
 if TYPE_CHECKING:
     from acp_agent.sandbox.planted import Findings, Planted
@@ -168,10 +169,7 @@ def _told(planted: Planted) -> str:
 
 
 def _one_line(text: str, longest: int = 300) -> str:
-    """Return an untrusted text without line breaks and control characters, cut to a
-    maximum length.
-    """
-    plain = "".join(each if each.isprintable() else "?" for each in text)
+    plain = on_one_line(text)
     return plain if len(plain) <= longest else f"{plain[:longest]} …"
 
 

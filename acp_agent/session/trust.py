@@ -29,6 +29,7 @@ from acp_agent.session.notices import SHOWING_SECONDS, Notices
 from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
 from acp_agent.tools.text import one_line
+from acp_agent.visible import on_one_line
 
 if TYPE_CHECKING:
     from acp_agent.config import Settings
@@ -223,7 +224,7 @@ class SessionTrust:
 def advice(projects: Sequence[str]) -> str:
     """Return how to allow it after all."""
     commands = " and ".join(
-        f"`acp-agent trust {shlex.quote(project)}`" for project in projects
+        f"`acp-agent trust {on_one_line(shlex.quote(project))}`" for project in projects
     )
     return f"{commands} in a terminal allows them."
 

@@ -28,7 +28,7 @@ from acp_agent.programs import find_program, own_environment
 from acp_agent.sandbox.ownership import open_own
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import repository_root
-from acp_agent.visible import visible
+from acp_agent.visible import on_one_line, visible
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -160,7 +160,9 @@ def _load_instructions(
             RuntimeError,
         ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
             reason = getattr(error, "strerror", None) or error
-            files.append(Section(str(path), f"({path} was not read: {reason}.)"))
+            files.append(
+                Section(str(path), f"({on_one_line(path)} was not read: {reason}.)")
+            )
             continue
         if text and text not in seen:
             seen.add(text)
@@ -338,6 +340,6 @@ def named_directories(
             ) from error
         if must_exist and not is_directory:
             raise InvalidParamsError(
-                f"{param}: {path} is not a directory. Name one that exists."
+                f"{param}: {on_one_line(path)} is not a directory. Name one that exists."
             )
     return Path(cwd), *map(Path, additional)

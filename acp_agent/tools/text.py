@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from acp_agent.errors import ToolError
-from acp_agent.visible import unseen, visible
+from acp_agent.visible import REPLACED, on_one_line, visible
 
 MAX_LINES = 2000
 """Maximum number of lines of a file or a log entry to read at once. `MAX_CHARACTERS`
@@ -16,24 +16,12 @@ limits them all together, and `MAX_LINE` limits each line.
 """
 MAX_CHARACTERS = 50_000
 MAX_LINE = 2000
-REPLACED = "\ufffd"
-"""Replaces an invisible character on a line."""
 _MOST_REPLACED = 3
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile(
     "\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])"
 )
 _WRITTEN_OUT = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_NO_NEWLINE = str.maketrans(
-    {
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\x85": "\\x85",
-        "\u2028": " ",
-        "\u2029": " ",
-    }
-)
 
 
 def digest(text: str) -> str:
@@ -62,10 +50,7 @@ def one_line(text: str, limit: int = 120) -> str:
 
     Characters that would hide a part of it or change its order are replaced.
     """
-    plain = text.isascii() and text.isprintable()  # as almost all texts are
-    # Direction marks and invisible characters could make a line say something
-    # different.
-    line = text if plain else unseen().sub(REPLACED, clean(text.translate(_NO_NEWLINE)))
+    line = on_one_line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -29,6 +29,7 @@ from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE, MODEL
 from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
 from acp_agent.tools.text import counted
+from acp_agent.visible import on_one_line
 
 REFUSED = (
     "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay in the "
@@ -162,7 +163,9 @@ def day_of(record: SessionRecord) -> str:
 
 def row_of(record: SessionRecord) -> str:
     """Return a session's row in a list."""
-    return f"{record.session_id}  {day_of(record)}  {record.cwd}  {record.title or '(untitled)'}"
+    cwd = on_one_line(record.cwd)
+    title = on_one_line(record.title or "(untitled)")
+    return f"{record.session_id}  {day_of(record)}  {cwd}  {title}"
 
 
 @dataclass(slots=True)
