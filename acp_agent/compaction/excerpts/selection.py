@@ -86,9 +86,9 @@ class _Term:
     last_entry: int = 0  # number of the last entry that contains it, from 1
     last_seq: int = 0
     count: int = 0
-    by_user: int = 0  # lines, as those below
-    by_model: int = 0
-    shown: int = 0
+    by_user: int = 0  # lines of the user that contain it
+    mentions: float = 0.0  # weight of all other lines that contain it
+    spoken: bool = False  # whether the user or the model wrote it
 
     def weight(self, entries: int, prose: bool) -> float:
         """Return the weight in a conversation of so many entries.
@@ -101,13 +101,9 @@ class _Term:
         user, halved_after = (
             (MODEL_MENTION, math.inf) if prose else (USER_MENTION, HALVED_AFTER)
         )
-        mentions = (
-            MODEL_MENTION * self.by_model
-            + user * self.by_user
-            + SHOWN_MENTION * self.shown
-        )
+        mentions = self.mentions + user * self.by_user
         weight = math.log1p(mentions) / (1 + (entries - self.last_entry) / halved_after)
-        if not self.by_model and not self.by_user:
+        if not self.spoken:
             weight *= UNSPOKEN_SHARE
         return weight if self.is_fact else weight * WORD_WEIGHT
 
@@ -157,6 +153,9 @@ class ExcerptIndex:
         self.entries += 1
         for speaker, text in passages(entry):
             self._passages += 1
+            spoken = speaker.is_participant
+            by_user = speaker is USER
+            mention = MODEL_MENTION if spoken else SHOWN_MENTION
             for line in units(text):
                 terms = self._terms_in(line)
                 self.units.append(
@@ -164,12 +163,11 @@ class ExcerptIndex:
                 )
                 for number in terms:
                     term = self.terms[number]
-                    if speaker is USER:
+                    if by_user:
                         term.by_user += 1
-                    elif speaker.is_participant:
-                        term.by_model += 1
                     else:
-                        term.shown += 1
+                        term.mentions += mention
+                    term.spoken |= spoken
                     term.last_entry = self.entries
                     if term.last_seq != entry.seq:
                         term.count += 1
@@ -288,21 +286,25 @@ class _Selection:
         """Choose the line with the greatest value for its length, until no line that
         fits has any.
         """
-        undecided = {
-            number
+        costs = {
+            number: self._cost(number)
             for number in candidates
-            if not self.chosen[number] and self._cost(number) <= self.characters
+            if not self.chosen[number]
         }
-        heap = [(-self._value(number), number) for number in undecided]
+        undecided = {
+            number for number, cost in costs.items() if cost <= self.characters
+        }
+        heap = [(-self._value(number, costs[number]), number) for number in undecided]
         heapq.heapify(heap)
         while heap:
             stale, number = heapq.heappop(heap)
             if number not in undecided:
                 continue
-            if self._cost(number) > self.characters:
+            cost = self._cost(number)
+            if cost > self.characters:
                 undecided.remove(number)
                 continue
-            current = -self._value(number)
+            current = -self._value(number, cost)
             if current > stale + 1e-12 and heap and current > heap[0][0]:
                 heapq.heappush(heap, (current, number))
                 continue
@@ -312,7 +314,8 @@ class _Selection:
             self._choose(number)
             for neighbour in (number - 1, number + 1):
                 if neighbour in undecided:
-                    heapq.heappush(heap, (-self._value(neighbour), neighbour))
+                    value = self._value(neighbour, self._cost(neighbour))
+                    heapq.heappush(heap, (-value, neighbour))
 
     def fill(self, candidates: Sequence[int]) -> None:
         """Choose the newest lines that fit, each text once."""
@@ -404,8 +407,11 @@ class _Selection:
             seq = first.seq
         return "\n".join(lines)
 
-    def _value(self, number: int) -> float:
-        """Return the value of a line for its length."""
+    def _value(self, number: int, cost: int) -> float:
+        """Return the value of a line for its length.
+
+        :param cost: characters that the line adds; see `_cost`.
+        """
         unit = self.index.units[number]
         coverage = self.coverage
         weights = self.weights
@@ -418,7 +424,7 @@ class _Selection:
             number
         ):
             value *= NEIGHBOUR_BONUS
-        return value / (self._cost(number) + UNIT_OVERHEAD)
+        return value / (cost + UNIT_OVERHEAD)
 
     def _has_chosen_neighbour(self, number: int) -> bool:
         """Return whether the line before or after it in the same passage is chosen."""
