@@ -13,8 +13,10 @@ from acp_agent.frozen import frozen
 
 MAX_RULE_LENGTH = 500
 MAX_TYPED = 2_000
-_WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|,")
-_MARKS = str.maketrans("’;:(–—¡", "',,,,,,")
+MAX_FORBIDDING = 8
+"""Words of a clause that begins with "no" and forbids something."""
+_WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|[,:]")
+_MARKS = str.maketrans("’;：(–—¡", "',:,,,,")
 
 
 def _line(text: str) -> str:
@@ -23,49 +25,59 @@ def _line(text: str) -> str:
 
 def _table(rows: str) -> list[str]:
     return [
-        f" {_line(cue.replace('^', ', ').replace('$', ' ,'))} "
+        f" {_line(cue.replace('!', ': , ').replace('^', ', ').replace('$', ' ,'))} "
         for cue in rows.replace("\n", "|").split("|")
     ]
 
 
-# `^` and `$` stand for the beginning and the end of a clause. English, German, French,
-# Spanish; the plainest of others.
-_CUES = _table("""never|always|must|mustn't|^do not|^don't|^dont|only|^no|^not|not allowed|forbidden|prohibited
-off limits|from now on|from here on|going forward|in future|make sure|at most|ensure|be sure to|remember to|avoid
-refrain from|stick to|stick with|no circumstances|whenever|unless|you have to|has to|you need to|you should|should not
-shouldn't|may not|required|mandatory|prefer|instead of|rather than|^keep|^leave|^ask me|without adding|without changing
-without asking|answer in|reply in|no more than
-nie|niemals|immer|stets|grundsätzlich|keinesfalls|keinen fall|keinen umständen|ab jetzt|ab sofort|ab heute|von nun an
-von jetzt an|in zukunft|künftig|zukünftig|achte darauf|stell sicher|stelle sicher|denk daran|vergiss nicht|vermeide
-verzichte|halte dich|halt dich|muss|musst|müssen|verboten|zwingend|unbedingt|ausschließlich|darf|darfst|dürfen|sollst
-solltest|^nicht|^nichts|^kein|^keine|^keinen|^nur|nur$|nur noch|statt|anstatt|anstelle|lieber|ohne zu|ohne rückfrage
-frag mich|nicht ändern|nicht anfassen|nicht löschen|antworte auf
-jamais|toujours|désormais|dorénavant|à partir de maintenant|évite|évitez|éviter|assure toi|assurez vous|veille à
-veillez à|aucun cas|aucun prétexte|surtout pas|interdit|interdite|il faut|faut pas|tu dois|vous devez|doit|doivent
-réponds en|réponds moi en|répondez en|au lieu de|au lieu d'|plutôt que|uniquement|seulement|exclusivement|obligatoire
-impérativement|^pas de|^pas d'|^ne|^n'|merci de ne|demande moi|sans me demander
-nunca|jamás|siempre|a partir de ahora|en adelante|asegúrate|asegúrese|evita|evite|evitar|debe|debes|deben|tienes que
-tiene que|hay que|en lugar de|en vez de|prohibido|prohibida|obligatorio|únicamente|solamente|exclusivamente|^solo|^sólo
-solo$|ningún concepto|ningún caso|responde en|respóndeme en|pregúntame|^tampoco|^sin
-mai|sempre|d'ora in poi|devi|deve|^non|vietato|invece di|rispondi in|a partir de agora|^não|apenas|somente|proibido
-altijd|nooit|vanaf nu|moet|mag|mogen|verboden|vermijd|^geen|^niet|alltid|aldrig|aldri|altid|måste|må|skal|endast|kun
-zawsze|nigdy|od teraz|musi|musisz|nie wolno|tylko|zamiast|^nie|vždy|nikdy|od teď|musí|musíš|nesmí|pouze|her zaman|asla
-bundan sonra|sadece|yalnızca|kesinlikle|всегда|никогда|нельзя|обязательно|только|впредь|должен|должны|^не|завжди|ніколи
-не можна|обов'язково|тільки|лише|відтепер|повинен|повинні|заборонено
-必须|必須|不要|不许|不得|请勿|請勿|禁止|绝不|絕不|务必|務必|总是|總是|永远|永遠|只能|只用|从现在起|必ず|絶対|常に|しないで|ないでください|てはいけ|今後|반드시|절대|항상|하지마|지마세요|앞으로|금지""")
+# `^` and `$` stand for the beginning and the end of a clause, `!` for the beginning of a
+# sentence or what follows a colon. A word that describes as often as it orders ("is
+# always copied", "I don't") counts only where an order begins with it. English, German,
+# French, Spanish; only the plainest words of others.
+_CUES = _table("""^never|you never|should never|must never|to never|^always|you always|should always|must always
+to always|at all times|must|mustn't|^do not|^don't|^dont|^not allowed|you're not allowed|forbidden|prohibited
+off limits|from now on|from here on|going forward|!make sure|just make sure|^ensure|^be sure to|^remember to
+^avoid|^refrain from|!stick to|stick with|no circumstances|has to work|you should not|we should not|you may not
+!prefer|prefers|we prefer|i prefer|i'd prefer|i only want|!keep|!leave|^ask me|^answer in|^reply in
+without asking|!only change|!only edit|!only touch|!only modify|!only use|!only run|niemals|^immer|^nie|nie als
+grundsätzlich|keinesfalls|keinen fall|keinen umständen|ab jetzt|ab sofort|von nun an|in zukunft|künftig
+^achte darauf|^stell sicher|^stelle sicher|^denk daran|^vergiss nicht|^vermeide|^verzichte|^halte dich
+^halt dich|muss|müssen|verboten|zwingend|unbedingt|ausschließlich|darfst|dürfen|sollst|solltest|!kein|!keine
+!keinen|!nur|ohne rückfrage|frag mich|nicht ändern|nicht anfassen|nicht löschen|^antworte auf|jamais|^toujours
+désormais|dorénavant|à partir de maintenant|^évite|^évitez|^assure toi|^assurez vous|^veille à|^veillez à
+aucun cas|aucun prétexte|surtout pas|^interdit|il faut|tu dois|vous devez|doit|doivent|^réponds en
+^réponds moi en|^répondez en|uniquement|exclusivement|obligatoire|impérativement|!pas de|!pas d'|^ne|!n'
+^seulement|merci de ne|nunca|jamás|^siempre|a partir de ahora|en adelante|^asegúrate|^asegúrese|^evita|^evite
+debes|debe|deben|tienes que|tiene que|hay que|prohibido|prohibida|obligatorio|únicamente|exclusivamente
+!solo puedes|!sólo puedes|ningún concepto|ningún caso|^responde en|^respóndeme en|^pregúntame|^tampoco|!sin|mai
+sempre|d'ora in poi|!não|proibido|nooit|altijd|verboden|aldrig|alltid|aldri|altid|nigdy|zawsze|nie wolno|nikdy
+vždy|asla|her zaman|bundan sonra|никогда|всегда|нельзя|обязательно|впредь|!не|ніколи|завжди|не можна|обов'язково
+必须|必須|不要|不许|不得|请勿|請勿|禁止|绝不|務必|务必|总是|只用|必ず|絶対|しないで|ないでください|반드시|절대|항상|하지마|지마세요|금지""")
 # Phrases with a cue that state no rule.
-_IDIOMS = _table("""never mind|never seen|never had|never been|always worked|always had|always been|must have been
-no idea|no$|no problem|no luck|not sure|the only|it only|keep going|has to do with|immer noch|immer wieder|noch nie
-muss an|toujours pas|jamais vu|no sé|no hay|no funciona|no es|no está|no puedo|no veo|no entiendo|nunca había|non so
-não sei|не знаю""")
+_IDIOMS = _table("""never mind|must be off|must be wrong|must be missing|don't we|don't you|n'hésite|n'hésitez
+must have been|must have|keep going|keep fixing|keep trying|never used|not required|not needed|if you need to
+what you have to|if you have to|don't need|don't yet|don't think|don't know|don't see|don't understand
+don't worry|don't care|don't get|don't have|must be a|must be the|muss an|toujours pas|no sé|no hay|no funciona
+no es|no está|no puedo|no veo|no entiendo|non so|não sei|не знаю""")
 # A clause that begins with an order and contains a limit is a rule too; a question is
 # one only if it is polite.
-_ORDERS = _table("""^use|^touch|^change|^edit|^modify|^write|^run|^commit|^push|^add|^create|^ändere|^verändere|^fass
-^fasse|^lösche|^mach|^nimm|^nutze|^benutze|^verwende|^schreib|^schreibe|^committe|^pushe|^installiere|^füge|^rühr|^lass
-^erstelle|^entferne|^starte|^setze|^arbeite|^modifie|^usa|^utiliza|^cambia|^toca|^modifica|^escribe""")
-_LIMITS = _table(
-    "only|nothing|nicht|nichts|kein|keine|keinen|nur|erst|rien|que|solo|sólo|nada"
+_ORDERS = _table("""^use|^stop|^touch|^change|^edit|^modify|^write|^run|^commit|^push|^add|^create|^answer
+^ändere|^verändere|^fass|^fasse|^lösche|^mach|^nimm|^nutze|^benutze|^verwende|^schreib|^schreibe|^committe
+^pushe|^installiere|^füge|^rühr|^lass|^erstelle|^entferne|^starte|^setze|^arbeite|^utilise|^modifie|^rispondi
+^usa|^utiliza|^ejecuta|^cambia|^toca|^modifica|^escribe""")
+_LIMITS = _table("""only|nothing|never|always|instead of|rather than|^not|without adding|without changing|nicht
+nichts|kein|keine|keinen|nur|erst|immer|statt|anstatt|rien|que|au lieu de|au lieu d'|plutôt que|sempre|solo|sólo
+nada|en lugar de|en vez de|siempre""")
+# A clause of a few words that begins with "no" forbids something, unless it reports.
+_REPORTS = _table("""is|are|was|were|need|needs|needed|required|provided|there|it's|idea|problem|luck|matter
+longer|more|change|changes|error|errors|man|wait|way|on|i|we|you|that's|such|one|worries|doubt|es|está|hay
+funciona|puedo|veo|entiendo|sé|se|me|había|tengo|sirve""")
+_CODE = re.compile(
+    r"\A\s*(?:assert|raise|import|def|\d+(?:\t|\s{2,}))\s*\S"
+    r"|\d:\d+\s|\d-\d\dT\d\d:|[!=]=|\s=\s|[{};]\s*$|\w\(\)?:|\.\w+\("
 )
+"""What a line of code or of a log contains, and a sentence does not."""
+_CODE_SPAN = re.compile(r"`[^`\n]*`")
 _JOINING = _table(
     "please|and|but|so|then|also|just|bitte|und|aber|et|mais|surtout|y|favor|pero|e|и|та"
 )
@@ -75,6 +87,7 @@ _ASKING = _table(
 _LISTS = _table(
     "rules|constraints|conventions|guidelines|requirements|regeln|vorgaben|règles|reglas"
 )
+_COMMAS = re.compile(r"(?: ,)+")
 _ITEM = re.compile(r"\A\s*(?:[-*+•–]|\d{1,3}[.)]|[a-z]\))\s+(?:\[[ xX]\]\s+)?")
 _PASTED = re.compile(
     r"(?ms)^[ \t]*(?:[-*+] +)?(`{3,}|~{3,})[^`\n]*$.*?(?:^[ \t]*\1[`~]*\s*?$|\Z)|^[ \t]*>[^\n]*"
@@ -213,10 +226,19 @@ def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
             continue
         has_cue = _has_cue(text)
         leads = text.strip().endswith(":") or text.lstrip().startswith("#")
-        listing = listing or (leads and (has_cue or _holds(f" {_line(text)} ", _LISTS)))
-        if listing or (has_cue and not (text.isascii() and len(text.split()) == 1)):
+        listing = listing or (leads and (has_cue or _announces(text)))
+        is_word = text.isascii() and len(text.split()) == 1
+        if listing or (has_cue and not is_word):
             found.append((number, number + 1))
     return found
+
+
+def _announces(text: str) -> bool:
+    """Return whether a line such as "## Rules" or "Please follow these rules:" announces
+    a list of rules.
+    """
+    words = _line(text).rstrip(" :").split()
+    return bool(words) and f" {words[-1]} " in _LISTS
 
 
 def _looks_typed(paragraph: str) -> bool:
@@ -229,14 +251,32 @@ def _looks_typed(paragraph: str) -> bool:
 
 
 def _has_cue(sentence: str) -> bool:
-    line = f" , {_line(sentence)} , "
+    line = f" : , {_line(sentence).replace(':', ': ,')} , "
     if sentence.rstrip().endswith(("?", "？")) and not _holds(line, _ASKING):
         return False
-    for word in _JOINING:
-        line = line.replace(word, " , ")
+    if _CODE.search(_CODE_SPAN.sub("", sentence)):
+        return False
+    # A clause begins with such a word after a comma; "it starts and never ends" is one.
+    for word in _JOINING * 2:
+        line = line.replace(f" ,{word}", " , ")
+    line = line.replace(" please ", " , ").replace(" bitte ", " , ")
+    line = _COMMAS.sub(" ,", line)
     for idiom in _IDIOMS:
         line = line.replace(idiom, " ")
-    return _holds(line, _CUES) or (_holds(line, _ORDERS) and _holds(line, _LIMITS))
+    if _holds(line, _CUES) or (_holds(line, _ORDERS) and _holds(line, _LIMITS)):
+        return True
+    parts = f" {_line(sentence)} ".split(":")
+    return any(_forbids(f"{part.split(',')[0]} ") for part in parts)
+
+
+def _forbids(clause: str) -> bool:
+    """Return whether a clause is like "no new dependencies"."""
+    words = clause.split()
+    return (
+        2 <= len(words) <= MAX_FORBIDDING
+        and words[0] == "no"
+        and not _holds(clause, _REPORTS)
+    )
 
 
 def _holds(line: str, cues: Iterable[str]) -> bool:
