@@ -38,7 +38,8 @@ BUILT_IN = (
 PREVIEW = "preview"
 STATUS = "status"
 UNDO = "undo"
-"""Words behind `/compact`; the first two change nothing, not even the log."""
+"""Words after `/compact`; the first two change nothing, not even the log."""
+REPORTS = (PREVIEW, STATUS, UNDO)
 
 COMMAND_SECONDS = 10.0
 """For all commands that a recipe's text runs."""

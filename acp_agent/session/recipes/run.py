@@ -47,10 +47,8 @@ from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.commands import (
     COMMAND_SECONDS,
     COMPACT,
-    PREVIEW,
-    STATUS,
+    REPORTS,
     SWAP_CONTEXT,
-    UNDO,
     around_command,
     command_words,
     mentioned,
@@ -68,6 +66,13 @@ _STATUS = ("git", "--no-optional-locks", "status", "--porcelain")
 
 
 RENDER_SECONDS = 5.0
+
+_ALIKE = 0.75
+"""`difflib`'s ratio above which a word counts as a mistyped one: `prevew` is near
+`preview`, and `tests` is not near `status`.
+"""
+_SHORTEST_BEGINNING = 3
+"""Characters of a word's beginning that stand for the word, as `stat` for `status`."""
 
 
 @frozen
@@ -108,8 +113,23 @@ class RecipeRun:
         Behind another recipe that compacts, such a word is an instruction.
         """
         word, *rest = self.instructions.split(maxsplit=1) or [""]
-        known = word in (PREVIEW, STATUS, UNDO) and self.recipe.name == COMPACT
+        known = word in REPORTS and self.recipe.name == COMPACT
         return (word, "".join(rest).strip()) if known else ("", self.instructions)
+
+    @property
+    def mistyped_report(self) -> str:
+        """Return the word that was probably meant if one that is nearly such a word is
+        all that follows `/compact`; "" otherwise.
+        """
+        word = self.instructions.strip().casefold()
+        if self.recipe.name != COMPACT or self.report[0]:
+            return ""
+        from difflib import get_close_matches
+
+        near = get_close_matches(word, REPORTS, n=1, cutoff=_ALIKE)
+        is_beginning = len(word) >= _SHORTEST_BEGINNING
+        begun = [each for each in REPORTS if is_beginning and each.startswith(word)]
+        return next(iter([*near, *begun]), "")
 
     async def rendered(
         self, around: RecipeSurroundings | None = None, seconds: float = RENDER_SECONDS

@@ -212,6 +212,8 @@ _Compaction: TypeAlias = ContextSwapped | CompactionFailed | ContextRestored
 def only_reports(run: RecipeRun) -> bool:
     """Return whether a run of `/compact` changes nothing, so that it is not logged."""
     word, rest = run.report
+    if run.mistyped_report:
+        return True
     return word in (PREVIEW, STATUS) or bool(word and rest)
 
 
@@ -227,8 +229,16 @@ class CompactReports:
     async def run(self, run: RecipeRun) -> str:
         """Preview a compaction, tell the status, or undo the newest compaction.
 
-        :raises CompactionError: it failed; the context is as it was.
+        :raises CompactionError: it failed, or the word was mistyped; the context is
+            unchanged.
         """
+        if meant := run.mistyped_report:
+            typed = run.instructions.strip()
+            raise CompactionError(
+                f"Did you mean `/compact {meant}`? Nothing was changed.",
+                f"To compact with `{typed}` as an instruction, write a sentence: "
+                f"`/compact keep {typed}`.",
+            )
         word, rest = run.report
         if word == PREVIEW:
             return await self._preview(replace(run, instructions=rest))

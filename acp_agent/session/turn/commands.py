@@ -48,7 +48,7 @@ async def resolve(
     complete = await _complete(run, parts)
     if isinstance(complete, SlashCommand) or not complete.compacts:
         return complete
-    if complete.report[0]:
+    if complete.report[0] or complete.mistyped_report:
         return SlashCommand(
             only_reports(complete), partial(parts.reports.run, complete)
         )

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.compactions import both_editors, shown_compactions
 from support.editors import Editor
 from support.layers import layers, summarising
@@ -72,6 +74,9 @@ async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> N
         assert "recorded_excerpts" in there
 
 
+UNDO = "`/compact undo` restores the conversation."
+
+
 @both_editors
 async def test_a_receipt_tells_size_messages_seconds_cost_and_the_share_of_the_cache_and_is_replayed(
     tmp_path: Path, editor: Editor
@@ -95,8 +100,51 @@ async def test_a_receipt_tells_size_messages_seconds_cost_and_the_share_of_the_c
         assert re.fullmatch(
             f"{size} · {took} · 75% of the prompt cached", shown.receipt.splitlines()[0]
         )
+        without_advice = shown.receipt.removesuffix(f"\n{UNDO}")
+        assert without_advice != shown.receipt, shown.receipt
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
             [replayed] = shown_compactions(later.agent)
-            assert (replayed.text, replayed.receipt) == (shown.text, shown.receipt)
+            assert (replayed.text, replayed.receipt) == (shown.text, without_advice)
             assert replayed.statuses == ["completed"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("prevew", "preview"),
+        ("Preview", "preview"),
+        ("prev", "preview"),
+        ("stauts", "status"),
+        ("status.", "status"),
+        ("udno", "undo"),
+        ("undo!", "undo"),
+    ],
+)
+async def test_a_word_that_is_nearly_one_that_compacts_nothing_does_nothing_and_names_it(
+    tmp_path: Path, typed: str, meant: str
+) -> None:
+    async with stage(tmp_path, script=summarising([SUMMARY], answers)) as it:
+        await it.prompt("What is in the cart?")
+        asked = len(it.server.calls)
+        since = len(it.agent.lines)
+        assert await it.prompt(f"/compact {typed}") == {"stopReason": "end_turn"}
+        said = it.agent.text(since=since)
+        assert f"Did you mean `/compact {meant}`? Nothing was changed." in said
+        assert f"`/compact keep {typed}`" in said
+        assert len(it.server.calls) == asked
+        assert not shown_compactions(it.agent)
+
+
+@pytest.mark.parametrize("words", ["tests", "start", "review the previous status"])
+async def test_instructions_that_only_resemble_such_a_word_compact(
+    tmp_path: Path, words: str
+) -> None:
+    async with stage(
+        tmp_path, script=summarising([SUMMARY], answers), config=AT_ONCE
+    ) as it:
+        await it.prompt("What is in the cart?")
+        await it.prompt(f"/compact {words}")
+        [shown] = shown_compactions(it.agent)
+        assert shown.statuses[-1] == "completed"
+        assert shown.receipt.endswith(UNDO)
