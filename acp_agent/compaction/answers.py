@@ -17,7 +17,7 @@ from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 LEAST_CHARACTERS = 200
 """Minimum length of a summary without sections, if the recipe asks for sections and
-much text is replaced.
+much text is replaced. A repeated sentence counts once.
 """
 LEAST_SENTENCE = 12
 """Lower bound of this minimum, even if little text is replaced. A shorter answer is
@@ -42,6 +42,8 @@ Gemini and others.
 _ARGUMENTS = re.compile(r"\s*+(?:[\[{<]|\w[\w.]*+\s*+[({\[:])")
 _TAG = re.compile(r"<[^<>\n]{1,200}>")
 _FENCE = re.compile(r"^```\w*+\s*|(?<!\s)\s*```$")
+_SENTENCE_END = re.compile(r"\n|[.!?]\s|[。！？]")
+_NUMBERING = re.compile(r"^(?:[^\w]|\d|_)+")
 _ADVICE = "The history is unchanged; try /compact again, or with another model."
 
 
@@ -74,17 +76,33 @@ def summary_in(
     least = (
         LEAST_CHARACTERS if is_markup else least
     )  # the text next to a call only announces the call
-    if has_section(words) or len(words) >= least or (words and not sections):
+    if has_section(words) or len(_distinct(words)) >= least or (words and not sections):
         return summary
     if is_markup:
         raise CompactionError(
             "The model wrote tool calls or markup in the place of a summary.", _ADVICE
+        )
+    distinct = len(_distinct(words))
+    if distinct < len(words) // 2:
+        raise CompactionError(
+            "The model's answer is no summary: it repeats the same sentences.", _ADVICE
         )
     raise CompactionError(
         f"The model's answer is no summary: it has {len(words)} characters, and none of the sections that the recipe "
         "asks for.",
         _ADVICE,
     )
+
+
+def _distinct(text: str) -> str:
+    """Return a text with each of its sentences once. Numbers and bullets in front of
+    them do not distinguish them.
+    """
+    sentences: dict[str, None] = {}
+    for sentence in _SENTENCE_END.split(text):
+        words = " ".join(sentence.casefold().split())
+        sentences[_NUMBERING.sub("", words)] = None
+    return " ".join(sentences)
 
 
 def _without_thinking(answer: str, sections: Sequence[str]) -> str:

@@ -25,7 +25,12 @@ from acp_agent.compaction.estimate import (
     estimate_part,
     estimate_text,
 )
-from acp_agent.compaction.frame import frame_summary, layer_of, summary_request
+from acp_agent.compaction.frame import (
+    frame_summary,
+    has_section,
+    layer_of,
+    summary_request,
+)
 from acp_agent.compaction.layers import (
     REPLACED_SHARE,
     check_worth,
@@ -34,6 +39,7 @@ from acp_agent.compaction.layers import (
     replaced_tokens,
     unanswered,
 )
+from acp_agent.compaction.relevance import check_relevance
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.verify import verify
 from acp_agent.conversation.messages import (
@@ -111,7 +117,7 @@ def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
     return cut, _Dialogue(
         task,
         UserMessage(new_id("msg"), (text,)),
-        least_characters(replaced_tokens(cut)),
+        cut,
     )
 
 
@@ -174,11 +180,12 @@ class _Dialogue:
     If the provider refuses a request as too long, it is shortened according to the
     numbers in the refusal and sent once more.
 
-    :param least: minimum characters of a summary without sections.
+    :param cut: the messages that the summary replaces.
     """
 
-    def __init__(self, task: Task, prompt: UserMessage, least: int) -> None:
-        self._least = least
+    def __init__(self, task: Task, prompt: UserMessage, cut: Cut) -> None:
+        self._least = least_characters(replaced_tokens(cut))
+        self._replaced = cut.summarised
         self._task = task
         self._prompt = prompt
         self._rounds: tuple[Message, ...] = ()  # after the prompt
@@ -255,9 +262,7 @@ class _Dialogue:
             message = _with_own_ids(answer, self._request.model)
             self._rounds = (*self._rounds, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
-                return summary_in(
-                    _whole_text(message), self._task.policy.sections, self._least
-                )
+                return await self._summary_in(_whole_text(message))
             self._rounds = (
                 *self._rounds,
                 *(
@@ -269,6 +274,19 @@ class _Dialogue:
             "The model kept calling tools instead of writing a summary.",
             "The history is unchanged; try /compact again, or with another model.",
         )
+
+    async def _summary_in(self, answer: str) -> str:
+        """Return the summary in an answer.
+
+        :raises CompactionError: if the answer is no summary of the conversation.
+        """
+        sections = self._task.policy.sections
+        summary = summary_in(answer, sections, self._least)
+        if sections and not has_section(summary):
+            await to_thread.run_sync(
+                check_relevance, summary, self._replaced, abandon_on_cancel=True
+            )
+        return summary
 
     async def _answer(self, *, shown: bool) -> Answered:
         calls = self._task.calls
