@@ -27,6 +27,10 @@ _LONGEST_RULE = 4_000
 """Characters of a rule that are listed."""
 
 
+_CHANGED = "  (changed since, and no longer trusted)"
+_NOBODY = "There is no terminal to ask at; `--yes` trusts without asking."
+
+
 async def run(arguments: argparse.Namespace) -> int:
     """Allow a folder, or do what an option says instead.
 
@@ -36,11 +40,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     store = TrustStore(home_dir(os.environ))
     if arguments.list:
-        trusted = store.read()
-        for folder, each in trusted.items():
-            print(f"{on_one_line(folder)}  {on_one_line(each.get('since', ''))}")
-        if not trusted:
-            print("No project's hooks and recipes are trusted.")
+        _list(store)
     elif arguments.revoke is not None:
         _revoke(store, arguments.revoke)
     else:
@@ -48,16 +48,15 @@ async def run(arguments: argparse.Namespace) -> int:
         made = MadeStore(home_dir(os.environ))
         accepted = made.accept(folder)
         codes = _shown(folder)
-        asks = is_interactive() and not arguments.yes
-        if (
-            codes
-            and asks
-            and await typed("Trust it until something in it changes? [y]es, [n]o: ")
-            not in ("y", "yes")
-        ):
-            made.add(accepted)
-            aside("Nothing was trusted.")
-            return 1
+        if codes and not arguments.yes:
+            answer = await typed(
+                "Trust it until something in it changes? [y]es, [n]o: "
+            )
+            if (answer or "").lower() not in ("y", "yes"):
+                made.add(accepted)
+                nobody = "" if is_interactive() else f" {_NOBODY}"
+                aside(f"Nothing was trusted.{nobody}")
+                return 1
         _accept_commits(folder, accepted)
         for path in accepted:
             print(
@@ -99,6 +98,31 @@ def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
         for place in places
     )
     return tuple(code for code in codes if not code.is_empty)
+
+
+def _list(store: TrustStore) -> None:
+    """Print the folders that the user has allowed, and the ones that have changed."""
+    trusted = store.read()
+    for place, entry in trusted.items():
+        changed = "" if _digest_now(Path(place)) == entry.get("digest") else _CHANGED
+        since = on_one_line(entry.get("since", ""))
+        print(f"{on_one_line(place)}  {since}{changed}")
+    if not trusted:
+        print("No project's hooks and recipes are trusted.")
+
+
+def _digest_now(place: Path) -> str:
+    """Return the digest of what a folder could run now; "" if that cannot be read."""
+    if not place.is_dir():
+        return ""
+    try:
+        settings = checked_settings(os.environ, place.parent)
+    except AgentError:
+        return ""  # the hooks of a wrong configuration are not known
+    for code in code_of(settings, place.parent):
+        if code.place.resolve() == place.resolve():
+            return "" if code.problem else code.digest
+    return ""
 
 
 def _folder(path: str | None) -> Path:

@@ -172,7 +172,9 @@ def trust(home: Path, folder: Path) -> None:
     """Do as `support.trust.trust` does, in this process."""
     home.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(1) as other:  # here, an event loop may be running
-        ran = other.submit(anyio.run, call_command, home, "trust", str(folder)).result()
+        ran = other.submit(
+            anyio.run, call_command, home, "trust", "--yes", str(folder)
+        ).result()
     assert ran.code == 0, ran.err
 
 

@@ -24,7 +24,7 @@ def trust(home: Path, folder: Path) -> None:
     home.mkdir(parents=True, exist_ok=True)
     if in_memory is not None:
         return in_memory(home, folder)
-    words = ["trust", str(folder)]
+    words = ["trust", "--yes", str(folder)]
     code, _, err = forked.run(
         "acp_agent", words, cwd=home, env=environment(home), stdin="", timeout=50
     )

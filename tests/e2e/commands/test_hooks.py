@@ -33,7 +33,7 @@ async def prepare(home: Path) -> Path:
     )
     (hooks / "guard").write_text(GUARD)
     (hooks / "guard").chmod(0o755)
-    assert (await call_command(home, "trust")).code == 0
+    assert (await call_command(home, "trust", "--yes")).code == 0
     return hooks
 
 

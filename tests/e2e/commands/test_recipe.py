@@ -59,7 +59,7 @@ async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is
 ) -> None:
     mine = write(tmp_path / "state" / "recipes" / "talk" / "mine.md", MINE)
     theirs = write(tmp_path / ".acp-agent" / "recipes" / "plan.md", "Plan it.\n")
-    assert (await call_command(tmp_path, "trust")).code == 0
+    assert (await call_command(tmp_path, "trust", "--yes")).code == 0
     listed = await call_command(tmp_path, "recipe", "list")
     assert (listed.code, listed.err) == (0, "")
     assert f"user     talk/mine (1.10)  Say it\n         {mine}\n" in listed.out
@@ -131,7 +131,7 @@ async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_tru
     assert evil.out.endswith("\nPlan it.\n\n")
     assert not (project / "ran").exists()
 
-    assert (await call_command(tmp_path, "trust", cwd=project)).code == 0
+    assert (await call_command(tmp_path, "trust", "--yes", cwd=project)).code == 0
     shown = await run("show", "--arg", "depth=2", "mine", cwd=project)
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.startswith(f"{mine} (project)")

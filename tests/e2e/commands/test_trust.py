@@ -29,7 +29,7 @@ def repository(folder: Path) -> Path:
 
 async def test_a_project_is_trusted_listed_and_revoked(tmp_path: Path) -> None:
     folder = repository(tmp_path / "shop")
-    ran = await call_command(tmp_path, "trust", "shop")
+    ran = await call_command(tmp_path, "trust", "--yes", "shop")
     assert (ran.code, ran.err) == (0, "")
     assert (
         ran.out
@@ -86,7 +86,7 @@ async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
     repository(tmp_path)
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "trust.json").write_text("{")
-    ran = await call_command(tmp_path, "trust")
+    ran = await call_command(tmp_path, "trust", "--yes")
     assert (ran.code, "trust.json: cannot be understood" in ran.err) == (1, True)
 
 
@@ -135,8 +135,49 @@ async def test_commits_of_a_repository_that_a_command_made_are_the_user_s_once_i
     store.after_command(Tips(repository, {}))
     MadeStore(tmp_path / "state").add([folder / ".git"])
     assert not store.of_user(repository).commits
-    ran = await call_command(tmp_path, "trust", "shop")
+    ran = await call_command(tmp_path, "trust", "--yes", "shop")
     assert f"The commits in {folder} count as your own from now on.\n" in ran.out
     assert len(store.of_user(repository).commits) == 1
     ran = await call_command(tmp_path, "trust", "shop")
     assert "count as your own" not in ran.out
+
+
+async def test_without_a_terminal_nothing_is_trusted_unless_the_command_says_yes(
+    tmp_path: Path,
+) -> None:
+    repository(tmp_path)
+    for given in ("", "y\n"):
+        ran = await call_command(tmp_path, "trust", stdin=given)
+        assert ran.code == 1
+        assert "the command `/look`" in ran.out
+        assert ran.err == (
+            "Nothing was trusted. There is no terminal to ask at; `--yes` trusts without asking.\n"
+        )
+        assert not (tmp_path / "state" / "trust.json").exists()
+    ran = await call_command(tmp_path, "trust", "--yes")
+    assert (ran.code, ran.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".acp-agent/recipes/look.md",
+        ".acp-agent/recipes/new.md",
+        ".acp-agent/config.yaml",
+    ],
+)
+async def test_the_list_says_which_projects_have_changed_since_they_were_trusted(
+    tmp_path: Path, name: str
+) -> None:
+    folder = repository(tmp_path / "shop")
+    other = repository(tmp_path / "other")
+    for each in (folder, other):
+        await call_command(tmp_path, "trust", "--yes", str(each))
+    ran = await call_command(tmp_path, "trust", "--list")
+    assert "changed" not in ran.out
+    hooks = "hooks: {Stop: [{command: [echo, done], name: lint}]}\n"
+    (folder / name).write_text(hooks if name.endswith("yaml") else "Look again.")
+    ran = await call_command(tmp_path, "trust", "--list")
+    changed = [line for line in ran.out.splitlines() if "changed since" in line]
+    assert [line.split("  ")[0] for line in changed] == [str(folder / ".acp-agent")]
+    assert len(ran.out.splitlines()) == 4

@@ -187,7 +187,7 @@ async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_
             await it.prompt("/look")
         assert (len(it.server.calls), len(questions(it)), ran(it)) == (2, 1, [])
 
-        allowed = await call_command(it.home, "trust", str(it.folder))
+        allowed = await call_command(it.home, "trust", "--yes", str(it.folder))
         assert (allowed.code, allowed.err) == (0, "")
         await it.prompt("/look")
         assert ran(it) == [
