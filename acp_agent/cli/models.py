@@ -60,11 +60,19 @@ async def run(arguments: argparse.Namespace) -> int:
         models = sorted(
             {*usable, *offered}, key=lambda name: (name not in usable, name)
         )
+        by_provider: dict[str, list[str]] = {}
+        for model in models:
+            by_provider.setdefault(model.partition("/")[0], []).append(model)
+        headings = {
+            place.name: _key_of(registry, place) for place in registry.places.all()
+        }
+        for name, configured in settings.providers.items():
+            if configured.kind == "scripted":
+                headings[name] = f"plays {configured.script}"
         width = max(map(len, models), default=0)
-        for place in registry.places.all():
-            own = [name for name in models if name.partition("/")[0] == place.name]
-            print(f"{place.name}: {_key_of(registry, place)}")
-            for name in own:
+        for provider, heading in headings.items():
+            print(f"{provider}: {heading}")
+            for name in by_provider.get(provider, ()):
                 mark = "▸" if name == default else " "
                 print(
                     f"  {mark} {name:<{width}}  {_window(settings, registry, name)}  {_price(registry, name)}".rstrip()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from anyio import from_thread, to_thread
@@ -28,7 +29,7 @@ from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.project import Project
 from acp_agent.config.sandbox import sandbox_of
-from acp_agent.config.trust import TrustStore, project_of
+from acp_agent.config.trust import ProjectCode, TrustStore, project_of
 from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.places import key_variables
 from acp_agent.processes import environment_without
@@ -287,6 +288,7 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
         raise AgentError(
             f"{path.parent} leads out of {folder.within}. Nothing was written."
         )
+    before = code_of(settings, cwd) if arguments.project else ()
     try:
         path.parent.mkdir(
             parents=True, exist_ok=True, mode=0o755 if arguments.project else 0o700
@@ -300,7 +302,28 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
     print(path)
     if builtin.is_file():
         aside(f"It begins as the built-in {name}, which it replaces.")
+    if arguments.project:
+        aside(safe_for()(_trust_after(settings, before, path)))
     return 0
+
+
+def _trust_after(settings: Settings, before: Sequence[ProjectCode], path: Path) -> str:
+    """Keep a project trusted if a new recipe is all that has changed in it, and return
+    what the user should know.
+
+    :param before: the project's code before the recipe was written.
+    :param path: the recipe.
+    """
+    store = TrustStore(settings.home)
+    for code in code_of(settings, Path.cwd()):
+        if code.text_of(path) is None:
+            continue
+        others = tuple(file for file in code.files if code.place / file.name != path)
+        earlier = replace(code, files=others)
+        if any(store.trusts(each) and each.digest == earlier.digest for each in before):
+            store.trust([code])
+            return "The project stays trusted. Once you edit the recipe, you are asked to trust it again."
+    return f"The recipe does not run until you trust the project. {advice([str(project_of(path) or path.parent)])}"
 
 
 def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> int:

@@ -90,3 +90,24 @@ async def test_every_setting_is_shown_with_the_place_it_is_from_and_no_secret(
     assert rows["mcp_servers.shop.args"] == f"(not shown) # {own}:13"
     assert rows["models.work/big.context_window"] == f"300000 # {own}:5"
     assert "very-secret-word" not in ran.out + ran.err
+
+
+async def test_the_models_of_a_scripted_provider_are_listed_and_can_be_completed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "play.yaml").write_text("- text: Hello.\n")
+    providers = f"providers: {{demo: {{kind: scripted, script: {tmp_path}/play.yaml}}}}"
+    for model, listed in {
+        "demo/other": ["  ▸ demo/other ", "    demo/play "],
+        "demo/play": ["  ▸ demo/play "],
+    }.items():
+        (tmp_path / "state" / "config.yaml").write_text(
+            f"model: {model}\n{providers}\n"
+        )
+        ran = await call_command(tmp_path, "models")
+        rows = ran.out.splitlines()
+        assert (ran.code, f"demo: plays {tmp_path}/play.yaml" in rows) == (0, True)
+        its = [row for row in rows if " demo/" in row]
+        assert len(its) == len(listed)
+        assert all(map(str.startswith, its, listed)), its

@@ -277,3 +277,24 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(
     assert part.err.startswith(
         f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file and its folders"
     )
+
+
+async def test_a_new_recipe_of_a_trusted_project_leaves_it_trusted_and_says_what_ends_that(
+    run: Run, tmp_path: Path
+) -> None:
+    first = await run("new", "--project", "first")
+    assert "The recipe does not run until you trust the project." in first.err
+    assert f"`acp-agent trust {tmp_path}`" in first.err
+    assert (await call_command(tmp_path, "trust", "--yes")).code == 0
+    second = await run("new", "--project", "second")
+    assert second.err == (
+        "The project stays trusted. Once you edit the recipe, you are asked to trust it again.\n"
+    )
+    listed = await call_command(tmp_path, "trust", "--list")
+    assert "changed since" not in listed.out
+    assert "(not trusted)" not in (await run("list")).out
+    recipes = tmp_path / ".acp-agent" / "recipes"
+    (recipes / "first.md").write_text("Changed by somebody else.")
+    third = await run("new", "--project", "third")
+    assert "The recipe does not run until you trust the project." in third.err
+    assert (await run("list")).out.count("(not trusted)") == 3
