@@ -4,6 +4,7 @@ one turn of it.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -42,6 +43,7 @@ from acp_agent.conversation.updates import (
     UserSaid,
 )
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.server.v2.diffs import patch
 from acp_agent.session.client import Answer, Grant
@@ -220,6 +222,17 @@ def patch_lines(
     return lines
 
 
+@frozen
+class RefusedCall:
+    """A call that was not allowed.
+
+    :ivar asked: whether the user was asked; False if nobody was there.
+    """
+
+    title: str
+    asked: bool
+
+
 class TerminalClient:
     """`SessionClient` at a terminal: uses the local disk and processes, and asks the
     user there.
@@ -231,6 +244,7 @@ class TerminalClient:
     :ivar usage: how full the window is; None before the first answer.
     :ivar changed: set when the usage, the model or the mode has changed; put a new
         event here before waiting for it.
+    :ivar refused: the calls that were not allowed, by ID.
     :ivar replayed: takes updates in place of the view, as long as it is set.
     """
 
@@ -242,6 +256,7 @@ class TerminalClient:
         self.files = LocalFiles()
         self.commands = LocalCommands()
         self.questions = TerminalQuestions(partial(view.line, "question"), view.ask)
+        self.refused: dict[str, RefusedCall] = {}
         self._running: dict[str, str] = {}
         self._changes_shown: set[str] = set()
         self._by_hand = False
@@ -281,6 +296,9 @@ class TerminalClient:
             case CallOutput():
                 view.call_output(update)
             case CallFinished():
+                if update.call_id in self.refused:
+                    # Its text tells the model what to do, and the person knows why.
+                    update = replace(update, parts=())
                 view.call_finished(
                     update, changes=update.call_id not in self._changes_shown
                 )
@@ -352,6 +370,8 @@ class TerminalClient:
 
         :raises ToolError: there was no answer.
         """
+        if self.allows_unasked(arguments, grant, reason):
+            return "allow_once"
         self._changes_shown.add(call_id)
         self.view.question(view, "\n".join(question.lines))
         for line in reason.splitlines():
@@ -359,13 +379,11 @@ class TerminalClient:
         answer = await self._choose(
             "Allow?", "yan" if grant else "yn", permission_options(grant)
         )
+        if answer is None or answer == "reject_once":
+            self.refused[call_id] = RefusedCall(view.title, asked=answer is not None)
         if answer is None:
-            # Where a hook has the user asked, no mode spares them the question.
-            hint = (
-                ""
-                if reason
-                else " Allow it with --mode full-access, an edit in the project with accept-edits."
-            )
+            # No mode avoids a question that a hook demands.
+            hint = "" if reason else f" {_hint(view, grant)}"
             self.view.line("warning", f"  Not allowed: nobody is here to ask.{hint}")
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
@@ -375,6 +393,13 @@ class TerminalClient:
             if answer == "allow_always" and grant is not None
             else cast("Answer", answer)
         )
+
+    def allows_unasked(
+        self, arguments: JsonObject, grant: Grant | None, reason: str
+    ) -> bool:
+        """Return whether a call may run without a question; here none may."""
+        del arguments, grant, reason
+        return False
 
     async def ask_trust(
         self,
@@ -416,3 +441,20 @@ class TerminalClient:
             if option := choices.get(line.lower()):
                 return str(option["optionId"])
         return None
+
+
+def _hint(view: CallView, grant: Grant | None) -> str:
+    """Return how to allow a call without a question."""
+    subject = "" if grant is None else grant.subject
+    outside = [
+        Path(place.path) for place in view.locations if f" {place.path}" in subject
+    ]
+    if not outside:
+        return "Allow it with --mode full-access, an edit in the project with accept-edits."
+    folders = dict.fromkeys(
+        str(path if path.is_dir() else path.parent) for path in outside
+    )
+    options = " ".join(f"--add-dir {shlex.quote(folder)}" for folder in folders)
+    if view.kind in ("read", "search"):
+        return f"Allow it with {options}."
+    return f"Allow edits there with {options} --mode accept-edits."

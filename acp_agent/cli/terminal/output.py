@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.sessions import REFUSED
@@ -34,17 +33,13 @@ from acp_agent.conversation.updates import (
     CompactionFinished,
     Update,
 )
-from acp_agent.conversation.views import CallView
 from acp_agent.errors import sentence
 from acp_agent.hooks.handlers import EXPORTS
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.updates import session_update
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1.presenter import Presenter
-from acp_agent.session.client import Answer, Grant
-
-if TYPE_CHECKING:
-    from acp_agent.tools.asked import Question
+from acp_agent.session.client import Grant
 
 OUTPUTS = ("text", "json", "stream-json")
 EXIT_STATUSES: Mapping[str, int] = {
@@ -86,6 +81,7 @@ class TurnResult:
     :ivar answer: the final answer; None if there is none.
     :ivar usage: the tokens of all model calls of the turn; None if no model was asked.
     :ivar cost: of the whole session, in US dollars.
+    :ivar refused: the calls that were not allowed, as a script reads them.
     :ivar change: what became of the session's context, for people; "" if there is no
         session left.
     """
@@ -98,6 +94,7 @@ class TurnResult:
     usage: JsonObject | None = None
     cost: float | None = None
     change: str = ""
+    refused: tuple[JsonObject, ...] = ()
 
     def end(self, stop: str, veto: str, *, done: bool) -> None:
         """Take how the turn ended.
@@ -177,6 +174,7 @@ class TurnResult:
             "sessionId": self.session_id,
             "stopReason": self.stop,
             "answer": self.answer,
+            "refusedCalls": [*self.refused],
             "usage": self.usage,
             "cost": None
             if self.cost is None
@@ -234,32 +232,17 @@ class ScriptClient(TerminalClient):
                     self._set_aside()
                 await super().show(update)
 
-    async def ask_permission(
-        self,
-        call_id: str,
-        name: str,
-        view: CallView,
-        arguments: JsonObject,
-        grant: Grant | None,
-        reason: str = "",
-        *,
-        question: Question,
-    ) -> Answer | Grant:
-        """Ask, unless it is the file of `/export` at its usual place, or in the
-        session's directories.
-
-        :raises ToolError: there was no answer.
+    def allows_unasked(
+        self, arguments: JsonObject, grant: Grant | None, reason: str
+    ) -> bool:
+        """Return whether a call writes the file of `/export` at its usual place, or in
+        the session's directories.
         """
+        if not self.exports or reason or grant is None:
+            return False
         path = arguments.get("path")
-        if self.exports and not reason and grant is not None:
-            is_inside = grant.subject == "edit"
-            if is_inside or (
-                isinstance(path, str) and _is_usual(Path(path), self.view.cwd)
-            ):
-                return "allow_once"
-        return await super().ask_permission(
-            call_id, name, view, arguments, grant, reason, question=question
-        )
+        is_usual = isinstance(path, str) and _is_usual(Path(path), self.view.cwd)
+        return grant.subject == "edit" or is_usual
 
     async def _answer(self, update: Update, key: str, text: str) -> None:
         if self._streams:
@@ -298,6 +281,14 @@ class ScriptClient(TerminalClient):
         if result.stop not in ("end_turn", "max_tokens") or result.status == "vetoed":
             result.answer = None
             self._set_aside()
+        result.refused = tuple(
+            {
+                "toolCallId": call_id,
+                "title": call.title,
+                "reason": "rejected" if call.asked else "nobody_asked",
+            }
+            for call_id, call in self.refused.items()
+        )
         if self._output != "text":
             _print_json(result.as_json())
         elif result.answer and not self._streams:

@@ -126,7 +126,8 @@ async def test_a_failed_call_is_shown_with_the_reason(tmp_path: Path) -> None:
     assert lines[lines.index("✗ Read gone.txt") + 1].startswith(
         "  gone.txt does not exist."
     )
-    assert "  Nobody is here to ask, so nothing was done." in "\n".join(lines)
+    assert "  Not allowed: nobody is here to ask. " in ran.err
+    assert "Do not try it in another way" not in ran.err
 
 
 async def test_a_prompt_that_is_shortened_to_fit_the_window_says_so(

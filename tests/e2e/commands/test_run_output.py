@@ -189,6 +189,7 @@ async def test_the_result_has_the_tokens_of_the_turn_and_the_cost_of_the_session
         "sessionId": first["sessionId"],
         "stopReason": "end_turn",
         "answer": "A list.",
+        "refusedCalls": [],
         "usage": {
             "totalTokens": 3_115,
             "inputTokens": 3_000,

@@ -4,9 +4,11 @@ with somebody who leaves.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import anyio
+import pytest
 
 from support.called import call_command
 from support.compactions import messages
@@ -96,6 +98,8 @@ async def test_what_was_typed_before_a_question_was_shown_is_no_answer_to_it(
             assert not (tmp_path / "ran").exists()
             person.type("n\n")
             assert await person.ended() == 0
+        assert "Do not try it again" not in person.shown
+        assert "✗ " in person.shown
         assert "did not allow this call" in told(server, 1)
         assert not (tmp_path / "ran").exists()
 
@@ -140,3 +144,63 @@ async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(
         assert "ask_user" not in [
             tool["name"] for tool in server.calls[0].body["tools"]
         ]
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (
+            ToolCall("read", {"path": "../other/a.txt"}),
+            "Allow it with --add-dir {other}.",
+        ),
+        (
+            ToolCall("write", {"path": "../other/b.txt", "content": "b"}),
+            "Allow edits there with --add-dir {other} --mode accept-edits.",
+        ),
+        (
+            ToolCall("write", {"path": "b.txt", "content": "b"}),
+            "Allow it with --mode full-access, an edit in the project with accept-edits.",
+        ),
+    ],
+)
+async def test_a_call_outside_of_the_project_is_allowed_by_the_folder_that_the_advice_names(
+    tmp_path: Path, call: ToolCall, advice: str
+) -> None:
+    shop = tmp_path / "shop"
+    other = tmp_path / "other"
+    for folder in (shop, other):
+        folder.mkdir()
+    (other / "a.txt").write_text("There.\n")
+    script = [Reply("", tool_calls=[call]), Reply("Done.")] * 2
+    async with model_server(script, "openai") as server:
+        ran = await call_command(tmp_path, "run", "Do it.", env=server.env(), cwd=shop)
+        said = advice.format(other=other)
+        assert f"nobody is here to ask. {said}" in ran.err
+        options = said.partition(" with ")[2].rstrip(".").split()
+        if "--add-dir" not in options:
+            return
+        ran = await call_command(
+            tmp_path, "run", *options, "Do it.", env=server.env(), cwd=shop
+        )
+        assert "Not allowed" not in ran.err
+
+
+@pytest.mark.parametrize("output", ["json", "stream-json"])
+async def test_the_result_of_a_run_lists_the_calls_that_were_not_allowed(
+    tmp_path: Path, output: str
+) -> None:
+    calls = [
+        ToolCall("read", {"path": "gone.txt"}),
+        ToolCall("shell", {"command": "touch ran"}),
+    ]
+    script = [Reply("", tool_calls=calls), Reply("Not run.")]
+    async with model_server(script, "openai") as server:
+        ran = await call_command(
+            tmp_path, "run", f"--output={output}", "Do it.", env=server.env()
+        )
+    result = json.loads(ran.out.splitlines()[-1])
+    [refused] = result["refusedCalls"]
+    assert "touch ran" in refused["title"]
+    assert refused["reason"] == "nobody_asked"
+    assert refused["toolCallId"]
+    assert result["status"] == "completed"
