@@ -129,15 +129,17 @@ class Turn:
         return True
 
     async def _reload_settings(self) -> None:
-        """Reload changed settings, and let the turn retry a compaction that failed or
-        was vetoed.
+        """Reload changed settings, tell the user what was left out of them, and let the
+        turn retry a compaction that failed or was vetoed.
 
         :raises AgentError: if the settings are invalid.
         """
-        compaction = self._parts.compaction
-        if await self._parts.options.renew():
-            compaction.background.drop()
-        compaction.begin_turn()
+        parts = self._parts
+        if await parts.options.renew():
+            parts.compaction.background.drop()
+        parts.compaction.begin_turn()
+        for notice in parts.requests.settings.notices:
+            await parts.notices.tell_once(notice)
 
     @asynccontextmanager
     async def _recipe_applied(self) -> AsyncGenerator[None]:

@@ -147,3 +147,23 @@ async def test_a_prompt_that_is_shortened_to_fit_the_window_says_so(
         "Your prompt does not fit the model's window: the model sees only its beginning and its end."
         in ran.err
     )
+
+
+@pytest.mark.parametrize("words", [("run", "Hi."), ("run", "/context")])
+async def test_a_wrong_key_of_the_projects_configuration_is_told_once_by_every_run(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / ".acp-agent").mkdir()
+    (tmp_path / ".acp-agent" / "config.yaml").write_text(
+        "compaction: {treshold: 0.5}\n"
+    )
+    said = "config.yaml:1: compaction.treshold: unknown key; did you mean `threshold`?"
+    async with model_server([Reply("Hello.")], "openai") as server:
+        ran = await call_command(tmp_path, *words, env=server.env())
+        assert (ran.code, ran.err.count(said)) == (0, 1), ran.err
+        failed = await call_command(
+            tmp_path,
+            *words,
+            env={**server.env(), "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
+        )
+        assert failed.err.count(said) == 1, failed.err
