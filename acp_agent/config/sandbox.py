@@ -22,6 +22,31 @@ if TYPE_CHECKING:
 _MOST_TOLD = 5
 _LONGEST = 600
 """Maximum length of the description of changes to one repository."""
+_AUTOMATIC = "Other programs run or obey files with these names automatically"
+_BLOCKED = (
+    "While a command ran, these paths appeared, and the agent renamed them: {listed}. "
+    + _AUTOMATIC
+    + ", and the agent cannot tell whether the command or you created them. If you want the first one, look at it and "
+    "rename it back (`mv {new} {old}`). Otherwise delete it, and do not commit it."
+)
+_UNSTAGED = (
+    "A command staged files in git's index that do not exist in the folder, and the agent unstaged them: {listed}. You "
+    "would have committed them unseen. " + _AUTOMATIC + "."
+)
+_UNCHECKED = (
+    "A command changed a git index that the agent could not check or restore: {listed}. It may contain files that the "
+    "command staged. Look at `git diff --cached` before you commit."
+)
+_REPLACED = (
+    "A command made git replace objects, so git may show and check out something other than your commits contain. "
+    "Unless you want that, undo it: {listed}."
+)
+_KEPT = (
+    "A command checked out {listed} from a commit that your repository already had. "
+    + _AUTOMATIC
+    + "."
+)
+"""Notices about what was found after a command; see `sandbox.planted.Findings`."""
 _STRICTER = ("off", "auto", "required")
 
 
@@ -47,21 +72,25 @@ class MadeKeeper:
                 each.mark for each in found.planted if each.mark is not None
             )
         except ConfigError as error:
-            self.notices.append(f"What a command made could not be remembered. {error}")
-        if found.blocked:
-            self.notices.append(_told_of_blocked(found.blocked))
-        if found.unstaged:
-            self.notices.append(_told_of_unstaged(found.unstaged))
-        if found.unchecked:
-            self.notices.append(_told_of_unchecked(found.unchecked))
-        if found.replaced:
-            self.notices.append(_told_of_replaced(found.replaced))
-        if found.kept:
-            self.notices.append(_told_of_kept(found.kept))
+            self.notices.append(
+                f"The agent could not record what a command created. {error}"
+            )
+        for told, notice in (
+            (found.blocked, _BLOCKED),
+            (found.unstaged, _UNSTAGED),
+            (found.unchecked, _UNCHECKED),
+            (found.replaced, _REPLACED),
+            (found.kept, _KEPT),
+        ):
+            if told:
+                texts = [*map(str, told)]
+                self.notices.append(
+                    notice.format(listed=_listed(texts), **_undo(texts))
+                )
         self.notices.extend(map(_told, found.planted[:_MOST_TOLD]))
         if len(found.planted) > _MOST_TOLD:
             self.notices.append(
-                f"The command made {len(found.planted) - _MOST_TOLD} more of the kind."
+                f"The command created {len(found.planted) - _MOST_TOLD} more repositories or folders of this kind."
             )
 
     def refuse_sockets(self, lost: Sequence[str]) -> None:
@@ -77,63 +106,16 @@ class MadeKeeper:
             self.notices.append(text)
 
 
-def _told_of_blocked(blocked: Sequence[str]) -> str:
-    """Return the notice about paths that were renamed.
+def _undo(renamed: Sequence[str]) -> dict[str, str]:
+    """Return the shell words that rename the first of these back.
 
-    :param blocked: see `sandbox.planted.Findings`.
+    :param renamed: see `sandbox.planted.Findings.blocked`; other texts are ignored.
     """
-    first = tuple(map(shlex.quote, map(_one_line, blocked[0].partition(" → ")[::2])))
-    return (
-        f"While a command ran, this appeared, and was renamed: {_listed(blocked)}. Other programs run or obey by "
-        "themselves what they find under these names, and the agent cannot tell whether the command made it or you "
-        f"did. If you want it, look at it and rename it back (`mv {first[1]} {first[0]}`). Otherwise delete it, and do "
-        "not commit it."
-    )
-
-
-def _told_of_unstaged(unstaged: Sequence[str]) -> str:
-    """Return what the user has to know of guarded paths that a command had staged.
-
-    :param unstaged: see `sandbox.planted.Findings`.
-    """
-    return (
-        f"A command staged this in git's index, and the agent took it out again: {_listed(unstaged)}. There is no such "
-        "file, so you would have committed it unseen. Other programs run or obey by themselves what they find under "
-        "these names."
-    )
-
-
-def _told_of_unchecked(unchecked: Sequence[str]) -> str:
-    """Return what the user has to know of indexes that could not be checked or
-    restored.
-
-    :param unchecked: see `sandbox.planted.Findings`.
-    """
-    return (
-        "A command changed an index of git that the agent could not check or restore: "
-        f"{_listed(unchecked)}. It may contain files that the command staged. Look at `git diff --cached` before you "
-        "commit."
-    )
-
-
-def _told_of_replaced(replaced: Sequence[str]) -> str:
-    """Return what the user has to know of objects that git replaces by others.
-
-    :param replaced: see `sandbox.planted.Findings`.
-    """
-    return (
-        "A command told git to replace objects by others, so git may show and check out other content than what your "
-        f"commits contain. Unless you want that, undo it: {_listed(replaced)}."
-    )
-
-
-def _told_of_kept(kept: Sequence[Path]) -> str:
-    """Return the notice about guarded paths that git has checked out."""
-    names = _listed([str(path) for path in kept])
-    return (
-        f"A command checked out {names} from a commit that your repository already had. Other programs run or obey by "
-        "themselves what they find there."
-    )
+    old, _, new = renamed[0].partition(" → ")
+    return {
+        "old": shlex.quote(_one_line(old)),
+        "new": shlex.quote(_one_line(new)),
+    }
 
 
 def _listed(texts: Sequence[str]) -> str:

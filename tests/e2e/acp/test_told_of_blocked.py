@@ -19,9 +19,7 @@ from support.stage import Stage, results, trust
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 PLANT = "mkdir .cursor; echo {} > .cursor/mcp.json"
-WORDS = (
-    "While a command ran, this appeared, and was renamed: .cursor → .cursor.blocked."
-)
+WORDS = "While a command ran, these paths appeared, and the agent renamed them: .cursor → .cursor.blocked."
 
 
 def told(it: Stage) -> list[str]:
