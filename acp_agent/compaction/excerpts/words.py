@@ -241,14 +241,18 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
     pieces: list[str] = []
     at = 0
     for start, end in spans:
+        piece = text[start:end]
         if text[at:start].strip():
+            if pieces:
+                pieces[-1] = pieces[-1].rstrip()
             pieces.append(GAP)
+            piece = piece.lstrip()
         elif pieces:
             pieces.append(text[at:start])
-        pieces.append(
-            text[start:end].strip() if text[at:start].strip() else text[start:end]
-        )
+        pieces.append(piece)
         at = end
     if text[at:].strip():
+        if pieces:
+            pieces[-1] = pieces[-1].rstrip()
         pieces.append(GAP)
     return "".join(pieces).strip()

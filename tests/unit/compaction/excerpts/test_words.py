@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
@@ -19,6 +19,9 @@ LONG = (
 )
 PROMPT = f"Fix the cart. {LONG * 3}Budget cap is $500. Never exceed it. {LONG * 6}Then show me the diff."
 TRACE = "\n".join(f'  File "shop/cart.py", line {n}, in total_{n}' for n in range(200))
+LOG = "\n".join(
+    f'  File "shop/cart.py", line {number}, in total_{number}' for number in range(200)
+)
 TEXTS = st.lists(
     st.sampled_from(
         [
@@ -151,6 +154,7 @@ def test_the_segments_of_a_text_are_the_text_and_rules_lie_in_it(text: str) -> N
 
 
 @given(TEXTS, st.integers(80, 600))
+@example(f"a```\ncode()\n```\n{LOG}\n```\ncode()\n```", 141)
 def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(
     text: str, limit: int
 ) -> None:
