@@ -136,7 +136,10 @@ class Sandbox:
         if above := next(
             (root for root in self.roots if home.is_relative_to(root.resolve())), None
         ):
-            return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
+            return (
+                f"{above} holds your home directory, where other programs run many files automatically. Open a "
+                "project's folder instead."
+            )
         for root in self.roots:
             if denied := policy.denying(resolved(root)):
                 return f"{root} is in {denied}, which commands may not read; open another folder instead."

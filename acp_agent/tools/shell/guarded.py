@@ -83,8 +83,8 @@ def renamed(blocked: Sequence[str]) -> str:
         return ""
     old, _, new = blocked[0].partition(" → ")
     return (
-        f"(Renamed, because other programs run by themselves what they find there: {', '.join(blocked)}. Do not commit "
-        "the new name, nor the old one as deleted. If the user wants it where it was, run "
+        f"(Renamed, because other programs run files with these names automatically: {', '.join(blocked)}. Do not "
+        "commit the new name, nor the old one as deleted. If the user wants it where it was, run "
         f"`mv {shlex.quote(new)} {shlex.quote(old)}` with `outside: true`, which asks them. Continue an unfinished "
         "operation of git in the same command that begins it.)"
     )
