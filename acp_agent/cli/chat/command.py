@@ -43,6 +43,7 @@ from acp_agent.session.mailbox import Ticket
 from acp_agent.session.options import MODE, MODEL, MODES, NO_MODEL
 from acp_agent.storage.store import SessionRecord
 from acp_agent.tools.forms import FieldChoice, Form, FormField
+from acp_agent.tools.text import counted
 
 _NO_TERMINAL = (
     "A conversation needs a terminal for both its input and its output, and one that can move its cursor. Without it, "
@@ -178,10 +179,18 @@ class _Conversation:
             for at, update in enumerate(replayed)
             if isinstance(update, UserSaid)
         ]
-        prompts = [0] * _PROMPTS_AGAIN + sorted(
+        prompts = sorted(
             {message_id: at for at, message_id in reversed(parts)}.values()
         )
-        for update in replayed[prompts[-_PROMPTS_AGAIN] :]:
+        begin = 0
+        earlier = len(prompts) - _PROMPTS_AGAIN
+        if earlier > 0:
+            begin = prompts[earlier]
+            self._view.line(
+                "dim",
+                f"({counted(earlier, 'earlier prompt')} not shown; `/export` writes the whole conversation.)",
+            )
+        for update in replayed[begin:]:
             await self._client.show(update)
         self._view.end_stream()
         self._view.busy("")

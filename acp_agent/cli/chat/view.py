@@ -87,12 +87,18 @@ class ChatView(TerminalView):
         self.end_stream()
         self.screen.print(lines)
 
-    def prompt(self, text: str) -> None:
-        """Show what the person said."""
+    def prompt(self, text: str, *, continues: bool = False) -> None:
+        """Show what the person said.
+
+        :param continues: whether this is another part of the prompt above it.
+        """
         first, *rest = self.safe(text).split("\n")
-        self.lines(
-            [[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)]
-        )
+        if continues:
+            rows: list[Line] = [[("you", f"  {first}")]]
+        else:
+            rows = [[], [("you", f"> {first}")]]
+        rows.extend([("you", f"  {line}")] for line in rest)
+        self.lines(rows)
 
     def call_started(self, view: CallView) -> None:
         """Show nothing yet: a call is one line."""

@@ -113,8 +113,11 @@ class TerminalView:
             print(self._safe_stream.flush(), flush=True)
             self._message = ""
 
-    def prompt(self, text: str) -> None:
-        """Print what the person said; here it is in the command line."""
+    def prompt(self, text: str, *, continues: bool = False) -> None:
+        """Print what the person said; here it is in the command line.
+
+        :param continues: whether this is another part of the prompt before it.
+        """
 
     def call_started(self, view: CallView) -> None:
         """Print that a call runs."""
@@ -260,6 +263,7 @@ class TerminalClient:
         self._running: dict[str, str] = {}
         self._changes_shown: set[str] = set()
         self._by_hand = False
+        self._shown_prompt = ""
         self.done = self.working = self.cancelled = self.compaction_failed = False
         self.usage: UsageUpdated | None = None
         self.changed = anyio.Event()
@@ -287,8 +291,10 @@ class TerminalClient:
             case UserSaid():
                 words = words_in(update.part) or f"[{update.part.type}]"
                 view.prompt(
-                    unquote(words) if isinstance(update.part, Resource) else words
+                    unquote(words) if isinstance(update.part, Resource) else words,
+                    continues=update.message_id == self._shown_prompt,
                 )
+                self._shown_prompt = update.message_id
             case CallStarted():
                 view.call_started(update.view)
                 self._running[update.call_id] = update.view.title

@@ -98,6 +98,32 @@ async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
                 assert "> Say it." in person.rows
 
 
+async def test_an_opened_session_says_how_many_prompts_it_leaves_out_and_shows_attachments_as_one_prompt(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("Alpha.")
+    (tmp_path / "b.txt").write_text("Beta.")
+    async with model_server([Reply("Yes.")] * 4, "openai") as server:
+        for words in (
+            ["One."],
+            ["--follow", "Two."],
+            ["--follow", "Three."],
+            ["--follow", "Read @a.txt and @b.txt now."],
+        ):
+            ran = await call_command(tmp_path, "run", *words, env=server.env())
+            assert ran.code == 0, ran.err
+        with anyio.fail_after(50):
+            async with watching(
+                tmp_path, "chat", "--follow", env=server.env()
+            ) as person:
+                await person.until("(2 earlier prompts not shown; `/export` writes")
+                await person.until("now.")
+                shown = [row for row in person.rows if row.startswith("> ")]
+                assert shown == ["> Three.", "> Read"]
+                assert "   now." in person.rows
+                await leaves(person)
+
+
 async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(
     tmp_path: Path,
 ) -> None:
