@@ -121,6 +121,7 @@ async def test_an_opened_session_says_how_many_prompts_it_leaves_out_and_shows_a
                 shown = [row for row in person.rows if row.startswith("> ")]
                 assert shown == ["> Three.", "> Read"]
                 assert "   now." in person.rows
+                await person.until_so(lambda: person.bottom.startswith("ask · "))
                 await leaves(person)
 
 

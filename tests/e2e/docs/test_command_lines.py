@@ -136,8 +136,12 @@ async def run_all(lines: Sequence[str], tmp_path: Path) -> tuple[list[str], list
         lambda body: Reply(SUMMARY if is_summary_request(body) else LONG), "openai"
     ) as server:
         for line in lines:
+            command = line
+            if line.startswith("acp-agent trust") and " --" not in line:
+                # There is no terminal to ask at, so say yes beforehand.
+                command = line.replace(" trust", " trust --yes", 1)
             done = await anyio.run_process(
-                ["/bin/sh", "-c", line],
+                ["/bin/sh", "-c", command],
                 cwd=folder,
                 env={**env, **server.env()},
                 check=False,
