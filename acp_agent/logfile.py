@@ -126,8 +126,9 @@ class _Masking(logging.Formatter):
         self._env = env
 
     def format(self, record: logging.LogRecord) -> str:
+        # Its patterns take milliseconds to compile.
         from acp_agent.secrets.text import (
             mask,
-        )  # its patterns take milliseconds to compile
+        )
 
         return mask(super().format(record), secrets_of(self._env))

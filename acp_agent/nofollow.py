@@ -220,9 +220,8 @@ def _opener() -> _Open:
     """
     by_kernel = _by_openat2() if sys.platform == "linux" else None
     if by_kernel is not None:
-        with suppress(
-            OSError
-        ):  # the kernel is older than 5.6, or seccomp refuses the system call
+        # The kernel is older than 5.6, or seccomp refuses the system call.
+        with suppress(OSError):
             os.close(by_kernel("/", os.O_RDONLY | _FOLDER, 0))
             return by_kernel
     return open_stepwise

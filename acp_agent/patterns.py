@@ -230,9 +230,8 @@ def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None
     last_close = pattern.rfind("]")
     at = 0
     while at < len(pattern):
-        is_open = (
-            pattern[at] == "[" and at > last_close
-        )  # searched once, not from every bracket
+        # Searched once, not from every bracket.
+        is_open = pattern[at] == "[" and at > last_close
         token = None if is_open else _TOKEN.match(pattern, at)
         if token is None:
             if not or_literal or pattern[at] != "[":

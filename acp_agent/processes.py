@@ -229,10 +229,11 @@ def _tell_watchdog() -> None:
                 # People who list processes see a short command line that names the
                 # agent.
                 ("/bin/sh", "-c", 'eval "$WATCHDOG"', "acp-agent-watchdog"),
+                # It needs nothing else, least of all keys.
                 env={
                     "PATH": os.defpath,
                     "WATCHDOG": _WATCHDOG,
-                },  # it needs nothing else, least of all keys
+                },
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -214,9 +214,8 @@ def without_others(
     for name in _LISTS:
         if name in cleaned:
             cleaned[name] = search_path(cleaned[name], holding_home=holding_home)
-            if not cleaned[
-                name
-            ]:  # to some programs an empty list means the working directory
+            # To some programs an empty list means the working directory.
+            if not cleaned[name]:
                 del cleaned[name]
     cleaned.setdefault("PATH", os.defpath)
     return cleaned

@@ -105,9 +105,8 @@ async def walk(recording: Recording, window: int, faults: list[str]) -> Counter[
                 and not full
                 and _may_leave(state, policy) < window * LEAST_GAIN
             ):
-                found["no attempt"] += (
-                    1  # nothing is shown, and nothing is tried again before more has come in
-                )
+                # Nothing is shown, and nothing is tried again before more has come in.
+                found["no attempt"] += 1
                 again = budget.used + budget.usable * NEW_INPUT
                 continue
         found.update({"attempts": 1, "must fit": full})

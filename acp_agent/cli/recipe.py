@@ -348,9 +348,8 @@ def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> i
             raise AgentError(
                 f"There is no folder and no recipe {path}; a recipe's name ends in {SUFFIX}."
             )
-    for folder in (
-        folders
-    ):  # one by one, since a recipe replaces one of its name in a folder before
+    # One by one, since a recipe replaces one of its name in a folder before.
+    for folder in folders:
         library = RecipeLibrary.read([folder], known, RESERVED)
         errors += library.errors
         notices += library.notices

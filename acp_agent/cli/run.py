@@ -161,9 +161,8 @@ async def _take_turn(
                     await result.read(state.log.events(before.head), ticket.message_id)
             if result.status == "completed" and result.usage is not None:
                 _take_change(result, before, state.context)
-                client.finish(
-                    result
-                )  # nobody waits for the answer until there is a title
+                # Nobody waits for the answer until there is a title.
+                client.finish(result)
                 with anyio.move_on_after(_TITLE_SECONDS):
                     await opened.session.titled()
     finally:

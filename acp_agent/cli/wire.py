@@ -123,10 +123,11 @@ class _Reader:
 
     def new_lines(self, path: Path) -> Iterator[_Line]:
         """Yield what has been recorded in a file since the last time."""
+        # It may make room for newer ones.
         with (
             suppress(OSError),
             open_regular(path) as file,
-        ):  # it may make room for newer ones
+        ):
             file.seek(self._read[path])
             for line in file:
                 if not line.endswith(b"\n"):
@@ -171,9 +172,8 @@ class _Reader:
             f"{clock} {'→' if incoming else '←'} {method}{number}{mark}  {shown}",
         )
         if number and "method" in body:
-            self._requests[process, str(incoming), repr(id)] = (
-                line  # 1 and "1" are two ids
-            )
+            # 1 and "1" are two ids.
+            self._requests[process, str(incoming), repr(id)] = line
         return line
 
 

@@ -73,9 +73,8 @@ def summary_in(
         raise CompactionError("The model only thought, and wrote no summary.", _ADVICE)
     words = _words_of(summary)
     is_markup = len(words) < len(summary)
-    least = (
-        LEAST_CHARACTERS if is_markup else least
-    )  # the text next to a call only announces the call
+    # The text next to a call only announces the call.
+    least = LEAST_CHARACTERS if is_markup else least
     if has_section(words) or len(_distinct(words)) >= least or (words and not sections):
         return summary
     if is_markup:

@@ -217,9 +217,8 @@ def _swapped(
     exempt = {entry.seq for entry in unanswered(state)}
     tail = {entry.seq for entry in retained} - exempt
     over = layers.tokens + tokens(tail) - size
-    if (
-        over > 0 and not stays_untouched
-    ):  # the summary is paid for; the tail can be read again
+    # The summary is paid for; the tail can be read again.
+    if over > 0 and not stays_untouched:
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)
     if policy.must_fit and (others + tokens(exempt)) * state.rate > state.budget.limit:

@@ -52,9 +52,8 @@ WHOLES = {
 """Kinds of pieces that have to occur as they are, and how they look."""
 _HYPHENATED = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+")
 _COUNT = re.compile(r"\d{1,9} (?:passed|failed|skipped|deselected|xfailed|xpassed)")
-_STAMP = re.compile(
-    r"\d[\d:./-]{5,40}"
-)  # what may hold a date or a time; a cheap pattern, since texts are long
+# What may hold a date or a time; a cheap pattern, since texts are long.
+_STAMP = re.compile(r"\d[\d:./-]{5,40}")
 _DAY = re.compile(r"(?<!\d)(\d{4})[-/.]?([01]\d)[-/.]?([0-3]\d)(?!\d)")
 _CLOCK = re.compile(r"(?<!\d)[0-2]?\d:[0-5]\d:[0-5]\d(?!\d)")
 _MONTHS = "january february march april may june july august september october november december"
@@ -66,23 +65,19 @@ class Evidence:
 
     words: str  # all texts in lower case, with one space between the words and at both ends
     tokens: frozenset[str]  # the set of these words
-    members: frozenset[
-        str
-    ]  # words that occur as names: joined to other code, assigned, as keys or alone in quotes
-    runs: frozenset[
-        str
-    ]  # keys of the runs; a path among them is not the end of a longer one
-    extensions: frozenset[
-        str
-    ]  # of paths with a folder; they distinguish `cart.py` from the method `Cart.fit`
-    numbers: tuple[
-        tuple[float, ...], tuple[float, ...]
-    ]  # numbers with decimals; integers
+    # Words that occur as names: joined to other code, assigned, as keys or alone in
+    # quotes.
+    members: frozenset[str]
+    # Keys of the runs; a path among them is not the end of a longer one.
+    runs: frozenset[str]
+    # Of paths with a folder; they distinguish `cart.py` from the method `Cart.fit`.
+    extensions: frozenset[str]
+    # Numbers with decimals; integers.
+    numbers: tuple[tuple[float, ...], tuple[float, ...]]
     days: frozenset[str]  # dates as eight digits
     clocks: frozenset[str]  # times of day with seconds
-    counts: Mapping[
-        str, frozenset[str]
-    ]  # the numbers in front of each word of a test runner, such as `passed`
+    # The numbers in front of each word of a test runner, such as `passed`.
+    counts: Mapping[str, frozenset[str]]
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Evidence:

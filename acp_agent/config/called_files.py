@@ -450,9 +450,8 @@ def _words_of(text: str) -> tuple[dict[str, None], dict[str, None]]:
     for found in _WORD.finditer(text):
         word = found[0]
         words[word] = None
-        if text.startswith(
-            "$", found.start() - 1
-        ):  # a variable, which may be any folder
+        # A variable, which may be any folder.
+        if text.startswith("$", found.start() - 1):
             words[word.partition("/")[2] or word] = None
         if word.endswith("/") and text.startswith("*", found.end()):
             globs[word] = None

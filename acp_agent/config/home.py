@@ -125,9 +125,8 @@ def _make_private(name: str, folder: int) -> None:
     """Make a regular file of the user in an open folder private. The target of a
     symbolic link is not changed.
     """
-    with suppress(
-        OSError
-    ):  # it does not exist, or is mounted read-only, as in containers
+    # It does not exist, or is mounted read-only, as in containers.
+    with suppress(OSError):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if (
             stat.S_ISREG(status.st_mode)

@@ -107,9 +107,8 @@ def leaving_out_refused(context: Context) -> TurnRefused | None:
     turn = context.refused_turn
     if turn is None:
         return None
-    begin = max(
-        turn.from_seq, *context.swaps[-1:], 0
-    )  # keep a summary: it covers earlier turns as well
+    # Keep a summary: it covers earlier turns as well.
+    begin = max(turn.from_seq, *context.swaps[-1:], 0)
     inside = [
         entry
         for entry in context.entries

@@ -279,9 +279,8 @@ class Context:
         return Carried(**_values(self, _CARRIED, **sets))
 
     def _with(self, *added: Entry) -> tuple[Entry, ...]:
-        return (
-            self.entries + added
-        )  # `(*entries, ...)` builds a list first, which takes three times as long
+        # `(*entries, ...)` builds a list first, which takes three times as long.
+        return self.entries + added
 
     def apply(self, logged: LoggedEvent) -> Context:
         """Return the context after this event."""
@@ -460,9 +459,8 @@ class Context:
         """
         before = self.before_turn
         turn = self.refused_turn
-        if (
-            before is not None
-        ):  # a refusal of the newest prompt must not restore the removed entries
+        # A refusal of the newest prompt must not restore the removed entries.
+        if before is not None:
             kept = not_removed(before.entries, event)
             told = before.declared.after(amendments_in(kept))
             before = replace(before, **_NOT_COUNTED, entries=kept, told=told)

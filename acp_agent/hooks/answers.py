@@ -206,9 +206,8 @@ def _flat(value: JsonValue) -> JsonValue:
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
-    defers = bool(answer.defer) and isinstance(
-        event, BeforeCompaction
-    )  # as in version 0.1.0
+    # As in version 0.1.0.
+    defers = bool(answer.defer) and isinstance(event, BeforeCompaction)
     # Claude Code's `defer` leaves the decision to its caller, which is the mode here.
     decided = answer.permission or answer.decision or ("block" if defers else "")
     verdict = _VERDICTS.get("block" if answer.blocked else decided)

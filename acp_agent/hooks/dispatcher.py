@@ -223,10 +223,11 @@ def _log_conflicts(
 
 
 def _key(hook: Hook) -> HookKey:
+    # All functions of an installed module share one source.
     return (
         hook.source,
         hook.name,
-    )  # all functions of an installed module share one source
+    )
 
 
 def _listed(words: Iterable[str]) -> str:

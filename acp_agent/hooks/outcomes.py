@@ -313,7 +313,6 @@ def listed(value: object) -> object:
 
 
 def _bounded_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    texts = (
-        (texts,) if isinstance(texts, str) else texts
-    )  # a Python hook may have passed a string
+    # A Python hook may have passed a string.
+    texts = (texts,) if isinstance(texts, str) else texts
     return tuple(cut(text) for text in texts if text.strip())

@@ -126,9 +126,8 @@ async def _call(function: Function, event: HookEvent, services: Services) -> Out
         exit the process.
     """
     if isinstance(event, BeforeToolCall | AfterToolCall):
-        event = replace(
-            event, input=deepcopy(event.input)
-        )  # changing the arguments in place has no effect
+        # Changing the arguments in place has no effect.
+        event = replace(event, input=deepcopy(event.input))
     answer: object
     try:
         if inspect.iscoroutinefunction(function):
@@ -184,9 +183,8 @@ def load(path: Path, origin: Origin, code: ProjectCode | None = None) -> FoundHo
         if text is None:
             raise DocumentError("does not exist")
         compiled = compile(text, str(path), "exec", dont_inherit=True)
-        sys.modules[name] = (
-            module  # dataclasses and annotations look up their module there
-        )
+        # Dataclasses and annotations look up their module there.
+        sys.modules[name] = module
         exec(compiled, vars(module))
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)

@@ -38,17 +38,15 @@ class Outbox:
         self._transport = transport
         self._lines: deque[bytes] = deque()
         self._bytes = 0
-        self._last: tuple[str, JsonObject] | None = (
-            None  # of the last line, if the next may be merged into it
-        )
+        # Of the last line, if the next may be merged into it.
+        self._last: tuple[str, JsonObject] | None = None
         self._draining = False
         self._finished = False
         self._room_lock = anyio.Lock()  # fair: its holder has been waiting the longest
         self._room = anyio.Event()
         self._work = anyio.Event()
-        self._writing = anyio.CancelScope(
-            shield=True
-        )  # never write only part of a line
+        # Never write only part of a line.
+        self._writing = anyio.CancelScope(shield=True)
 
     async def notify(
         self, method: str, params: JsonObject, *, merge: Merge | None = None

@@ -324,9 +324,8 @@ class ModelClient:
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
-            if (
-                failure.status != 429 or classify(failure) != "transient"
-            ):  # only a known key has a rate limit
+            # Only a known key has a rate limit.
+            if failure.status != 429 or classify(failure) != "transient":
                 raise error_of(failure, self._endpoint) from failure
         return True
 
@@ -369,9 +368,8 @@ class _NativeClient(ModelClient):
             raise
         except ModelRequestError as error:
             raise CompactionRefusedError(str(error)) from error
-        assert (
-            answered is not None
-        )  # the last event of every stream that does not raise
+        # The last event of every stream that does not raise.
+        assert answered is not None
         if answered.compacted is not None:
             return answered.compacted, answered.usage
         if answered.stop_reason == "context_overflow":

@@ -137,9 +137,10 @@ def _message_and_code(value: JsonValue) -> tuple[str, str]:
                 ("", ""),
             )
         case dict():
+            # Google's ErrorInfo.
             reasons = (
                 get_text(detail, "reason") for detail in get_objects(value, "details")
-            )  # Google's ErrorInfo
+            )
             codes = (
                 get_text(value, "code"),
                 *reasons,
@@ -278,12 +279,13 @@ _KEY_PHRASES = (
 _BILLING_CODES = ("insufficient_quota", "billing_error")
 _TOKENS_PER_MINUTE = "tokens per min"  # OpenAI, Groq
 _FINAL_PHRASES = (
+    # Llama.cpp's server, status 500.
     *(
         "jinja exception",
         "chat template",
         "requires --jinja",
         "not support tools",
-    ),  # llama.cpp's server, status 500
+    ),
     "unexpected endpoint or method",  # LM Studio, status 200
 )
 _NO_SUCH_PATH = (

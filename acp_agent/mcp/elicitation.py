@@ -256,9 +256,8 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     limits: JsonObject = {
         key: value
         for key, value in asked.items()
-        if (
-            key in LIMITS and isinstance(value, numbers) and value - value == 0
-        )  # finite
+        # Finite.
+        if (key in LIMITS and isinstance(value, numbers) and value - value == 0)
         or (key == "pattern" and isinstance(value, str))
         or (key == "format" and value in _FORMATS)
     }

@@ -281,9 +281,8 @@ def _mended_schema(schema: object) -> dict[str, object]:
 @asynccontextmanager
 async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     """Connect to a server over streamable HTTP."""
-    timeout = httpx2.Timeout(
-        CONNECT_SECONDS, read=None
-    )  # each request has its own limit
+    # Each request has its own limit.
+    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
     client = httpx2.AsyncClient(
         headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]}
     )
@@ -357,9 +356,8 @@ async def over_acp(
                 )
                 await to_session.send(_error(message, unknown))
             elif isinstance(message, types.JSONRPCRequest):
-                scope = running[message.id] = (
-                    anyio.CancelScope()
-                )  # each request can be cancelled alone
+                # Each request can be cancelled alone.
+                scope = running[message.id] = anyio.CancelScope()
                 tasks.start_soon(ask, message, scope)
 
     async with (

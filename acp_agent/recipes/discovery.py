@@ -117,9 +117,8 @@ class RecipeLibrary:
                     if folder.form == "claude" and isinstance(
                         error.__cause__, DocumentError
                     ):
-                        _log.info(
-                            "left out: %s", error
-                        )  # a file that is only unusable here is not faulty
+                        # A file that is only unusable here is not faulty.
+                        _log.info("left out: %s", error)
                     else:
                         errors.append(error)
                 else:
@@ -190,9 +189,8 @@ def read_recipe(
             raise DocumentError("is a link to a file that does not exist")
         parse = parse_command if folder.form == "claude" else parse_recipe
         recipe = parse(text, name=name, source=path, origin=folder.origin, known=known)
-        if (
-            folder.origin != "builtin"
-        ):  # skipping built-in recipes spares most sessions from importing Jinja2
+        # Skipping built-in recipes spares most sessions from importing Jinja2.
+        if folder.origin != "builtin":
             check(recipe)
         return recipe
     except RecipeError:

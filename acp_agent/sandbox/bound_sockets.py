@@ -115,9 +115,8 @@ def parse_dump(data: bytes) -> Iterator[BoundSocket]:
         if kind != _BY_FAMILY:
             continue
         attributes = dict(_attributes(body[_ENTRY:]))
-        name = attributes.get(_NAME, b"").partition(b"\0")[
-            0
-        ]  # an abstract name begins with a zero
+        # An abstract name begins with a zero.
+        name = attributes.get(_NAME, b"").partition(b"\0")[0]
         if name and _FILE in attributes:
             inode, device = _INODE_AND_DEVICE.unpack_from(attributes[_FILE])
             numbers = (device >> _MINOR_BITS, device & (1 << _MINOR_BITS) - 1)

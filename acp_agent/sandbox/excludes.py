@@ -61,9 +61,9 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
         is_denied = any(path.is_relative_to(denied) for denied in policy.read_deny)
         if is_denied or path.is_symlink():
             continue
-        with suppress(
-            OSError
-        ):  # it does not exist and could not be created, or is too large to be written anew
+        # It does not exist and could not be created, or is too large to be written
+        # anew.
+        with suppress(OSError):
             text = texts[path] if path in texts else read_resolved(path, _MOST_BYTES)
             texts[path] = b"\n".join([text, *lines, b""])
     return texts

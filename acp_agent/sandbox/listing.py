@@ -156,9 +156,8 @@ def _enter(name: str, parent: int | None) -> int:
     :param parent: the open folder that the name is relative to; None if the name is an
         absolute path.
     """
-    if (
-        sys.platform == "darwin"
-    ):  # has no `O_PATH`, but changes a link itself instead of its target
+    # Has no `O_PATH`, but changes a link itself instead of its target.
+    if sys.platform == "darwin":
         status = os.lstat(name, dir_fd=parent)
         if _is_closed_to_its_owner(status):
             os.chmod(

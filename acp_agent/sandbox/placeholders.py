@@ -228,9 +228,8 @@ def _remove_unused(places: Sequence[Path]) -> bool:
         for path in reversed(unused):
             if f" {_escaped(path)} " not in mounts:
                 del _held[path]
-                with suppress(
-                    OSError
-                ):  # it is already gone, or something else is in its place
+                # It is already gone, or something else is in its place.
+                with suppress(OSError):
                     _remove(path)
     return any(path in _held for path in unused)
 

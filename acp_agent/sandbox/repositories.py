@@ -152,9 +152,8 @@ def closed_in(git: Path, *, wholly: bool) -> Closed:
     ]
     for worktree in worktrees(git):
         files += (worktree / name for name in OF_A_WORKTREE)
-        if (
-            wholly and (worktree / "gitdir").is_file()
-        ):  # without this file, it is not a worktree
+        # Without this file, it is not a worktree.
+        if wholly and (worktree / "gitdir").is_file():
             files.append(worktree / "gitdir")
     return Closed(
         git, folders, tuple(files), (git / "info" / "exclude",) if wholly else ()

@@ -47,9 +47,8 @@ def is_git_directory(git: Path) -> bool:
         if not os.path.lexists(f"{git}/HEAD"):
             return False
         common = str(git)
-        if os.path.lexists(
-            f"{git}/commondir"
-        ):  # only in the directory of a linked work tree
+        # Only in the directory of a linked work tree.
+        if os.path.lexists(f"{git}/commondir"):
             common = str(git / line_of(git / "commondir"))
             open_up(common)
         return os.path.isdir(f"{common}/objects") and os.path.isdir(f"{common}/refs")  # noqa: PTH112 - as above

@@ -75,9 +75,8 @@ class _Calls:
 
 
 _X86_64 = _Calls(0xC000003E, (41, 53), 16, (248, 249, 250), has_x32=True)
-_I386 = _Calls(
-    0x40000003, (359, 360), 54, (286, 287, 288, 102)
-)  # `socketcall` hides its arguments from filters
+# `socketcall` hides its arguments from filters.
+_I386 = _Calls(0x40000003, (359, 360), 54, (286, 287, 288, 102))
 _AARCH64 = _Calls(0xC00000B7, (198, 199), 29, (217, 218, 219))
 _ARM = _Calls(0x40000028, (281, 288), 54, (309, 310, 311))
 _RISCV64 = _Calls(0xC00000F3, (198, 199), 29, (217, 218, 219))

@@ -320,9 +320,8 @@ class _Judge:
         if self.is_own(entry):
             return False
         there = _contents_of(self._repository, _parts(entry))
-        is_announced = entry.blob == blob_of(
-            b"", _algorithm(entry)
-        )  # as by `git add --intent-to-add`
+        # As by `git add --intent-to-add`.
+        is_announced = entry.blob == blob_of(b"", _algorithm(entry))
         return self._content(entry) not in there and not (is_announced and there)
 
     def committed(self, entry: IndexEntry) -> IndexEntry | None:
@@ -360,9 +359,8 @@ def _contents_of(repository: Repository, path: Part) -> frozenset[Content]:
 
     :param path: relative to the work tree.
     """
-    if (
-        repository.work_tree == repository.folder or not path
-    ):  # it is not known where the work tree is
+    # It is not known where the work tree is.
+    if repository.work_tree == repository.folder or not path:
         return frozenset()
     with suppress(OSError), parent_of(repository.work_tree, path) as (folder, name):
         found = os.lstat(name, dir_fd=folder)

@@ -98,9 +98,8 @@ class Agent(ABC):
         )
         self._new_lock = anyio.Lock(fast_acquire=True)
         self._account_lock = anyio.Lock()
-        self._reported_account: JsonObject | None = (
-            None  # what the editor last received; None if it has never asked
-        )
+        # What the editor last received; None if it has never asked.
+        self._reported_account: JsonObject | None = None
 
     @abstractmethod
     def _client_for(self, cwd: str) -> ClientFor:
@@ -199,9 +198,8 @@ class Agent(ABC):
     ) -> Session:
         """Return an open session; for a caller that keeps later requests waiting."""
         session = await manager.get(session_id)
-        if (
-            not session.offered
-        ):  # the request that opened it was cancelled, too late to undo that
+        # The request that opened it was cancelled, too late to undo that.
+        if not session.offered:
             call.after_response(session.show_offers)
         return session
 
@@ -287,9 +285,8 @@ class Agent(ABC):
 
         async def follow() -> None:
             await session.show_offers()
-            if (
-                manager.find(session.session_id) is session
-            ):  # it may have been closed, or opened again, meanwhile
+            # It may have been closed, or opened again, meanwhile.
+            if manager.find(session.session_id) is session:
                 session.prewarm()
 
         call.after_response(follow)
@@ -388,9 +385,8 @@ class Agent(ABC):
         try:
             await (await self._sessions()).accounts.log_out()
         finally:
-            await (
-                self._notify_account()
-            )  # stored keys may be removed even if this failed
+            # Stored keys may be removed even if this failed.
+            await self._notify_account()
         return {}
 
     async def _auth_status(self, call: IncomingCall, params: object) -> JsonValue:

@@ -73,9 +73,8 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
         case v1.TextContent():
             return Text(block.text)
         case v1.ImageContent():
-            if (
-                media_type(block.mime_type) == _SVG
-            ):  # text to a model, as the same file would be
+            # Text to a model, as the same file would be.
+            if media_type(block.mime_type) == _SVG:
                 return Resource(
                     block.uri or _SVG_URI,
                     blob=plain(block.data),

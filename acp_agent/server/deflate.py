@@ -89,9 +89,8 @@ class BoundedDeflate(PerMessageDeflate):
         if is_first:
             self._received = self._inflated = 0
         self._received += len(frame.data)
-        allowed = max(
-            1, FREE_BYTES + MAX_GROWTH * self._received - self._inflated
-        )  # 0 would be no limit
+        # 0 would be no limit.
+        allowed = max(1, FREE_BYTES + MAX_GROWTH * self._received - self._inflated)
         decoded = super().decode(
             frame, max_size=allowed if max_size is None else min(max_size, allowed)
         )

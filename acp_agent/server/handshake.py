@@ -163,9 +163,8 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
         )
     if requested == 1:
         return 1
-    settings = settings_if_mentioned(
-        env, b"protocol"
-    )  # such as `protocol: {versions: [1]}`
+    # Such as `protocol: {versions: [1]}`.
+    settings = settings_if_mentioned(env, b"protocol")
     enabled = _VERSIONS if settings is None else settings.protocol.versions
     version = max(
         (version for version in enabled if version <= requested), default=None

@@ -112,9 +112,8 @@ class _RecordingTransport:
         self._part = 0
         self._file: BinaryIO | None = None
         self._ended = False
-        self._streamed: tuple[float, Direction, JsonObject] | None = (
-            None  # a chunk, joined with those that followed it
-        )
+        # A chunk, joined with those that followed it.
+        self._streamed: tuple[float, Direction, JsonObject] | None = None
 
     async def read_line(self) -> bytes | None:
         line = await self._transport.read_line()

@@ -260,9 +260,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise AgentError(
             f"Cannot listen on {host}, port {port} ({reason}); name another address."
         ) from error
-    if hasattr(
-        socket, "TCP_USER_TIMEOUT"
-    ):  # otherwise Linux retransmits for a quarter of an hour
+    # Otherwise Linux retransmits for a quarter of an hour.
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
         listening.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1_000
         )

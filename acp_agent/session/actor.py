@@ -230,14 +230,12 @@ class Session:
                             self._turn_scope.cancel()
                         async with self._loader.turn(ticket, self._mailbox) as turn:
                             stop = await turn.run()
-                        ticket.answer(
-                            stop
-                        )  # not before all notices of the turn are shown
+                        # Not before all notices of the turn are shown.
+                        ticket.answer(stop)
         finally:
             reason = self._close_reason = self._close_reason or "exit"
-            is_exit = (
-                reason == "exit"
-            )  # a close has no time limit, unless the process ends meanwhile
+            # A close has no time limit, unless the process ends meanwhile.
+            is_exit = reason == "exit"
             with anyio.move_on_after(
                 EXIT_SECONDS if is_exit else float("inf"), shield=is_exit
             ):
@@ -284,9 +282,8 @@ class Session:
         except Exception as error:
             ticket.answer(error)
         finally:
-            ticket.answer(
-                "cancelled"
-            )  # counts only if the turn, or the whole agent, was cancelled
+            # Counts only if the turn, or the whole agent, was cancelled.
+            ticket.answer("cancelled")
             outcome = ticket.outcome
             is_failure = isinstance(outcome, Exception)
             while self._mailbox.joined:
@@ -313,9 +310,8 @@ class Session:
         self._mailbox.waiting.clear()
         for ticket in waiting:
             ticket.answer("cancelled")
-        async with (
-            self._changing
-        ):  # wait until pending changes of settings are in the log, for other processes
+        # Wait until pending changes of settings are in the log, for other processes.
+        async with self._changing:
             pass
         if reason != "delete":
             await self._log_unanswered(

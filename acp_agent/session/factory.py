@@ -125,9 +125,8 @@ async def open_session(
                 )
             changed = mode_notice(former.mode, state.mode)
             if changed:
-                state.made.append(
-                    changed
-                )  # shown with the first prompt: a replay shows only what was said
+                # Shown with the first prompt: a replay shows only what was said.
+                state.made.append(changed)
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
             toolbox = Toolbox(state, client, mcp)

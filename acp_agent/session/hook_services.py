@@ -173,9 +173,8 @@ class Transcript:
 
         :returns: its absolute path.
         """
-        async with (
-            self._lock
-        ):  # hooks that are told of an event side by side want it at once
+        # Hooks that are told of an event side by side want it at once.
+        async with self._lock:
             if not self._path.exists():
                 self._written = 0
             events = [

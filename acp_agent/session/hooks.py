@@ -384,9 +384,9 @@ class SessionHooks:
             last.output_tokens if last else 0,
             current_context_window=used,
         )
-        with suppress(
-            AgentError
-        ):  # without a model there is no window; the prompt that needs one says what to set
+        # Without a model there is no window; the prompt that needs one says what to
+        # set.
+        with suppress(AgentError):
             active = await self._requests.active()
             used = self._requests.used(active) or used
             usage = replace(

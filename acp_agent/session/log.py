@@ -76,9 +76,8 @@ class SessionLog:
     def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
         self.store = store
         self.session_id = session_id
-        self._lock = anyio.Lock(
-            fast_acquire=True
-        )  # its holder waits for the disk anyway
+        # Its holder waits for the disk anyway.
+        self._lock = anyio.Lock(fast_acquire=True)
         self._missed: Context | None = None
         self.context = context
 

@@ -332,9 +332,8 @@ def _change_event(option_id: str, value: str, *, is_at_home: bool) -> Event:
 def _recipe_mode(recipe: Recipe, chosen: str) -> str:
     if recipe.mode is None:
         return ""
-    is_freer = MODE_IDS.index(recipe.mode) > MODE_IDS.index(
-        chosen
-    )  # the strictest is first
+    # The strictest is first.
+    is_freer = MODE_IDS.index(recipe.mode) > MODE_IDS.index(chosen)
     return "" if recipe.origin == "project" and is_freer else recipe.mode
 
 

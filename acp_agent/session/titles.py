@@ -187,9 +187,8 @@ def words_of(prompt: Sequence[UserPart]) -> str:
         part
         for part in prompt
         if not (isinstance(part, Text) and _UNTYPED.fullmatch(part.text))
-        and not (
-            isinstance(part, Resource) and part.uri.startswith("shell:")
-        )  # a command in the terminal's chat
+        # A command in the terminal's chat.
+        and not (isinstance(part, Resource) and part.uri.startswith("shell:"))
     ]
     return " ".join(_words(part) for part in typed or prompt)
 

@@ -56,9 +56,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     if writable:
         ensure_private_dir(path.parent)
         if _wal(path).exists():
-            file_id(
-                path
-            )  # a new database would apply the write-ahead log of a deleted one
+            # A new database would apply the write-ahead log of a deleted one.
+            file_id(path)
         _make_private(path)
     file_id(path)
     with storage_errors(path):
@@ -161,9 +160,8 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
     # The lowest byte of an extended code, such as SQLITE_IOERR_WRITE, is the primary
     # code.
     code = getattr(error, "sqlite_errorcode", 0)
-    if (
-        code == sqlite3.SQLITE_IOERR_SHMSIZE
-    ):  # no room for the 32 KiB of the `-shm` file
+    # No room for the 32 KiB of the `-shm` file.
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:
         return _full(path)
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -309,9 +307,8 @@ def _make(path: Path) -> None:
                     sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)
                 ) as connection,
             ):
-                connection.execute(
-                    "PRAGMA journal_mode = MEMORY"
-                )  # the file is not used until it is complete
+                # The file is not used until it is complete.
+                connection.execute("PRAGMA journal_mode = MEMORY")
                 migrate(connection)
             try:
                 os.link(name, path)

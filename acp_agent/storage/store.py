@@ -60,9 +60,8 @@ LAST_SECONDS = 1.0
 _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
-_PREPARED_CHARACTERS = (
-    1 << 16
-)  # indexed in about ten milliseconds, for which a prompt may have to wait
+# Indexed in about ten milliseconds, for which a prompt may have to wait.
+_PREPARED_CHARACTERS = 1 << 16
 
 _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
 
@@ -101,9 +100,8 @@ class SessionStore:
         """
         limiter = anyio.CapacityLimiter(1)
         connection = await to_thread.run_sync(_open, path, limiter=limiter)
-        connection.execute(
-            f"PRAGMA busy_timeout = {_TRY_MILLISECONDS}"
-        )  # see `_retry_while_locked`
+        # See `_retry_while_locked`.
+        connection.execute(f"PRAGMA busy_timeout = {_TRY_MILLISECONDS}")
         return cls(path, connection, limiter)
 
     async def create(

@@ -139,9 +139,8 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         return _short(definitions[reference.rpartition("/")[2]], definitions)
     short: JsonObject = {}
     for key, value in schema.items():
-        if key == "properties" and isinstance(
-            value, dict
-        ):  # its keys are argument names, not keywords
+        # Its keys are argument names, not keywords.
+        if key == "properties" and isinstance(value, dict):
             short[key] = {
                 name: _short(inner, definitions) for name, inner in value.items()
             }

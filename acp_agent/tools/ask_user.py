@@ -107,9 +107,10 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
     view = CallView(_title(call.arguments))
 
     async def run(report: Report) -> CallResult:
+        # Its patterns take milliseconds to compile.
         from acp_agent.secrets.text import (
             mask,
-        )  # its patterns take milliseconds to compile
+        )
 
         # The answer goes to a model and into the log.
         answer = mask(

@@ -188,11 +188,12 @@ def field_value(asked: FormField, given: JsonValue) -> JsonValue:
 
     :raises InvalidParamsError: if the answer does not fit the field.
     """
+    # Imported late, since it would delay a new session.
     from pydantic import (
         Field,
         TypeAdapter,
         ValidationError,
-    )  # imported late, since it would delay a new session
+    )
 
     if asked.kind == "integer" and isinstance(given, float) and given.is_integer():
         given = int(given)  # clients with a single number type write integers as floats

@@ -206,9 +206,8 @@ async def test_a_session_goes_through_processes_of_the_agent_that_come_and_go(
         assert after.said() == "The total was repaired."
         told = json.dumps(server.calls[-1].body["input"])
         assert "prices are whole cents" in told
-        assert (
-            "function_call" not in told
-        )  # excerpts may quote the words, but the call is gone
+        # Excerpts may quote the words, but the call is gone.
+        assert "function_call" not in told
 
         [closed] = (await acpx("sessions", "close")).lines
         assert (closed["action"], closed["acpxSessionId"]) == (

@@ -104,9 +104,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.option.tbstyle = (
-        "short"  # the others print arguments, among them environments with keys
-    )
+    # The others print arguments, among them environments with keys.
+    config.option.tbstyle = "short"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

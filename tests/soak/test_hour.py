@@ -114,9 +114,8 @@ async def test_memory_descriptors_threads_and_children_stay_flat(
         program = mcp_program(tmp_path, "garden")
         session = it.session
         while time.monotonic() < until:
-            if (
-                len(samples) % LENGTH == LENGTH - 1
-            ):  # what a session remembers of itself grows with it
+            # What a session remembers of itself grows with it.
+            if len(samples) % LENGTH == LENGTH - 1:
                 await it.agent.request("session/close", {"sessionId": session})
                 session = await it.agent.new_session(it.folder)
             await turns(it, session, program.entry, len(samples))

@@ -150,9 +150,8 @@ async def look(
         assert calls == [
             block["tool_use_id"] for block in said if block["type"] == "tool_result"
         ]
-        if prompts and not prompts[-1].startswith(
-            "/"
-        ):  # the summary: of a compaction that was not answered any more
+        # The summary: of a compaction that was not answered any more.
+        if prompts and not prompts[-1].startswith("/"):
             known = (prompts[-1], "The summary.")
             assert any(
                 text in block.get("text", "") for block in said for text in known

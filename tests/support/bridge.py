@@ -40,9 +40,8 @@ def say(data: bytes) -> None:
 
 
 def complain(problem: str) -> None:
-    print(
-        f"Traceback (most recent call last): {problem}", file=sys.stderr, flush=True
-    )  # which fails the test
+    # Which fails the test.
+    print(f"Traceback (most recent call last): {problem}", file=sys.stderr, flush=True)
 
 
 async def over_websocket(url: str, headers: dict[str, str]) -> int:

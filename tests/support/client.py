@@ -224,9 +224,8 @@ class AgentProcess(Conversation):
                 self._laws.judge(sent)
             self._judged_sent = len(self.sent)
             self.problems += self._laws.judge(line)
-        if self._validate and (
-            line.method or line.kind == "error"
-        ):  # the wire complains of all else
+        # The wire complains of all else.
+        if self._validate and (line.method or line.kind == "error"):
             try:
                 validate_outgoing(line.message, line.method or None)
             except SchemaViolationError as error:

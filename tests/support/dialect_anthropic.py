@@ -143,9 +143,8 @@ def _compaction_events(reply: Reply, request: Any, number: int) -> Iterator[Even
     usage = _usage(Usage(0, 0), output=0)
     yield _event("message_start", message=_message(request, number, [], None, usage))
     yield _event("ping")
-    for index, block in enumerate(
-        _compaction_blocks(reply)
-    ):  # arrives whole, but can be cut off like a delta
+    # Arrives whole, but can be cut off like a delta.
+    for index, block in enumerate(_compaction_blocks(reply)):
         yield _event(
             "content_block_start", counts=True, index=index, content_block=block
         )

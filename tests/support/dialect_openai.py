@@ -417,9 +417,8 @@ def _item(part: Part, reply: Reply, *, done: bool) -> dict[str, Any]:
         summary = (
             [{"type": "summary_text", "text": text}] if done and part.deltas else []
         )
-        sealed = (
-            part.seal if done else part.seal[:4]
-        )  # the API sends it whole with the finished item only
+        # The API sends it whole with the finished item only.
+        sealed = part.seal if done else part.seal[:4]
         content = sealed or f"sealed-{part.id}"
         return {
             "type": "reasoning",

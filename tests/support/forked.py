@@ -71,9 +71,8 @@ class Forked:
         self.returncode: int | None = None
         self._status = status
         self._lock = threading.Lock()
-        weakref.finalize(
-            self, os.close, status
-        )  # not before the last thread has done with waiting for it
+        # Not before the last thread has done with waiting for it.
+        weakref.finalize(self, os.close, status)
 
     def poll(self) -> int | None:
         return self._look(0)
@@ -236,6 +235,5 @@ def _possible() -> bool:
 
 def _number(fd: int) -> int:
     read = os.read(fd, 4)
-    return (
-        int.from_bytes(read, "little", signed=True) if read else -signal.SIGKILL
-    )  # with the one that would have told
+    # With the one that would have told.
+    return int.from_bytes(read, "little", signed=True) if read else -signal.SIGKILL

@@ -196,9 +196,8 @@ class _Connection:
                 task.cancel()
             await asyncio.wait({app, watch})
         if not watch.cancelled() and watch.exception() is None:
-            self._early = (
-                watch.result()
-            )  # of the next request, sent before this one was answered
+            # Of the next request, sent before this one was answered.
+            self._early = watch.result()
         if app.cancelled() or isinstance(app.exception(), ConnectionError):
             return False
         app.result()

@@ -91,9 +91,8 @@ class Laws:
         )
         if not isinstance(session_id, str):
             return
-        if (
-            line.method in OPENING
-        ):  # editors know the session from here on, so that its replay is seen
+        # Editors know the session from here on, so that its replay is seen.
+        if line.method in OPENING:
             if session_id not in self._sessions:
                 self._opened_by[id] = session_id
             session = self._sessions.setdefault(session_id, _Session())

@@ -183,7 +183,6 @@ def hostile_repository(folder: Path) -> Path:
     ran = folder.parent / "filtered"
     git("config", "filter.evil.clean", f"touch '{ran}'; cat")
     for file in folder.glob("*.txt"):
-        file.write_text(
-            "b" * len(file.read_text())
-        )  # of another size, git would not run the filter to compare it
+        # Of another size, git would not run the filter to compare it.
+        file.write_text("b" * len(file.read_text()))
     return ran

@@ -98,9 +98,8 @@ class Terminal:
             if self.limit is not None and len(self.raw) > self.limit:
                 self.truncated = True
                 del self.raw[: len(self.raw) - self.limit]
-                while (
-                    self.raw and self.raw[0] & 0xC0 == 0x80
-                ):  # the rest of a character that was cut
+                # The rest of a character that was cut.
+                while self.raw and self.raw[0] & 0xC0 == 0x80:
                     del self.raw[0]
             changes.notify()
         await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)

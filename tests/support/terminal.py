@@ -106,9 +106,8 @@ class Typist:
 
     async def closes(self) -> int:
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(
-            null, self._terminal
-        )  # so that the descriptor stays the caller's to close
+        # So that the descriptor stays the caller's to close.
+        os.dup2(null, self._terminal)
         os.close(null)
         return await anyio.to_thread.run_sync(
             self._process.wait, abandon_on_cancel=True

@@ -187,9 +187,8 @@ async def test_drop_block_drops_only_the_blocks_after_the_edit() -> None:
             for index in (5, 7)
         ]
         assert entries(await talk.say("four")) == dropped
-        assert (
-            entries(await talk.say("five")) == dropped
-        )  # what was made since is valid
+        # What was made since is valid.
+        assert entries(await talk.say("five")) == dropped
         assert entries(await talk.without_thinking(5, 7).say("six")) == []
 
 

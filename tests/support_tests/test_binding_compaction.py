@@ -44,9 +44,8 @@ async def test_compacting_the_messages_of_a_sent_request_is_safe_in_the_backgrou
 ):
     async with serving() as server:
         talk = await three_turns(server, behavior="error", betas=[COMPACTION_BETA])
-        made = await talk.summary(
-            5
-        )  # ends with the tool results; the first kept message answers them
+        # Ends with the tool results; the first kept message answers them.
+        made = await talk.summary(5)
         assert (made.stop_reason, made.usage.output_tokens) == ("compaction", 0)
         assert made.usage.iterations is not None
         await talk.say("four")
@@ -107,9 +106,8 @@ async def test_a_compaction_request_that_differs_costs_the_kept_turns_their_thin
         await merged.compact(1)
         await refused(merged.say("two"))
         assert "is merged into the last summarized one" in server.violations[-1].first
-        await refused(
-            talk.summary(2, system="Other.")
-        )  # the thinking in the request itself fails
+        # The thinking in the request itself fails.
+        await refused(talk.summary(2, system="Other."))
 
 
 async def test_a_new_message_after_the_kept_turns_costs_nothing() -> None:

@@ -51,9 +51,8 @@ async def refused(asked: Any, words: str) -> openai.BadRequestError:
 async def test_a_client_that_only_appends_keeps_all_of_its_reasoning() -> None:
     async with serving() as server:
         talk = await three_turns(server)
-        talk.params["instructions"] = (
-            "For this turn."  # after the input from GPT-6.2 on
-        )
+        # After the input from GPT-6.2 on.
+        talk.params["instructions"] = "For this turn."
         assert removed(await talk.say("four", max_output_tokens=99)) == []
         tool = {**talk.params["tools"][0], "name": "zap"}
         talk.items.append(
@@ -134,9 +133,8 @@ async def test_reasoning_after_a_change_is_removed_and_reported(
         assert [violation.path for violation in server.violations] == ids[4 - count :]
         assert {violation.outcome for violation in server.violations} == {"dropped"}
         assert server.violations[0].first.startswith(first)
-        assert (
-            removed(await talk.say("five")) == [LOST] * count
-        )  # what was made since stays
+        # What was made since stays.
+        assert removed(await talk.say("five")) == [LOST] * count
 
 
 async def test_the_effort_can_be_left_out_of_the_prefix() -> None:
@@ -172,9 +170,8 @@ async def test_reasoning_without_a_following_item_or_a_known_seal_is_refused() -
     async with serving() as server:
         talk = await three_turns(server)
         alone = GptTalk(server)
-        alone.items = talk.items[
-            :-1
-        ]  # ends in reasoning, as an answer that was cut off
+        # Ends in reasoning, as an answer that was cut off.
+        alone.items = talk.items[:-1]
         await refused(alone.send(), "without its required following item")
         await refused(alone.say("four"), "without its required following item")
         talk.find("reasoning")["encrypted_content"] = "AAAA"

@@ -29,9 +29,8 @@ def answer(body: dict[str, Any]) -> Reply:
         case _ if "Crate 400" not in said and "Halcyon" not in said:
             return Reply(tool_calls=[ToolCall("read", {"path": "notes.txt"})])
         case _:
-            return Reply(
-                f"Halcyon. {'The notes say so. ' * 15}"
-            )  # long enough for a summary
+            # Long enough for a summary.
+            return Reply(f"Halcyon. {'The notes say so. ' * 15}")
 
 
 async def make_live(home: Path, server: ModelServer, *args: str) -> str:

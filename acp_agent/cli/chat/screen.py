@@ -183,9 +183,8 @@ class Screen:
 
     def print(self, lines: Iterable[Line]) -> None:
         """Print lines above what stays."""
-        with suppress(
-            OSError
-        ):  # the terminal is gone; what happens is in the session all the same
+        # The terminal is gone; what happens is in the session all the same.
+        with suppress(OSError):
             if self._application.is_running:
                 self._application.renderer.erase()
             shown = [

@@ -116,9 +116,8 @@ def _environment(env: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(env):
         if name.startswith(_VARIABLES) or name.lower().endswith("_proxy"):
             value = env[name]
-            if (
-                "@" in value and "://" not in value
-            ):  # the address of a proxy may have no scheme
+            # The address of a proxy may have no scheme.
+            if "@" in value and "://" not in value:
                 value = without_access(f"http://{value}").removeprefix("http://")
             yield f"{name}={MASK if is_secret_variable(name) else value}"
 

@@ -245,9 +245,8 @@ class Story:
                     cost=_cost(event.usage),
                 )
             case _:
-                if isinstance(
-                    event, SessionForked
-                ):  # all that came before was paid for in another session
+                # All that came before was paid for in another session.
+                if isinstance(event, SessionForked):
                     for each in (
                         *self.compactions,
                         *(item for turn in self.turns for item in turn.items),

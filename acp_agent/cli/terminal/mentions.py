@@ -34,9 +34,8 @@ def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
         if path is None:
             continue
         image = _image(path)
-        before = (
-            found.end() if image else found.start()
-        )  # an image stands behind its name, a link in its place
+        # An image stands behind its name, a link in its place.
+        before = found.end() if image else found.start()
         if before > done:
             parts.append(Text(text[done:before]))
         parts.append(image or ResourceLink(path.as_uri(), path.name or str(path)))

@@ -211,9 +211,8 @@ class OpenedSession:
 
     async def _close(self, session: Session, is_new: bool) -> bool:
         with suppress(SessionClosedError):  # an interrupted one may have closed itself
-            await self._manager.close(
-                session.session_id
-            )  # shows what is left of an answer
+            # Shows what is left of an answer.
+            await self._manager.close(session.session_id)
         is_kept = not is_new or await _was_used(session, done=self._client.done)
         if not is_kept:
             await self._manager.delete(session.session_id)

@@ -33,9 +33,8 @@ from acp_agent.frozen import frozen
 KINDS = ("need", "ctx", "words", *CLASSES)
 NOTHING_TO_DO = "found nothing to compact"
 _NEWEST = 0.4
-WITHOUT_SUMMARY = (
-    "*"  # after the name of a method that used excerpts instead of a summary
-)
+# After the name of a method that used excerpts instead of a summary.
+WITHOUT_SUMMARY = "*"
 
 _LEGEND = """
 Percent kept of what the rest of each session needs. left: of the tokens · score: mean of the six classes ·
@@ -43,9 +42,8 @@ need: facts of them all but rules · ctx: facts with the words around them · wo
 per 1k: needed facts for each 1,000 tokens left"""
 _NO_SUMMARY = "* measured without its summary, since no --model was given: excerpts stand in its place"
 
-SizeOf: TypeAlias = Callable[
-    [TokenBudget], int
-]  # returns the tokens of the new context
+# Returns the tokens of the new context.
+SizeOf: TypeAlias = Callable[[TokenBudget], int]
 Compact: TypeAlias = Callable[
     [ConversationState, CompactionPolicy], Awaitable[CompactedState | None]
 ]

@@ -25,9 +25,8 @@ Gram: TypeAlias = tuple[str, ...]
 AROUND = 3  # words on each side of a fact that must be kept with it
 WINDOW = 80  # words that are searched together; about the maximum length of a decision
 RARE = 3  # maximum number of messages before the cut that contain a rare word
-MAX_PLACES = (
-    8  # newest places of a fact; the words around at least one of them must be kept
-)
+# Newest places of a fact; the words around at least one of them must be kept.
+MAX_PLACES = 8
 RECALLED = 0.4  # share of a decision's rare words, at least two, that one later message must contain
 SAME_WINDOW = 0.6  # share of a decision's words that must be kept in one window
 _JOINED_LEFT = re.compile(r"[\w.]\w")

@@ -195,9 +195,8 @@ class ExcerptIndex:
         facts = [key for key, *_ in facts_of_run(run)]
         if facts and facts[0] == key_of(run):
             del facts[1:]  # the names inside a path go with it
-        words = (
-            f" {word.lower()}" for word in _WORD.findall(run)
-        )  # the space tells words from facts
+        # The space tells words from facts.
+        words = (f" {word.lower()}" for word in _WORD.findall(run))
         return (
             *(self._id(name, True) for name in facts),
             *(self._id(word, False) for word in words),
@@ -265,9 +264,8 @@ class _Selection:
         self.index = index
         self.limit = self.characters = characters
         self.coverage = [0] * len(index.terms)
-        self.chosen = bytearray(
-            len(index.units) + 2
-        )  # flags; the two behind the last unit stay 0
+        # Flags; the two behind the last unit stay 0.
+        self.chosen = bytearray(len(index.units) + 2)
         self.weights = [term.weight(index.entries, prose) for term in index.terms]
         self.entries: set[int] = set()
         self.passages: set[int] = set()

@@ -350,9 +350,8 @@ class Adapter:
             opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](
                 start, add
             )
-            self._openings[key] = (
-                opening  # moved to the end, so that the least recently used is first
-            )
+            # Moved to the end, so that the least recently used is first.
+            self._openings[key] = opening
             if len(self._openings) > _MAX_OPENINGS:
                 del self._openings[next(iter(self._openings))]
             before = opening.over(request.messages[:at])

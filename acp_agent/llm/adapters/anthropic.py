@@ -61,9 +61,8 @@ _MAX_INSTRUCTIONS = 16_384
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
-_BUDGET_SHARE = (
-    8  # one eighth of the window fits after a context that fills the usable window
-)
+# One eighth of the window fits after a context that fills the usable window.
+_BUDGET_SHARE = 8
 _EFFORTS = {"": "high", "off": "low"}
 """The effort to return to for a level without its own effort: the API's default, and
 the lowest effort for `off`.

@@ -101,9 +101,8 @@ class CallPieces:
         """Return the call; see `parts.tool_call`."""
         joined = self.text
         readings = [joined, self._object]
-        if (
-            joined.strip() == "{}"
-        ):  # servers that send the arguments as an object may add this
+        # Servers that send the arguments as an object may add this.
+        if joined.strip() == "{}":
             readings.reverse()
         if joined.startswith("{}"):
             readings.append(joined[2:])

@@ -80,9 +80,8 @@ class ChatAdapter(Adapter):
         (
             "echo",
             (
-                *(
-                    f"{key}' is unsupported" for key in (*TEXT_KEYS, DETAILS)
-                ),  # Groq, Cerebras
+                # Groq, Cerebras.
+                *(f"{key}' is unsupported" for key in (*TEXT_KEYS, DETAILS)),
                 "reasoning is not supported",  # Groq
                 "extra_forbidden",  # Mistral and others with pydantic
                 "extra inputs are not permitted",

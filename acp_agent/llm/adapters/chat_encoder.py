@@ -269,15 +269,13 @@ class ChatEncoder(Encoder):
         is_required = echo == "always" or (echo == "calls" and has_calls)
         if key in TEXT_KEYS and any(BLOCKS in part.data for part in own):
             key = ""  # LiteLLM accepts the reasoning in `thinking_blocks`
-        if (
-            key and self._is_openrouter
-        ):  # other models use OpenRouter's `reasoning_details`
+        # Other models use OpenRouter's `reasoning_details`.
+        if key and self._is_openrouter:
             key = REASONING if echo in ("always", "calls") else ""
         if is_required:
             key = key or REASONING
-            text = text or (
-                "" if echo == "always" else " "
-            )  # Kimi treats an empty text as missing
+            # Kimi treats an empty text as missing.
+            text = text or ("" if echo == "always" else " ")
         if not key:
             return {}
         if key != CONTENT:
@@ -300,9 +298,8 @@ def _fragments(own: Iterable[Thinking]) -> JsonObject:
     members: JsonObject = {}
     for kind in (DETAILS, BLOCKS):
         blocks = [block for part in own for block in get_objects(part.data, kind)]
-        if (
-            kind == BLOCKS
-        ):  # `index` belongs to the stream and is not a field of the API
+        # `index` belongs to the stream and is not a field of the API.
+        if kind == BLOCKS:
             blocks = [
                 {key: value for key, value in block.items() if key != "index"}
                 for block in blocks

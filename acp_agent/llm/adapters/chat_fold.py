@@ -202,9 +202,8 @@ class ChatFold(Fold):
         if self._thinking or data:
             parts.append(Thinking("".join(self._thinking), self._provider, data))
         if self._tags.reasoning:
-            parts.append(
-                Thinking(self._tags.reasoning)
-            )  # the models' templates drop it from earlier answers
+            # The models' templates drop it from earlier answers.
+            parts.append(Thinking(self._tags.reasoning))
         if text := "".join(self._text):
             parts.append(Text(text))
         parts += [call.call() for call in self._calls]

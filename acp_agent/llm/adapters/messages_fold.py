@@ -236,9 +236,8 @@ class MessagesFold(Fold):
         compacts = any(
             iteration.get("type") == "compaction" for iteration in iterations
         )
-        counts = (
-            iterations if compacts else [self._usage]
-        )  # the other fields do not include compactions
+        # The other fields do not include compactions.
+        counts = iterations if compacts else [self._usage]
         keys = (
             "input_tokens",
             "output_tokens",

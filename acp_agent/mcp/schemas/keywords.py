@@ -129,9 +129,8 @@ def types(value: JsonValue, scope: Scope) -> JsonValue:
     given = value if isinstance(value, list) else [value]
     known: list[str] = []
     for each in given:
-        words = (
-            each.split("|") if isinstance(each, str) else [""]
-        )  # as in "string | null"
+        # As in "string | null".
+        words = each.split("|") if isinstance(each, str) else [""]
         known += [TYPES.get(word.strip().lower(), "") for word in words]
     types = list[JsonValue](dict.fromkeys(known))
     if not types or "" in types:

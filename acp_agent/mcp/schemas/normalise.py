@@ -170,9 +170,8 @@ class _Normaliser:
         """
         if value is False:
             return {"not": {}}
-        if (
-            isinstance(value, str) and value.lower() in TYPES
-        ):  # some servers write {"name": "string"}
+        # Some servers write {"name": "string"}.
+        if isinstance(value, str) and value.lower() in TYPES:
             value = {"type": value}
         if not isinstance(value, dict):
             return {}
@@ -210,9 +209,8 @@ class _Normaliser:
         if made is LEFT_OUT:
             self.loosened += key not in REMARKS
             return {}
-        if (
-            key == "oneOf" and self.loosened > before
-        ):  # two branches may now accept the same value
+        # Two branches may now accept the same value.
+        if key == "oneOf" and self.loosened > before:
             alternatives: JsonObject = {"anyOf": made}
             return {"allOf": [alternatives]}
         return {key: made}

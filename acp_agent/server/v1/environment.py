@@ -74,9 +74,8 @@ class EditorFiles:
         self._reads = capabilities.read_text_file
         self._writes = capabilities.write_text_file
         self._local = LocalFiles()
-        self._to_disk: set[Path] = (
-            set()
-        )  # files that the editor failed to read, or would write without their BOM
+        # Files that the editor failed to read, or would write without their BOM.
+        self._to_disk: set[Path] = set()
         self._in_step = {} if in_step is None else in_step
 
     async def read_text(self, path: Path, real: Path | None = None) -> str:
@@ -126,9 +125,8 @@ class EditorFiles:
         """
         from acp_agent.tools.files.changes import DivergedText
 
-        if (
-            on_disk is None and not shown
-        ):  # several editors return an empty text for a file that does not exist
+        # Several editors return an empty text for a file that does not exist.
+        if on_disk is None and not shown:
             self._in_step[path] = None
             raise FileNotFoundError(str(path))
         forms = _forms(shown, on_disk)
@@ -208,9 +206,8 @@ class EditorFiles:
                 return
             await anyio.to_thread.run_sync(_check, path, place)
             await self._write_through(path, place, text, outside=outside)
-        on_disk = await anyio.to_thread.run_sync(
-            _text, place
-        )  # the editor's formatter may have changed it
+        # The editor's formatter may have changed it.
+        on_disk = await anyio.to_thread.run_sync(_text, place)
         self._in_step[path] = None if on_disk is None else digest(on_disk)
 
     async def _write_through(
@@ -226,9 +223,8 @@ class EditorFiles:
                 f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
             )
         try:
-            await anyio.to_thread.run_sync(
-                make_folder, real.parent
-            )  # some editors do not create it
+            # Some editors do not create it.
+            await anyio.to_thread.run_sync(make_folder, real.parent)
             await self._channel.request_raw(
                 methods.FS_WRITE_TEXT_FILE,
                 {"path": str(path), "content": text},
@@ -323,9 +319,8 @@ class EditorTerminals:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._local = LocalCommands()
-        self._is_local: bool | None = (
-            None  # whether sandboxed commands can run there; None before the first
-        )
+        # Whether sandboxed commands can run there; None before the first.
+        self._is_local: bool | None = None
 
     async def run(
         self,

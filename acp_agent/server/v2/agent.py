@@ -81,9 +81,8 @@ class AgentV2(Agent):
     async def _close(
         self, call: IncomingCall, params: CloseSessionRequest
     ) -> JsonValue:
-        with suppress(
-            SessionClosedError, SessionNotFoundError
-        ):  # it is closed, as requested
+        # It is closed, as requested.
+        with suppress(SessionClosedError, SessionNotFoundError):
             await super()._close(call, params)
         return {}
 
@@ -180,9 +179,8 @@ class AgentV2(Agent):
         if replayed:
             async with client.replaying():
                 await session.replay()
-        await client.show_state(
-            "idle"
-        )  # opening the session has ended its running turn
+        # Opening the session has ended its running turn.
+        await client.show_state("idle")
 
 
 def _client(session: Session) -> V2EditorClient:

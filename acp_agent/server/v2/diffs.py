@@ -90,9 +90,8 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     changed = hunks(old_text, diff.new_text, skipped)
     if not changed:
         return head if diff.old_text is None else None
-    named = (
-        f"{name}\t" if " " in name else name
-    )  # git marks the end of such a name by a tab
+    # Git marks the end of such a name by a tab.
+    named = f"{name}\t" if " " in name else name
     return f"{head}--- {'/dev/null' if diff.old_text is None else named}\n+++ {named}\n{changed}"
 
 

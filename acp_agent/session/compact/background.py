@@ -40,9 +40,8 @@ class BackgroundSummary:
     _tasks: TaskGroup
     _cache: PromptCache
     _draft: SummaryDraft | None = None
-    _beside: SummaryDraft | None = (
-        None  # the summary that was being written when the turn's request began
-    )
+    # The summary that was being written when the turn's request began.
+    _beside: SummaryDraft | None = None
     _turn: bool = False  # whether a turn that has called the model is running
 
     def give_way(self) -> None:
@@ -208,7 +207,6 @@ class BackgroundSummary:
 def _steps(order: Order) -> tuple[str, ...]:
     """Return the strategies that write a summary in the background."""
     if order.policy.idle and order.policy.native_first:
-        return (
-            order.policy.strategy,
-        )  # a summary would lose the reasoning of the kept messages
+        # A summary would lose the reasoning of the kept messages.
+        return (order.policy.strategy,)
     return tuple(dict.fromkeys((order.policy.strategy, "summary")))

@@ -68,16 +68,13 @@ class SessionCompaction:
     _cache: PromptCache
     _opens_turn: bool = True  # whether no request has been sent since the newest prompt
     _failed_at: int = 0  # sequence number of the log when a compaction last failed or was not possible
-    _vetoed: bool = (
-        False  # whether a hook has vetoed a compaction since the newest prompt
-    )
-    _compacted_in: int = (
-        -1
-    )  # sequence number of the prompt whose turn was compacted after a refusal
+    # Whether a hook has vetoed a compaction since the newest prompt.
+    _vetoed: bool = False
+    # Sequence number of the prompt whose turn was compacted after a refusal.
+    _compacted_in: int = -1
     _compacted_at: int = -1  # sequence number of the log after that compaction
-    _shortened_at: int = (
-        -1
-    )  # sequence number of the log when a shorter answer was asked for
+    # Sequence number of the log when a shorter answer was asked for.
+    _shortened_at: int = -1
 
     async def by_hand(self, run: RecipeRun) -> str:
         """Compact because the user asked for it. Use the background summary if it was

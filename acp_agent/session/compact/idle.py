@@ -74,9 +74,8 @@ class IdleSummaries:
     _clock: Clock
     _tasks: TaskGroup
     _pause: anyio.CancelScope | None = None
-    _tried: float | None = (
-        None  # time of the last model request at the latest attempt to prepare a summary
-    )
+    # Time of the last model request at the latest attempt to prepare a summary.
+    _tried: float | None = None
 
     def begin_pause(self) -> None:
         """Note that a turn is over, and end the previous pause if it has not ended."""
@@ -159,9 +158,8 @@ class IdleSummaries:
         """
         active = await self._requests.active()
         plan = await self.plan(active)
-        if (
-            plan.at is None or self._clock.now() >= plan.until
-        ):  # the machine may have been suspended
+        # The machine may have been suspended.
+        if plan.at is None or self._clock.now() >= plan.until:
             return
         order = await self._orders.make("idle", active)
         self._tried = self._cache.last_read(active.name)

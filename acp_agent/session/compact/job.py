@@ -137,9 +137,8 @@ class Compactor:
                 *_, swapped = await self._log.append_built(build)
                 await self._hooks.add(added)
                 await self._show(finished(swapped))
-                with suppress(
-                    AgentError
-                ):  # the swap has succeeded, whether or not the usage can be shown
+                # The swap has succeeded, whether or not the usage can be shown.
+                with suppress(AgentError):
                     await self._show(await self._requests.usage())
         except anyio.get_cancelled_exc_class():
             await self._report_end(shown, None, calls)

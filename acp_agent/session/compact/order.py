@@ -430,9 +430,8 @@ class Orders:
         by_hand = trigger in REQUESTED
         messages = state.request.messages
         if by_hand and tokens is not None:
-            tokens = max(
-                1, min(tokens, state.by_hand_size)
-            )  # an empty conversation leaves nothing to share
+            # An empty conversation leaves nothing to share.
+            tokens = max(1, min(tokens, state.by_hand_size))
         sent = (await self._requests.limits(active, messages)).sent
         return CompactionPolicy(
             prompt="",

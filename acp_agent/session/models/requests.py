@@ -366,9 +366,8 @@ class Requests:
         :param messages: those of the request.
         """
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
-        if not limits.exceeded(
-            messages
-        ):  # as they are stored they are hardly ever smaller
+        # As they are stored they are hardly ever smaller.
+        if not limits.exceeded(messages):
             return limits
         refused = self.context.images_refused_by(active.name) | refused_images(
             active.learned

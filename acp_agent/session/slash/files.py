@@ -98,9 +98,8 @@ class FileCommands:
             raise ToolError(
                 f"{label} is there already, and is no export of this session. It was not changed; name another."
             )
-        asked = (
-            context.turn_from or context.head
-        )  # the prompt that asks for it is left out
+        # The prompt that asks for it is left out.
+        asked = context.turn_from or context.head
         events = [logged async for logged in self._log.events() if logged.seq < asked]
         title = context.title or "Conversation"
         text = mark + await anyio.to_thread.run_sync(
@@ -133,9 +132,8 @@ class FileCommands:
             parts = (await prepared.run(_ignore)).parts
             status = "completed"
         finally:
-            with anyio.CancelScope(
-                shield=True
-            ):  # also for an editor that does not read for a while
+            # Also for an editor that does not read for a while.
+            with anyio.CancelScope(shield=True):
                 await self._show(
                     CallFinished(
                         call.id, call.name, prepared.view, call.arguments, status, parts

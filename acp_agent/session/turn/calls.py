@@ -145,9 +145,8 @@ class ToolCalls:
                 result = prepared
             else:
                 view = prepared.view
-                if (
-                    recipe and recipe.allowed_commands is not None
-                ):  # `_allowed_tool` has checked the command
+                # `_allowed_tool` has checked the command.
+                if recipe and recipe.allowed_commands is not None:
                     prepared = replace(
                         prepared, access=replace(prepared.access, by_recipe=True)
                     )
@@ -162,9 +161,8 @@ class ToolCalls:
                 if result.again is not None:
                     again = await self._run_again(effective, result.again, hooked)
                     if again == "cancelled":
-                        await self._record.finish_call(
-                            call, _with_texts(result, added)
-                        )  # the first run has a result
+                        # The first run has a result.
+                        await self._record.finish_call(call, _with_texts(result, added))
                         return "cancelled"
                     result = (
                         _with_texts(result, (again,))
@@ -243,9 +241,8 @@ def _allowed_tool(
     allowed, commands = (
         (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
     )
-    server = "__".join(
-        call.name.split("__")[:2]
-    )  # a recipe names tools or whole MCP servers
+    # A recipe names tools or whole MCP servers.
+    server = "__".join(call.name.split("__")[:2])
     if (
         allowed is not None
         and call.name not in allowed

@@ -63,9 +63,8 @@ class Turn:
         self._mailbox = mailbox
         self._recipe_run: RecipeRun | None = None
         self._continues = 0  # how often hooks have continued the prompt
-        self._has_nudged = (
-            False  # whether the model was asked again after an empty answer
-        )
+        # Whether the model was asked again after an empty answer.
+        self._has_nudged = False
 
     async def run(self) -> StopReason:
         """Run the prompt to its end. However it ends, every call in the log has a

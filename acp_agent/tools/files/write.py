@@ -25,9 +25,8 @@ class _Write(Arguments):
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment, edited=True, exactly=True)
     near = Target.of(asked.path, environment, edited=True)
-    if (
-        str(near.path) in environment.seen
-    ):  # the model means the file that it read, not a new one
+    # The model means the file that it read, not a new one.
+    if str(near.path) in environment.seen:
         target = near
     return await permitted_change(target, "Write", partial(_change, asked, target))
 

@@ -142,9 +142,10 @@ def _between(part: _Part, anchors: Iterable[tuple[int, int]]) -> Iterator[_Part]
 
 def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
     """Yield the parts of short texts that differ, as difflib finds them."""
+    # Imported here, because most runs do not need it.
     from difflib import (
         SequenceMatcher,
-    )  # imported here, because most runs do not need it
+    )
 
     for tag, old_start, old_end, new_start, new_end in SequenceMatcher(
         None, old, new

@@ -281,9 +281,8 @@ def _differing(there: str, written: str) -> Iterator[tuple[str, str]]:
     """Yield the pieces in which two texts with the same fold differ."""
     one = Folded.of(there)
     other = Folded.of(written)
-    ends = dict(
-        zip(one.folded_at, one.at, strict=True)
-    )  # if several pieces share a position, the last counts
+    # If several pieces share a position, the last counts.
+    ends = dict(zip(one.folded_at, one.at, strict=True))
     ends_written = dict(zip(other.folded_at, other.at, strict=True))
     at = at_written = 0
     for place, end in ends.items():

@@ -89,9 +89,8 @@ class NamedFiles:
         real = self.target.real_of(path)
         if any(real.is_relative_to(closed) for closed in self.closed):
             return
-        with suppress(
-            OSError
-        ):  # it does not exist, or its path has a link, which no pattern follows
+        # It does not exist, or its path has a link, which no pattern follows.
+        with suppress(OSError):
             if stat.S_ISREG(status_of(real).st_mode):
                 self.files.append(path)
 
@@ -99,9 +98,8 @@ class NamedFiles:
         if len(near) > 1 or not matcher.is_name:
             return "no file has exactly such a name; these names look like it, and have other characters"
         there = near[0].relative_to(matcher.base).as_posix()
-        depth = len(
-            Path(matcher.glob).parts
-        )  # a name without a slash is found at any depth
+        # A name without a slash is found at any depth.
+        depth = len(Path(matcher.glob).parts)
         told = differences("/".join(Path(there).parts[-depth:]), matcher.glob)
         return f"no file has exactly this name; the one that looks like it has {', '.join(told)}"
 

@@ -329,9 +329,8 @@ def _line(line: str) -> tuple[str, bool] | None:
     """
     bare = line.rstrip(" ")
     backslashes = len(bare) - len(bare.rstrip("\\"))
-    pattern = line[
-        : len(bare) + backslashes % 2
-    ]  # a trailing space after a backslash counts
+    # A trailing space after a backslash counts.
+    pattern = line[: len(bare) + backslashes % 2]
     if pattern.startswith("#") or len(pattern) > _MAX_LINE:
         return None
     name = pattern.removeprefix("!")

@@ -61,9 +61,8 @@ class ShownOutput:
         self._kept = HeadAndTail(limit)
         self._rows = [""]
         self._row = self._column = 0
-        self._end: int | None = (
-            0  # width of the cursor's row, or None if it is not known
-        )
+        # Width of the cursor's row, or None if it is not known.
+        self._end: int | None = 0
         self._saved: tuple[int, int] | None = None
         self._page: int | None = None
         self._unfinished = ""

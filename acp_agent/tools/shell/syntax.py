@@ -99,9 +99,8 @@ def _is_plain(line: str) -> bool:
     and plain program names.
     """
     at = 0
-    has_command = is_open = (
-        False  # whether there is a command since the last joint, and whether one must follow
-    )
+    # Whether there is a command since the last joint, and whether one must follow.
+    has_command = is_open = False
     while at < len(line):
         token = _TOKEN.match(line, at)
         if token is None:

@@ -80,6 +80,5 @@ async def test_a_drawing_that_is_text_goes_to_the_model_as_text(
         assert "it is said to be image/svg+xml" in told
         assert "its data is no base64" in await refusal(it, {**image, "data": svg})
         await it.prompt("Sure?")
-        assert (
-            str(it.server.calls[-1].body).count("A lamp") == 4 * size + 1
-        )  # the answer, too
+        # The answer, too.
+        assert str(it.server.calls[-1].body).count("A lamp") == 4 * size + 1

@@ -223,9 +223,8 @@ async def test_a_client_of_the_same_capabilities_that_is_not_avante_is_offered_a
         tmp_path, Reply(tool_calls=[EDIT]), Reply("Done."), editor=AVANTE
     ) as it:
         dialogs = answered_by(it, "allow_once")
-        await it.prompt(
-            "Write it"
-        )  # marimo sends the same `initialize`, and plain prompts
+        # Marimo sends the same `initialize`, and plain prompts.
+        await it.prompt("Write it")
         assert [kind for _, kind, _ in options(dialogs[0])] == [
             "allow_once",
             "allow_always",

@@ -82,9 +82,8 @@ async def test_each_later_message_of_a_turn_begins_with_an_empty_line_also_on_re
         assert joined(it, since=begun) == "Next turn."
         begun = len(it.agent.lines)
         await it.agent.load(it.session, it.folder)
-        assert (
-            joined(it, since=begun) == f"{whole}Next turn."
-        )  # the user's message is between the two
+        # The user's message is between the two.
+        assert joined(it, since=begun) == f"{whole}Next turn."
         assert len(set(it.agent.texts())) == 4
 
 

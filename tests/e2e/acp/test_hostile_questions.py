@@ -74,9 +74,8 @@ def cases(outside: Path, *, mcp: bool) -> list[Case]:
 
 def calls_with(hide: str, outside: Path) -> list[Case]:
     name = hide.replace("/", "_")[:40]
-    pattern = "".join(
-        each for each in name if each not in "\n\\[](){}!^+|"
-    )  # a valid one
+    # A valid one.
+    pattern = "".join(each for each in name if each not in "\n\\[](){}!^+|")
     line = pattern.replace("*", "")
     read = {"path": str(outside / f"a{name}b.txt")}
     return [

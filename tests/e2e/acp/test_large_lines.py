@@ -73,9 +73,8 @@ async def test_a_prompt_with_more_text_than_any_model_reads_is_refused_and_nothi
 async def test_a_call_that_writes_nearly_as_much_as_it_may_is_asked_shown_and_replayed_in_lines_below_ten(
     tmp_path: Path,
 ) -> None:
-    text = ("\t a line\n" * 88_889)[
-        :800_000
-    ]  # with the backslashes of JSON, just below 1 MiB
+    # With the backslashes of JSON, just below 1 MiB.
+    text = ("\t a line\n" * 88_889)[:800_000]
     write = Reply(
         tool_calls=[ToolCall("write", {"path": "large.txt", "content": text})]
     )

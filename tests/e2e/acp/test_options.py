@@ -133,9 +133,8 @@ async def test_automatic_compaction_is_switched_off_for_a_session_and_stays_off(
         await it.prompt()
         await it.prompt("/compact status")
         assert "Automatic compaction: off" in it.agent.text()
-        assert (
-            len(it.server.calls) == 2
-        )  # nobody was asked for a summary, also not in the background
+        # Nobody was asked for a summary, also not in the background.
+        assert len(it.server.calls) == 2
         async with it.restarted() as later:
             resumed = await later.agent.resume(it.session, it.folder)
             assert current(resumed["configOptions"])["auto_compaction"] == off

@@ -38,9 +38,8 @@ async def test_two_calls_in_one_answer_with_a_thought_before_each_keep_all_reaso
                 )
             ]
             await it.say()
-        assert (
-            it.kept() == 8
-        )  # two and one in each turn, but for the answer that is asked for
+        # Two and one in each turn, but for the answer that is asked for.
+        assert it.kept() == 8
 
 
 @both_providers
@@ -54,9 +53,8 @@ async def test_another_level_of_reasoning_is_told_with_the_next_prompt_and_voids
             await it.set("thought_level", level)
             await it.loop(calls=1)
             before, first, _ = it.server.cached[-3:]
-            assert (
-                first.read >= before.read + before.fresh - 2
-            )  # all of it; each count is rounded
+            # All of it; each count is rounded.
+            assert first.read >= before.read + before.fresh - 2
             told.append(level)
             assert efforts(it) == told
         assert it.kept() == len(it.turns) - 1

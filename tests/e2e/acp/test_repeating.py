@@ -98,9 +98,8 @@ async def test_words_that_are_said_again_are_read_again(tmp_path: Path) -> None:
             it,
             as_avante_sends("go on"),
             as_avante_sends("go on", "go on"),
-            as_avante_sends(
-                "go on"
-            ),  # the older prompts are no longer among the last five
+            # The older prompts are no longer among the last five.
+            as_avante_sends("go on"),
         )
         assert len(read) == 3
         assert all("go on" in each for each in read)

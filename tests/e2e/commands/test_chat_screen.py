@@ -111,9 +111,8 @@ def test_lines_that_are_read_one_after_the_other_without_a_pause_are_one_paste(
 ) -> None:
     with Pieces(pieces) as inner:
         keys = PastingInput(inner).read_keys()
-        if (
-            keys[0].key != Keys.BracketedPaste
-        ):  # what came before the first line end is in the line already
+        # What came before the first line end is in the line already.
+        if keys[0].key != Keys.BracketedPaste:
             keys = [*keys, *PastingInput(inner).read_keys()]
     *text, paste, enter = keys
     assert (paste.key, enter.key) == (Keys.BracketedPaste, Keys.ControlM)

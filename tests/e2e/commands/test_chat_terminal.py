@@ -87,10 +87,11 @@ async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
                 assert not person.echoes
                 await sends(person, "Say it.")
                 await person.until("Some words")
+                # Which of both is seen first.
                 assert await person.closes() in (
                     1,
                     128 + signal.SIGHUP,
-                )  # which of both is seen first
+                )
             await server.wait_aborted()
         async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
             with anyio.fail_after(50):

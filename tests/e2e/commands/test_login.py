@@ -118,9 +118,8 @@ async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_sh
 ) -> None:
     async with model_server([], "anthropic") as server:
         env = base_urls(server.env())
-        refused = await call_command(
-            tmp_path, "login", env=env, stdin=SECRET
-        )  # the configured model's provider
+        # The configured model's provider.
+        refused = await call_command(tmp_path, "login", env=env, stdin=SECRET)
         nowhere = {**env, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
         unreached = await call_command(
             tmp_path, "login", "anthropic", env=nowhere, stdin=SECRET

@@ -89,9 +89,8 @@ async def test_the_action_writes_the_review_of_the_changes_into_the_summary(
     assert (ran.code, summary) == (0, "The total is never added up.\n"), ran
     assert asked.startswith("Review this diff. ")
     assert "+total = 0\n" in asked
-    first, *_, last = (
-        ran.out.splitlines()
-    )  # between these GitHub obeys nothing that the model may have said
+    # Between these GitHub obeys nothing that the model may have said.
+    first, *_, last = ran.out.splitlines()
     assert first == f"::stop-commands::{last.strip(':')}"
     assert "::error" not in ran.out
     assert "::warning" not in ran.out

@@ -51,9 +51,8 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
             async with connect(site.url, compression=None) as other:
                 await other.send(json.dumps(listing) + " " * (MAX_LINE_BYTES - 1_000))
                 assert (await answer(other))["error"]["code"] == -32600
-                with suppress(
-                    ConnectionClosed
-                ):  # it may be closed before all of the frame is sent
+                # It may be closed before all of the frame is sent.
+                with suppress(ConnectionClosed):
                     await other.send(" " * (MAX_LINE_BYTES + 1))
                 with anyio.fail_after(20), pytest.raises(ConnectionClosed) as closed:
                     await other.recv()

@@ -97,9 +97,8 @@ async def test_a_burst_of_prompts_that_wait_for_one_import_keeps_no_thread_from_
     slow = hanging(tmp_path, "anthropic")
     env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}
     async with connected_agent(home=tmp_path / "home", env=env) as agent:
-        sessions = [
-            await agent.new_session(tmp_path) for _ in range(50)
-        ]  # more than the pool has threads
+        # More than the pool has threads.
+        sessions = [await agent.new_session(tmp_path) for _ in range(50)]
         turns = [await agent.start_prompt(session_id, "Hi.") for session_id in sessions]
         await begun(slow)
         for session_id in sessions:

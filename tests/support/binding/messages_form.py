@@ -120,9 +120,8 @@ class MessagesRequest:
                     Thought(block, (index, position), len(self.pieces))
                 )
             elif block.get("type") == "compaction":
-                if (
-                    block.get("content") is not None
-                ):  # one without is a failed compaction, which the API skips
+                # One without is a failed compaction, which the API skips.
+                if block.get("content") is not None:
                     self.summaries.append((index, position, block))
                     self.pieces.append(summary_piece(block, path))
             elif (compared := canonical_block(block)) is not None:

@@ -255,9 +255,8 @@ def removed(answer: Response) -> list[str]:
 
 
 def _anthropic(server: ModelServer) -> AsyncAnthropic:
-    plain = AnthropicHttpClient(
-        verify=False
-    )  # certificates would take most of a test's time
+    # Certificates would take most of a test's time.
+    plain = AnthropicHttpClient(verify=False)
     return AsyncAnthropic(
         api_key=KEY, base_url=server.base_url, max_retries=0, http_client=plain
     )

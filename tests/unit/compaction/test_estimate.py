@@ -160,9 +160,8 @@ def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(
 ) -> None:
     log = LogBuilder()
     log.prompt("One?")
-    log.step(
-        "One.", usage=Usage(9_000, 0)
-    )  # most of it is not in the messages, and says nothing of them
+    # Most of it is not in the messages, and says nothing of them.
+    log.step("One.", usage=Usage(9_000, 0))
     log.end()
     log.prompt("x" * 8_000)
     assert used_tokens(log.context, 0) == 9_000 + 2_004
@@ -170,9 +169,8 @@ def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(
     log.step("Two.", usage=Usage(second, 0))
     log.end()
     log.prompt("x" * 40)
-    assert (
-        used_tokens(log.context, 0) == second + 14
-    )  # of a few words, more would change nothing
+    # Of a few words, more would change nothing.
+    assert used_tokens(log.context, 0) == second + 14
     log.end()
     log.prompt("x" * 400_000)
     assert used_tokens(log.context, 0) == pytest.approx(
@@ -258,7 +256,6 @@ def test_a_stored_file_takes_the_bytes_that_are_sent_of_it() -> None:
     sound = file("audio/wav")
     picture = file("image/png")
     sizes = [request_bytes([each]) for each in (binary, text, sound)]
-    assert sizes == pytest.approx(
-        [0, 30_000_000, 40_000_000], abs=20
-    )  # an address is sent as well
+    # An address is sent as well.
+    assert sizes == pytest.approx([0, 30_000_000, 40_000_000], abs=20)
     assert request_bytes([picture]) < 10_000_000  # it is scaled before it is sent

@@ -270,9 +270,8 @@ def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None
 async def test_the_model_is_told_what_was_done_since_its_summary_was_written(
     tmp_path: Path,
 ) -> None:
-    turn_ended = (
-        anyio.Event()
-    )  # a summary that is ready before is used at the end of the turn
+    # A summary that is ready before is used at the end of the turn.
+    turn_ended = anyio.Event()
     summary = Reply("# Next steps\nWrite docs.md. The limit is 30.", hold=turn_ended)
     config = {"mode": "full-access"}
     async with desk(tmp_path, summary, config=config, connect=agent_in_memory) as it:

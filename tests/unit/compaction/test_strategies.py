@@ -103,9 +103,8 @@ async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwis
     settings: dict[str, Any] = config(
         wait=True, **(unusable if place == "config" else {})
     )
-    settings["providers"] = {
-        "mine": {"kind": "openai-chat"}
-    }  # which nobody said where to find
+    # Which nobody said where to find.
+    settings["providers"] = {"mine": {"kind": "openai-chat"}}
     key = "compaction.model"
     where = "in config.yaml"
     if place == "model":

@@ -76,9 +76,8 @@ def test_at_every_moment_the_messages_are_legal_and_the_tail_that_the_newest_com
         )
         if not context.open_calls:
             assert is_legal(context.messages)
-        if isinstance(
-            entry.event, EditsUndone
-        ):  # what was read of these files does not hold any more
+        # What was read of these files does not hold any more.
+        if isinstance(entry.event, EditsUndone):
             assert not context.files.keys() & set(entry.event.paths)
             assert context.entries[-1].note
     assert all(repr(before) == kept for before, kept in seen), (

@@ -227,9 +227,8 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
         script=lambda _: answers.pop(0),
         config={"compaction": {"auto": False}},
     ) as it:
-        await it.prompt(
-            "One? " + LONG
-        )  # a first count far above the estimate would not be believed
+        # A first count far above the estimate would not be believed.
+        await it.prompt("One? " + LONG)
         [shown] = shown_compactions(it.agent)
         assert (
             "A hook replaced the conversation by 1 of its own messages." in shown.text

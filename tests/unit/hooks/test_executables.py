@@ -220,11 +220,12 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(
     (user / "off.disable").touch()
     for name in ("old.disable", "README.md", ".hidden"):
         program(user / name, ANSWERS.format("touch ran; echo Stop"))
+    # Of these the text is read, whatever their mode says.
     for name in (
         "x.py",
         "x.yaml",
         "x.yml",
-    ):  # of these the text is read, whatever their mode says
+    ):
         program(user / name, ANSWERS.format("touch ran; echo Stop"))
     program(user / "notes", "not a program", 0o644)
     (user / "folder").mkdir()
@@ -239,11 +240,12 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(
         ("true", "config", {"agent_stop"}),
         ("a", "user", {"turn_end", "agent_stop"}),
         ("b.sh", "user", {"before_tool_call", "agent_stop"}),
+        # Cannot be loaded, and might guard calls.
         (
             "x.py",
             "user",
             {"before_tool_call"},
-        ),  # cannot be loaded, and might guard calls
+        ),
         ("z.py", "user", {"before_tool_call"}),
         ("0", "project", {"session_start"}),
     ]

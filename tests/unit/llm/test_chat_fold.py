@@ -109,10 +109,11 @@ def test_the_signatures_of_gemini_are_kept_for_it() -> None:
             m.Usage(10, 7, 60, 30),
         ),
         ({"prompt_tokens_details": {"cached_tokens": 160}}, m.Usage(0, 7, 160)),
+        # OpenRouter.
         (
             {"prompt_tokens_details": {"cached_tokens": 60}, "cost": 0.002},
             m.Usage(40, 7, 60, 0, 0.002),
-        ),  # OpenRouter
+        ),
         ({"cost": True}, m.Usage(100, 7)),
     ],
 )

@@ -73,9 +73,8 @@ async def test_the_trigger_stands_behind_the_session_s_ordinary_request_and_its_
         block, usage, noted = await compacted(provider)
     ordinary, asked = server.calls
     assert asked.body.pop("input") == [*ordinary.body.pop("input"), TRIGGER]
-    assert (
-        ordinary.body.pop("max_output_tokens") > 0
-    )  # a compaction may be longer than an answer
+    # A compaction may be longer than an answer.
+    assert ordinary.body.pop("max_output_tokens") > 0
     assert asked.body == ordinary.body
     assert asked.path == ordinary.path
     assert kinds(block) == ["Build a shop.", "For bread.", "compaction"]
@@ -213,9 +212,8 @@ async def test_what_is_no_single_compaction_is_not_taken_for_one_and_the_other_w
     assert kinds(block)[-1] == "compaction"
     assert usage.prompt_tokens == 910  # of the other way alone
     refused, asked = noted
-    assert refused == Refused(
-        "trigger"
-    )  # also where the other way fails, since this one was answered
+    # Also where the other way fails, since this one was answered.
+    assert refused == Refused("trigger")
     assert isinstance(asked, AskedAgain)
     assert asked.usage is not None
     assert asked.usage.cost

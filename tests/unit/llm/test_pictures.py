@@ -137,10 +137,11 @@ def test_what_is_broken_or_no_image_is_not_sent(kind: str) -> None:
 def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(
     form: str,
 ) -> None:
+    # The one would go through as it is, the other has to be scaled.
     for size in (
         150,
         300,
-    ):  # the one would go through as it is, the other has to be scaled
+    ):
         whole = base64.b64decode(encoded(noise(size, size), form))
         for kept in (len(whole) // 2, len(whole) * 9 // 10):
             with pytest.raises(Unusable, match="damaged"):

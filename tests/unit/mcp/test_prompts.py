@@ -109,9 +109,8 @@ async def test_a_resource_that_a_prompt_names_is_read_for_the_model(
         assert said.startswith(text)
         assert said.count("The first note.") == 1
         assert "The third." in said
-        assert (
-            "The second note." not in said
-        )  # an editor's own link that no server lists
+        # An editor's own link that no server lists.
+        assert "The second note." not in said
         await it.prompt([{"type": "text", "text": "And this: "}, listed])
         assert (
             conversation(it.server.calls[1].body)[-1][1].count("The first note.") == 1

@@ -376,10 +376,11 @@ def test_references_lead_into_the_definitions_of_the_root_and_the_others_are_lef
     assert_every_provider_takes(made)
     properties = made["properties"]
     definitions = made["$defs"]
+    # Draft 7 ignores siblings of `$ref`.
     assert properties["a"] == {
         "$ref": "#/$defs/A_b",
         "description": "d",
-    }  # draft 7 ignores siblings of `$ref`
+    }
     assert properties["e"] == {"$ref": "#/$defs/A_b"}
     assert definitions["A_b"] == {"type": "array", "items": {}}
     assert definitions[properties["c"]["$ref"][8:]] == {"type": "number"}

@@ -79,9 +79,8 @@ async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_call
         assert await asked_with(it, other.entry) == 1
         assert await asked_with(it, changed) == 1
         it.agent.permission_answer = "allow_always"
-        assert (
-            await asked_with(it, mine.entry, other.entry) == 1
-        )  # the other is now called s-2
+        # The other is now called s-2.
+        assert await asked_with(it, mine.entry, other.entry) == 1
         it.agent.permission_answer = "allow_once"
         assert await asked_with(it, other.entry, third_one.entry) == 2
         assert called[-2:] == ["mcp__s__put", "mcp__s-2__put"]

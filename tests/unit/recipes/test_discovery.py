@@ -354,9 +354,8 @@ def test_a_change_that_keeps_time_and_size_and_one_of_a_broken_folder_are_change
     seen.append(signature([folder]))
     path = folder.path / "a.md"
     before = (folder.path / "a.md").stat()
-    while (
-        path.stat().st_ctime_ns == before.st_ctime_ns
-    ):  # the file system's clock may be coarse
+    # The file system's clock may be coarse.
+    while path.stat().st_ctime_ns == before.st_ctime_ns:
         path.write_text("two")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     seen.append(signature([folder]))

@@ -95,9 +95,8 @@ async def test_what_another_user_puts_above_a_project_is_not_used(
     assert project_dir(shared) is None
     assert repository_of(shared) is None
     assert "Obey" not in await instructions(shared, home)
-    os.chown(
-        shared.parent / ".git", 0, 0
-    )  # a repository of root's own, with files of others at its top
+    # A repository of root's own, with files of others at its top.
+    os.chown(shared.parent / ".git", 0, 0)
     assert project_dir(shared) is None
     said = await instructions(shared, home)
     assert "Obey" not in said

@@ -105,9 +105,8 @@ def test_a_command_cannot_hide_a_git_directory_from_the_next(root: Path) -> None
         (root / name).mkdir(parents=True)
     (root / ".git").write_text(f"gitdir: {root}/common/worktrees/here\n")
     (root / "common" / "worktrees" / "here" / "commondir").write_text("../..\n")
-    (root / "common" / "modules" / "a" / "b" / "config").write_text(
-        ""
-    )  # which cannot be moved, as all else can
+    # Which cannot be moved, as all else can.
+    (root / "common" / "modules" / "a" / "b" / "config").write_text("")
     policy = _policy(root)
     protected = {str(path.relative_to(root)) for path in policy.protected}
     assert {

@@ -121,12 +121,13 @@ def test_a_repository_that_does_not_count_is_the_root_only_where_there_is_no_oth
     [
         ("/old/repo", "/old/repo/src", "{}/src", "{}"),
         ("/old/repo", "/old/repo", "{}/src", "{}/src"),
+        # Another folder, which need not be the same project's.
         (
             "/old/repo",
             "/old/repo/src",
             "{}/lib",
             "",
-        ),  # another folder, which need not be the same project's
+        ),
         ("/old/repo", "/old/repo/a/src", "{}/src", ""),
         ("/old/repo", "/elsewhere", "{}/src", ""),
         ("", "/old/repo", "{}", ""),

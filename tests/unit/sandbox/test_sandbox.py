@@ -216,9 +216,8 @@ def test_a_project_whose_git_settings_are_too_large_to_read_has_no_sandbox(
     assert why.startswith(
         f"{config} is larger than 1,024 KiB, which is more than the agent reads before each command;"
     )
-    assert is_run_by_git(
-        tmp_path / "notes.txt", (tmp_path,)
-    )  # the settings may name any file
+    # The settings may name any file.
+    assert is_run_by_git(tmp_path / "notes.txt", (tmp_path,))
     config.write_bytes(before)
     assert Sandbox((tmp_path,), ()).usable()[1] == ""
 

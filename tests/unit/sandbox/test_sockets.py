@@ -91,9 +91,8 @@ def test_no_socket_of_a_service_is_reached_wherever_it_lies(
         paths = [listening(home / place, stack) for place in places]
         (root / "link").symlink_to(paths[-1])
         moved = home / ".cache" / "moved"
-        Path(listening(home / "before", stack)).rename(
-            moved
-        )  # the kernel's list has the path that it had
+        # The kernel's list has the path that it had.
+        Path(listening(home / "before", stack)).rename(moved)
         monkeypatch.setenv("SSH_AUTH_SOCK", str(moved))
         told = in_sandbox(
             root, PYTHON, "-c", CONNECT, *paths, "link", str(moved), network=network
@@ -316,9 +315,8 @@ def test_sockets_that_the_environment_names_are_found_in_whatever_form(
         path = Path(listening(tmp_path.resolve() / "before", stack)).rename(
             tmp_path.resolve() / "agent.sock"
         )
-        monkeypatch.setattr(
-            module, "bound_sockets", list
-        )  # as with a socket of a container's host
+        # As with a socket of a container's host.
+        monkeypatch.setattr(module, "bound_sockets", list)
         assert path not in set(sockets((), ()).paths)
         monkeypatch.setenv("SOME_SOCKET", value.format(path))
         assert path in set(sockets((), ()).paths)

@@ -72,9 +72,8 @@ def killed(root: Path, home: Path) -> None:
     wait((root / "planted").exists)
     agent.kill()
     agent.wait()
-    wait(
-        lambda: not is_mounted_elsewhere(root)
-    )  # bwrap ends with the agent, a moment later
+    # Bwrap ends with the agent, a moment later.
+    wait(lambda: not is_mounted_elsewhere(root))
 
 
 @needs_bubblewrap

@@ -287,9 +287,8 @@ def test_every_key_takes_the_same_values_in_the_schema_and_in_the_file(
     schema = schema_of(name)
     validator = Draft202012Validator(schema)
     once = {json.dumps(place("?")): place for place in places(schema, schema)}
-    if (
-        name == "recipe"
-    ):  # other events have the same form, and the other names of events mean the same
+    # Other events have the same form, and the other names of events mean the same.
+    if name == "recipe":
         once = {
             text: place
             for text, place in once.items()

@@ -57,9 +57,8 @@ async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_
                 await it.prompt("/compact")
             else:
                 await it.filled(OUT_OF_ROOM)
-                await it.filled(
-                    OUT_OF_ROOM
-                )  # such a jump is believed only if it comes twice
+                # Such a jump is believed only if it comes twice.
+                await it.filled(OUT_OF_ROOM)
             await it.prompt("Two?", Reply("Yes."))
             assert [each.statuses[-1] for each in shown_compactions(it.agent)] == [
                 "completed"

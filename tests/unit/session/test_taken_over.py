@@ -58,9 +58,8 @@ async def test_a_session_whose_opening_was_taken_back_while_its_turn_ended_goes_
         with pytest.raises(AgentError) as error:
             await opening.result(PATIENCE)
         assert error.value.code == -32800
-        await it.agent.cancel(
-            it.session
-        )  # where the opening was taken back before it began, the turn runs on
+        # Where the opening was taken back before it began, the turn runs on.
+        await it.agent.cancel(it.session)
         assert await running.result() == {"stopReason": "cancelled"}
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 

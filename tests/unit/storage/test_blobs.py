@@ -242,11 +242,12 @@ async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(
         assert (await store.context_at("s2", 2)).messages == (
             UserMessage("msg_1", (FILE,)),
         )
+        # By the index, by the scan, and within a word.
         for words in (
             "lantern",
             '"a lantern, and"',
             "antern",
-        ):  # by the index, by the scan, and within a word
+        ):
             assert [
                 found.seq for found in await store.search("s2", words, limit=9)
             ] == [3, 2], words

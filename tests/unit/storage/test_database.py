@@ -166,9 +166,8 @@ async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothi
         path.write_bytes(b"")
     else:
         path.unlink()
-        with pytest.raises(
-            StorageError, match="cannot be found"
-        ):  # its write-ahead log is no new store's
+        # Its write-ahead log is no new store's.
+        with pytest.raises(StorageError, match="cannot be found"):
             await SessionStore.open(path)
     if lost == "replaced":
         for file in path.parent.iterdir():
@@ -341,9 +340,8 @@ async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(
                     Path(__file__).with_name(version).read_text("utf-8")
                 )
         store = await SessionStore.open(tmp_path / name)
-        await (
-            store.aclose()
-        )  # the index of earlier versions stays until a session is deleted
+        # The index of earlier versions stays until a session is deleted.
+        await store.aclose()
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             created = connection.execute(
                 "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'message_index%' ORDER BY name"

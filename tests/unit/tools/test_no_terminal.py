@@ -163,9 +163,8 @@ async def test_signals_mean_to_the_command_what_they_meant_before(
     tmp_path: Path,
 ) -> None:
     command = ("bash", "-c", "yes | head -n 1; trap")
-    before = await anyio.run_process(
-        command
-    )  # the process that started the tests may ignore some
+    # The process that started the tests may ignore some.
+    before = await anyio.run_process(command)
     assert await _shown(command, tmp_path) == (before.stdout.decode(), 0)
 
 

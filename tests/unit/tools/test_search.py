@@ -239,9 +239,8 @@ async def test_brackets_and_braces_match_themselves_too(
         workspace.file(name, "needle\n")
     names = set((await workspace.text("glob", pattern=pattern)).split("\n"))
     assert set(found) <= names
-    assert names - set(found) <= {
-        NEXT[2]
-    }  # the brackets also match it as a character class
+    # The brackets also match it as a character class.
+    assert names - set(found) <= {NEXT[2]}
     lines = set(
         (await workspace.text("grep", pattern="needle", glob=pattern)).split("\n")
     )

@@ -189,9 +189,8 @@ async def test_a_user_who_returns_after_the_cache_is_gone_goes_on_with_the_summa
         await it.filled()
         await it.pause(CACHED - 29)
         await it.ready()
-        await it.pause(
-            CACHED + 1
-        )  # the request for the summary has refreshed the cache
+        # The request for the summary has refreshed the cache.
+        await it.pause(CACHED + 1)
         await it.prompt("Two?", Reply("Yes."))
         [compaction] = it.compactions
         assert compaction.statuses == ["in_progress", "completed"]
@@ -449,9 +448,8 @@ async def test_a_model_of_its_own_for_summaries_reads_nothing_from_the_cache_and
     clock: StoppedClock,
     said_in_log: Callable[[str, int], Awaitable[None]],
 ) -> None:
-    config = {
-        "compaction": {"model": "anthropic/claude-opus-4-1"}
-    }  # 15 dollars for a million tokens
+    # 15 dollars for a million tokens.
+    config = {"compaction": {"model": "anthropic/claude-opus-4-1"}}
     async with desk(tmp_path, clock, config=config) as it:
         await it.filled()
         await it.pause(CACHED - 29)

@@ -69,9 +69,8 @@ def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(
         folder.mkdir()
     Repo(unborn).git("init", "--quiet", "--initial-branch=main")
     (unborn / "new.txt").touch()
-    for folder in (
-        (repo.path, unborn) if name != "pr" else (repo.path,)
-    ):  # no pull request without a commit
+    # No pull request without a commit.
+    for folder in (repo.path, unborn) if name != "pr" else (repo.path,):
         text = rendered(name, folder, "mind the {{ tea }}")
         assert text.count("mind the {{ tea }}") == 1
         assert "{%" not in text
