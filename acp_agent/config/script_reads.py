@@ -35,7 +35,8 @@ _CALLS = re.compile(
     r"(?:\b(?:open|Path|join|joinpath|resolve|require\w{0,20}|load\w{0,20}|import\w{0,20}|include\w{0,20}|read\w{0,20}|"
     r"createReadStream|exec\w{0,20}|run\w{0,20}|eval\w{0,20}|do|dofile|slurp)(?:[ \t]{0,4}\()?|/|"
     r"\b(?:join|joinpath|resolve)\([^\n\"'()]{1,100},)[ \t]{0,4}"
-    r"[\"']([^\"'\n]{1,300})[\"'](?![ \t]{0,4},[ \t]{0,4}[\"'][wax])(?!\)\.write)"
+    r"[\"']([^\"'\n]{1,300})[\"'](?![ \t]{0,4},[ \t]{0,4}[\"'][wax])"
+    r"(?!\)\.(?:write|touch|mkdir|unlink|exists|is_file|is_dir))"
 )
 """Calls that take the name of a file, and names that are joined to a folder."""
 _PERL = re.compile(

@@ -9,22 +9,16 @@ from acp_agent.conversation.messages import UserMessage
 from acp_agent.conversation.updates import CompactionFinished
 from acp_agent.tools.text import counted, one_line
 
-_UNDO = "`/compact undo` restores the conversation."
 NAMED = 5  # maximum number of flagged pieces to name; the others are only counted
 
 
 def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
-    """Return the update that ends a committed compaction.
-
-    Only a new receipt names `/compact undo`: later compactions may have followed, and
-    that command undoes the newest one.
-    """
-    receipt = receipt_text(swap)
+    """Return the update that ends a committed compaction."""
     return CompactionFinished(
         swap.compaction_id,
         "completed",
         summary=swap.summary,
-        receipt=receipt if replayed else f"{receipt}\n{_UNDO}",
+        receipt=receipt_text(swap),
         tokens_before=swap.tokens_before,
         tokens_after=swap.tokens_after,
         replayed=replayed,

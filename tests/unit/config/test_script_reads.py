@@ -24,6 +24,7 @@ READS = (
 MENTIONS = (
     "case $1 in {}) exit;; esac", "x == '{}'", "('{}', 'b')", "x.endswith('{}')", "echo {}", "[ $1 = {} ]", "ls {}",
     "open('{}', 'w')", "open('{}', \"a\")", "Path('{}').write_text(x)", "make {}", "cp {} b",
+    "Path('{}').touch()", "HERE.joinpath('{}').exists()",
     "sed -i s/a/b/ {}", "python3 a.py {}", "sh -x a.sh {}", "bash \"$(dirname \"$0\")/a\" {}", "cat {}",
 )  # fmt: skip
 
