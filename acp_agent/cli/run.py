@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from acp_agent.cli.terminal.commands import check_command, command_name
-from acp_agent.cli.terminal.mentions import prompt_parts
+from acp_agent.cli.terminal.mentions import missing_files, prompt_parts
 from acp_agent.cli.terminal.output import (
     EXIT_STATUSES,
     OUTPUTS,
@@ -148,6 +148,10 @@ async def _take_turn(
                 else ()
             )
             parts = _with_piped(parts, piped)
+            for name in missing_files(text, Path.cwd()):
+                client.view.line(
+                    "warning", f"There is no file {name}: `@{name}` is sent as text."
+                )
             client.view.cwd = state.cwd
             client.exports = command_name(text) == "export"
             before = state.context

@@ -23,7 +23,7 @@ from acp_agent.cli.chat.shell import PersonalShell
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.commands import bare_command, check_command, command_name
-from acp_agent.cli.terminal.mentions import prompt_parts
+from acp_agent.cli.terminal.mentions import missing_files, prompt_parts
 from acp_agent.cli.terminal.sessions import (
     OpenedSession,
     add_options,
@@ -283,6 +283,10 @@ class _Conversation:
         waits = self._client.working
         cwd = self._session.state.cwd
         parts = await anyio.to_thread.run_sync(prompt_parts, text, cwd)
+        for name in missing_files(text, cwd):
+            self._view.line(
+                "warning", f"There is no file {name}: `@{name}` is sent as text."
+            )
         is_prose = command_words(parts) is None
         printed = tuple(self._shell.printed) if is_prose else ()
         ticket = self._session.submit((*parts, *printed))

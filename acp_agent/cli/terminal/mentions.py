@@ -45,6 +45,21 @@ def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
     return tuple(parts)
 
 
+def missing_files(text: str, cwd: Path) -> list[str]:
+    """Return the mentions in a prompt that look like paths and name nothing.
+
+    :param cwd: absolute path that others are relative to.
+    """
+    names = [found[1] or found[2] for found in _SENT.finditer(text)]
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if ("/" in name or "." in name)
+        and "://" not in name
+        and _existing(name, cwd) is None
+    ]
+
+
 def _image(path: Path) -> Image | None:
     """Return the image in a file; None where there is none that a model can be sent."""
     with suppress(ToolError):

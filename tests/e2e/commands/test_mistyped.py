@@ -167,3 +167,15 @@ async def test_a_wrong_key_of_the_projects_configuration_is_told_once_by_every_r
             env={**server.env(), "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
         )
         assert failed.err.count(said) == 1, failed.err
+
+
+async def test_a_mention_that_names_no_file_is_told_and_sent_as_text(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "there.txt").write_text("There.")
+    text = "Compare @gone.txt, @there.txt and @someone."
+    async with model_server([Reply("Hm.")], "openai") as server:
+        ran = await call_command(tmp_path, "run", text, env=server.env())
+    assert ran.code == 0
+    assert ran.err.count("There is no file ") == 1
+    assert "There is no file gone.txt: `@gone.txt` is sent as text." in ran.err
