@@ -40,7 +40,8 @@ class SessionState:
         in other directories than its own; empty for that of the log.
     :ivar in_turn: whether a turn runs, during which another process may append only
         settings.
-    :ivar made: notices for the user about what commands have created.
+    :ivar made: notices for the user: what commands have created, and a mode that does not hold
+        here.
     :ivar trace: the W3C trace context of the running prompt.
     """
 
