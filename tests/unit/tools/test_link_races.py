@@ -126,14 +126,18 @@ async def test_a_tool_writes_nothing_outside_while_a_folder_and_a_link_are_excha
     outside = tmp_path / "outside"
     own, link = hostile(workspace, outside)
     before = state_of(outside)
+    folder = os.open(own, os.O_RDONLY)  # the project's, whatever its name is now
     with exchanged(own, link):
         for _ in range(CALLS):
-            (own / "key").write_text(
-                "harmless\n"
-            ) if tool == "edit" and not own.is_symlink() else None
+            if tool == "edit":
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                file = os.open("key", flags, dir_fd=folder)
+                os.write(file, b"harmless\n")
+                os.close(file)
             await attempt(workspace, "read", {"path": "src/key"})
             await attempt(workspace, tool, arguments)
             assert state_of(outside) == before
+    os.close(folder)
 
 
 async def test_a_file_and_a_link_are_exchanged_and_neither_is_read_nor_written(
