@@ -213,7 +213,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sessions",
         nargs="+",
         metavar="SESSION",
-        help="a session's id, its beginning, or a recorded file",
+        help="session id, unique prefix of one, or a recorded file",
     )
     parser.add_argument(
         "--recipe",
@@ -221,8 +221,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="recipes",
         metavar="NAME|FILE",
-        help="measure this recipe, a name or a Markdown file; may be repeated. Otherwise all that compact and all "
-        "strategies that ask no model are measured",
+        help="recipe to measure: a name or a Markdown file; may be repeated. By default, measure every "
+        "recipe that compacts and every strategy that works without a model",
     )
     parser.add_argument(
         "--size",
@@ -230,11 +230,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="sizes",
         metavar="PERCENT|TOKENS",
-        help="size of the new context, in place of what the recipes say; a percentage is of the conversation's tokens. "
-        "May be repeated, for one row for each method and size",
+        help="size of the new context, overriding the recipes; a percentage refers to the conversation's "
+        "tokens. If repeated, each method gets a row for each size",
     )
     parser.add_argument(
         "--model",
         metavar="PROVIDER/MODEL",
-        help="let this model write the summaries. One call or more for each recipe at each point: it costs money",
+        help="model that writes the summaries. This costs money: each recipe makes at least one call at "
+        "each point",
     )

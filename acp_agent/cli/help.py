@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "topic",
         nargs="?",
         metavar="TOPIC",
-        help="a page, or a sub-command; all pages if none",
+        help="page or sub-command (default: list all pages)",
     )
 
 
@@ -168,9 +168,7 @@ def _pager() -> list[str] | None:
 
 def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion`."""
-    parser.add_argument(
-        "shell", choices=_SHELLS, help="the shell that reads the script"
-    )
+    parser.add_argument("shell", choices=_SHELLS, help="shell that the script is for")
 
 
 async def run_completion(arguments: argparse.Namespace) -> int:

@@ -281,41 +281,43 @@ def _call(at: Moment, arguments: argparse.Namespace) -> tuple[str, JsonObject]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="what would be asked, in this order")
+    actions.add_parser("list", help="list the hooks in the order in which they run")
     test = actions.add_parser(
         "test",
-        help="ask all that are bound to an event, and do nothing of what they want",
+        help="run the hooks of an event without acting on their answers",
     )
     test.add_argument(
-        "event", metavar="EVENT", help="such as before_tool_call, or PreToolUse"
+        "event", metavar="EVENT", help="event, such as before_tool_call or PreToolUse"
     )
     test.add_argument(
         "--tool",
         default="shell",
         metavar="NAME",
-        help="the tool of a call, by our name or Claude Code's (`shell`)",
+        help="tool of the call, by this agent's name or Claude Code's (default: `shell`)",
     )
     test.add_argument(
-        "--input", metavar="JSON", help='its arguments, as `{"command": "ls"}`'
+        "--input",
+        metavar="JSON",
+        help='arguments of the call, such as `{"command": "ls"}`',
     )
     test.add_argument(
         "--text",
         default="Hello",
         metavar="TEXT",
-        help="what the user sent, a tool's result, the model's answer, or the summary",
+        help="prompt, tool result, answer or summary that the hook receives",
     )
     test.add_argument(
         "--source",
         default="new",
         choices=("new", "load", "resume", "compact"),
-        help="how the session starts (`new`)",
+        help="how the session starts (default: `new`)",
     )
     test.add_argument(
         "--used",
         type=_share,
         default=0.5,
         metavar="SHARE",
-        help="how full the window is, as 70%% (50%%)",
+        help="how full the window is, such as 70%% (default: 50%%)",
     )
     reasons = get_args(CompactionTrigger)
     why = "why it is compacted, as `threshold` (`manual`); at `turn_end`: TEXT is the summary of such a compaction"

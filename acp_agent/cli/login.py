@@ -125,10 +125,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "provider",
         nargs="?",
         metavar="PROVIDER",
-        help="as `anthropic`, or one of your own; the configured model's where none is given, or you are asked",
+        help="provider, such as `anthropic` or one of your own (default: the configured model's "
+        "provider, or you are asked)",
     )
     parser.add_argument(
-        "--no-check", action="store_true", help="store the key without trying it"
+        "--no-check", action="store_true", help="store the key without testing it"
     )
 
 
@@ -179,5 +180,5 @@ async def run_logout(arguments: argparse.Namespace) -> int:
 def add_logout_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `logout`."""
     parser.add_argument(
-        "provider", nargs="?", metavar="PROVIDER", help="whose; all where none is given"
+        "provider", nargs="?", metavar="PROVIDER", help="provider (default: all)"
     )

@@ -152,8 +152,8 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(unknown)}; {advice}")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Say which choice may be meant. argparse calls this for the name of a
-        sub-command as well.
+        """Suggest similar choices for an invalid one. argparse also calls this for the
+        name of a sub-command.
         """
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]

@@ -75,10 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser(
-        "list", help="the recipes of this directory, and what is wrong with others"
+        "list",
+        help="list the recipes that this directory can use, and report invalid ones",
     )
     show = actions.add_parser(
-        "show", help="a recipe's front matter, and what would be sent to the model"
+        "show",
+        help="show a recipe's front matter and the prompt that it sends to the model",
     )
     show.add_argument(
         "--arg",
@@ -86,39 +88,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="arguments",
         metavar="NAME=VALUE",
-        help="an argument of the recipe; each may be given once",
+        help="argument of the recipe; each can be given once",
     )
-    show.add_argument("name", metavar="NAME", help="as github/pr for one in a folder")
+    show.add_argument(
+        "name", metavar="NAME", help="name, such as github/pr for a recipe in a folder"
+    )
     show.add_argument(
         "text",
         nargs="*",
         metavar="INSTRUCTIONS",
-        help="what would be typed behind its name",
+        help="text that would follow the recipe's name",
     )
     new = actions.add_parser(
         "new",
-        help="write a file to begin with; one of a built-in recipe's name begins as that",
+        help="create a recipe to edit; with the name of a built-in recipe, a copy of it",
     )
     new.add_argument(
         "name",
         metavar="NAME",
-        help="as github/pr for one in a folder; the file is NAME.md",
+        help="name, such as github/pr for a recipe in a folder; the file is NAME.md",
     )
     where = new.add_mutually_exclusive_group()
     where.add_argument(
-        "--user", action="store_true", help="for you, in every project (the default)"
+        "--user",
+        action="store_true",
+        help="create it for yourself, in every project (the default)",
     )
     where.add_argument(
-        "--project", action="store_true", help="for everybody who works on this project"
+        "--project",
+        action="store_true",
+        help="create it for everybody who works on this project",
     )
     check = actions.add_parser(
-        "check", help="say what is wrong with recipes, by file and line"
+        "check", help="report errors in recipes with file and line"
     )
     check.add_argument(
         "paths",
         nargs="*",
         metavar="PATH",
-        help="files or folders; all recipes of this directory if none",
+        help="files or folders (default: all recipes that this directory can use)",
     )
 
 
@@ -363,7 +371,8 @@ def add_schema_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name",
         choices=SCHEMA_NAMES,
-        help="the user's config.yaml, a project's, the front matter of a recipe, or a rule among the hooks",
+        help="which schema: the user's config.yaml, a project's config.yaml, a recipe's front matter, or "
+        "a hook rule",
     )
 
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-r",
         "--recipe",
         metavar="NAME",
-        help="run this recipe, as `/NAME` does in an editor (`github/pr` for one in a folder)",
+        help="recipe to run, like `/NAME` in an editor (`github/pr` for one in a folder)",
     )
     parser.add_argument(
         "--arg",
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="arguments",
         metavar="NAME=VALUE",
-        help="an argument of the recipe; each may be given once",
+        help="argument of the recipe; each can be given once",
     )
     parser.add_argument(
         "--output",
@@ -78,7 +78,7 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
         "text",
         nargs="*",
         metavar="INSTRUCTIONS",
-        help="what the summary should keep in mind",
+        help="what the summary should keep",
     )
     add_session_choice(parser, required=True)
     parser.set_defaults(recipe="compact", arguments=[], output="text", is_piped=False)
@@ -212,8 +212,8 @@ def _typed_words(given: Sequence[str]) -> str:
 
 
 def _with_piped(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
-    """Return a prompt with what was piped in behind its words. Mentions in that text
-    are left as they are.
+    """Return a prompt with the piped text after its own. Mentions in the piped text are
+    not resolved.
     """
     if not piped:
         return parts

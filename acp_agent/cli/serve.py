@@ -68,14 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="addresses",
         metavar="HOST:PORT",
-        help="where to listen; may be repeated. Port 0 stands for any that is free. `127.0.0.1:0` where none is given; "
-        "one that is not loopback needs a token",
+        help="address to listen on; may be repeated. Port 0 means any free port. Addresses other than "
+        "loopback need a token (default: `127.0.0.1:0`)",
     )
     parser.add_argument(
         "--token-file",
         metavar="FILE",
-        help="the token that clients have to send is in this file, or comes over this pipe; it may be in the "
-        "environment as `ACP_AGENT_TOKEN` instead",
+        help="file or pipe with the token that clients must send; alternatively, set `ACP_AGENT_TOKEN`",
     )
     parser.add_argument(
         "--origin",
@@ -83,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="origins",
         metavar="ORIGIN",
-        help="web pages of this origin, as http://localhost:2718, may connect; may be repeated",
+        help="allow web pages of this origin to connect, such as http://localhost:2718; may be repeated",
     )
 
 

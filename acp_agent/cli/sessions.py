@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # The options may stand before the word, too, and the inner parser's defaults would
     # undo that.
     _add_list_options(
-        actions.add_parser("list", help="list the sessions, as without an action"),
+        actions.add_parser("list", help="list the sessions (the default action)"),
         argparse.SUPPRESS,
     )
     for name, text, listed in (
@@ -53,17 +53,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="ID",
             help=f"{_ID}`acp-agent {listed}` lists it; may be repeated",
         )
-    rename = actions.add_parser("rename", help="give a session another title")
+    rename = actions.add_parser("rename", help="rename a session")
     rename.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     rename.add_argument(
         "title",
         nargs="+",
         metavar="TITLE",
-        help="the title, which no generated one replaces",
+        help="new title; generated titles do not replace it",
     )
     move = actions.add_parser(
         "move",
-        help="have a session work in another directory, where its own was moved to",
+        help="tell a session that its directory was moved",
     )
     move.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     move.add_argument(
@@ -71,19 +71,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIRECTORY",
         nargs="?",
         default=".",
-        help="the current one where none is given",
+        help="where the session's directory is now (default: the current directory)",
     )
     fork = actions.add_parser(
         "fork",
-        help="make a session that goes on from a point of another one; prints its id",
+        help="create a session that continues from a point in another one, and print its id",
     )
     fork.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     fork.add_argument(
         "--at",
         type=int,
         metavar="N",
-        help="the last entry that the new session has, by its number in `acp-agent inspect`; all of them where none is "
-        "given",
+        help="last entry to copy, by its number in `acp-agent inspect` (default: the newest)",
     )
 
 

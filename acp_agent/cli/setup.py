@@ -168,10 +168,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "editor",
         nargs="?",
         choices=tuple(EDITORS),
-        help="the editor, or the plugin of Neovim (`neovim` is CodeCompanion); all of them are listed if none",
+        help="editor or Neovim plugin; `neovim` means CodeCompanion (default: list all editors)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="write nothing")
-    parser.add_argument("--yes", action="store_true", help="write without asking")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the change without writing it"
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="write without asking for confirmation"
+    )
 
 
 def _list_editors(home: Path) -> None:

@@ -170,13 +170,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "path", nargs="?", metavar="PATH", help="the project's folder (this directory)"
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="the project's folder (default: the current directory)",
     )
-    what.add_argument("--list", action="store_true", help="show what is allowed")
+    what.add_argument("--list", action="store_true", help="list the trusted projects")
     what.add_argument(
-        "--revoke", metavar="PATH", help="allow nothing of this project any more"
+        "--revoke", metavar="PATH", help="revoke the trust in this project"
     )
-    parser.add_argument("--yes", action="store_true", help="allow it without asking")
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="trust the project without asking for confirmation",
+    )
 
 
 async def run_permissions(arguments: argparse.Namespace) -> int:
@@ -222,16 +229,18 @@ def _rule(subject: str) -> str:
 def add_permissions_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `permissions`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    revoke = actions.add_parser("revoke", help="have calls asked for again")
+    revoke = actions.add_parser(
+        "revoke", help="revoke rules, so that you are asked again"
+    )
     revoke.add_argument(
         "rules",
         nargs="*",
         metavar="RULE",
-        help="as listed; all rules of the project where none is named",
+        help="rule, as listed (default: all rules of the project)",
     )
     revoke.add_argument(
         "--project",
         default=".",
         metavar="PATH",
-        help="the project's folder (this directory)",
+        help="the project's folder (default: the current directory)",
     )

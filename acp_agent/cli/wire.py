@@ -50,21 +50,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "session",
         nargs="?",
         metavar="SESSION",
-        help="its id, or the beginning of it: all messages about it. The agent that was started last where none is "
-        "given",
+        help="session id or unique prefix: show the messages of this session (default: the messages of "
+        "the agent process that started last)",
     )
     parser.add_argument(
-        "--follow", action="store_true", help="go on with what comes, until ctrl-c"
+        "--follow", action="store_true", help="keep printing new messages until ctrl-c"
     )
     parser.add_argument(
         "--method",
         action="append",
         default=[],
         metavar="NAME",
-        help="this method alone, with its responses, as `session/prompt` or `fs/*`; may be repeated",
+        help="show only this method and its responses, such as `session/prompt` or `fs/*`; may be "
+        "repeated",
     )
     parser.add_argument(
-        "--full", action="store_true", help="whole messages, however long"
+        "--full", action="store_true", help="print long messages in full"
     )
 
 

@@ -128,7 +128,7 @@ class Sandbox:
         except (OSError, ValueError, RecursionError) as error:
             return (
                 None,
-                f"The session's directories cannot be looked through ({type(error).__name__}: {error}).",
+                f"The session's directories cannot be searched ({type(error).__name__}: {error}).",
             )
 
     def _unprotectable(self, policy: Policy) -> str:

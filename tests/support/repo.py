@@ -109,8 +109,8 @@ class Repo:
 
 
 def make_git_directory(folder: Path, name: str = ".git") -> Path:
-    """Make what git takes for the directory of a repository, without running git, and
-    return it.
+    """Create a folder that git accepts as a repository's directory, without running
+    git.
     """
     git = folder / name
     for each in ("objects", "refs"):

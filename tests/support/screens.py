@@ -120,6 +120,6 @@ async def leaves(person: Watcher) -> str:
     person.type(CTRL_D)
     assert await person.ended() == 0
     [session] = re.findall(
-        r"`acp-agent chat -c (sess_\w+)` goes on with this conversation\.", person.text
+        r"`acp-agent chat -c (sess_\w+)` continues this conversation\.", person.text
     )
     return session

@@ -55,8 +55,8 @@ _NEXT_MODES = {"ask": "accept-edits", "accept-edits": "plan"}
 for one key.
 """
 _PROMPTS_AGAIN = 2
-"""How many of the newest prompts are shown, with what came of them, where a
-conversation goes on.
+"""Number of earlier prompts that are shown with their answers when a conversation is
+continued.
 """
 _LISTED = 20
 """Sessions in a list."""
@@ -89,7 +89,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if opened is not None and opened.is_kept:
             view.line(
                 "dim",
-                f"`acp-agent chat -c {opened.session.session_id}` goes on with this conversation.",
+                f"`acp-agent chat -c {opened.session.session_id}` continues this conversation.",
             )
     return 0
 

@@ -61,9 +61,11 @@ something does not work; what was found; and what to do, where something is to b
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
-    parser.add_argument("--offline", action="store_true", help="ask no model")
+    parser.add_argument(
+        "--offline", action="store_true", help="do not send a request to a model"
+    )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print it as JSON")
+    form.add_argument("--json", action="store_true", help="print the results as JSON")
     report = "print what the report of a fault needs as well, as Markdown with secrets masked"
     form.add_argument("--report", action="store_true", help=report)
 

@@ -51,14 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "session",
         nargs="?",
         metavar="SESSION",
-        help="its id, or the beginning of it; the newest session of this directory or project where none is given",
+        help="session id or unique prefix (default: the newest session of this directory or project)",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="the file to write (`SESSION.html` in this directory), `-` for stdout",
+        help="file to write, or `-` for stdout (default: `SESSION.html` in this directory)",
     )
     where.add_argument(
         "--serve",
@@ -66,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         const=0,
         metavar="PORT",
-        help="show it to this machine's browser instead, and follow the session while it goes on; any free port of "
-        "127.0.0.1 where none is given",
+        help="serve the page on 127.0.0.1 instead, and update it while the session continues (default: "
+        "any free port)",
     )
 
 

@@ -46,14 +46,14 @@ def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> No
     group.add_argument(
         "--follow",
         action="store_true",
-        help="the newest session of this directory or project",
+        help="continue the newest session of this directory or project",
     )
     group.add_argument(
         "-c",
         "--conversation-id",
         metavar="ID",
         dest="session_id",
-        help="the session with this id, in the directory that it belongs to",
+        help="continue the session with this id, in its own directory",
     )
 
 
@@ -66,15 +66,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="directories",
         metavar="DIRECTORY",
-        help="another directory in which the session may work, from now on; may be repeated",
+        help="additional directory that the session can use from now on; may be repeated",
     )
     parser.add_argument(
-        "--model", metavar="PROVIDER/MODEL", help="the session's model from now on"
+        "--model", metavar="PROVIDER/MODEL", help="model to use from now on"
     )
     parser.add_argument(
         "--mode",
         metavar="MODE",
-        help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`",
+        help="mode to use from now on: `ask`, `accept-edits`, `plan` or `full-access`",
     )
 
 

@@ -43,10 +43,10 @@ _ELSEWHERE: Mapping[str, str] = {
 
 
 def meant_command(argv: Sequence[str], commands: Collection[str]) -> str:
-    """Return what is wrong with a command line that begins with no command of ours; ""
-    where it begins with one.
+    """Return an error message with a suggestion if a command line does not begin with a
+    command of this program; "" if it does.
 
-    :param argv: the arguments behind the program's name.
+    :param argv: the arguments after the program's name.
     """
     first = argv[0] if argv else ""
     if not first or first in commands or first in ("-h", "--help", "--version"):

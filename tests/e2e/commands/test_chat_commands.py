@@ -278,7 +278,7 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
                 await person.until(READY)
                 person.type(CTRL_D)
                 assert await person.ended() == 0
-                assert "goes on with this conversation" not in person.text
+                assert "continues this conversation" not in person.text
         assert len((await call_command(tmp_path, "sessions")).out.splitlines()) == 2
 
 

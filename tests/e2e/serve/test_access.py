@@ -47,8 +47,8 @@ http://evil.example#@localhost:8123 blob:http://localhost:8123 http://[::1]:8123
 
 
 def refused(access: AccessPolicy, *more: tuple[str, str], **headers: str) -> int | None:
-    """The status of a refusal; for headers of which there are several, `more` has the
-    others.
+    """Return the status of a refusal, or None. `more` holds further values of repeated
+    headers.
     """
     raw = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))

@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_looked_through_or_has_too_much_to_protect_has_n
         file, above = os.open("a", os.O_RDONLY, dir_fd=file), file
         os.close(above)
     os.close(file)
-    assert "cannot be looked through" in Sandbox((deep,), ()).usable()[1]
+    assert "cannot be searched" in Sandbox((deep,), ()).usable()[1]
     subprocess.run(["rm", "-rf", str(deep)], check=True)
 
 
