@@ -254,7 +254,7 @@ class ModelClient:
 
     def is_window_settled(self, model: str) -> bool:
         """See `Provider.is_window_settled`."""
-        if self._local_path or self._chooses_window:
+        if self._chooses_window:
             return False  # a local server may load the model with another window
         return model in self._windows or self._adapter.window_path(model) is None
 

@@ -66,6 +66,20 @@ def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(
     assert "Above the repository." not in loaded.text
 
 
+async def test_a_repository_that_appears_later_is_in_the_next_system_prompt(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "src"
+    folder.mkdir()
+    instructions = ProjectInstructions()
+    before = await instructions.read((folder,), tmp_path / "home", None)
+    assert "Git repository: no" in before.text
+    assert await instructions.read((folder,), tmp_path / "home", None) is before
+    make_git_directory(tmp_path)
+    after = await instructions.read((folder,), tmp_path / "home", None)
+    assert "Git repository: yes" in after.text
+
+
 async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(
     places: Places,
 ) -> None:

@@ -385,3 +385,43 @@ def test_the_size_of_a_context_is_that_of_the_newest_count_that_is_believed(
     assert (context.baseline, context.baseline_seq) == (tokens + 1, seq)
     assert context.cost == len(counts) * 0.5, "what was paid for counts in any case"
     assert len(context.entries) == len(counts)
+
+
+async def test_a_local_server_that_loads_its_model_with_another_window_is_asked_before_each_request_of_the_user(
+    tmp_path: Path,
+) -> None:
+    window = [8_192]
+
+    asked: list[str] = []
+
+    async def app(exchange: Exchange) -> None:
+        asked.append(exchange.request.path)
+        if exchange.request.path == "/api/ps":
+            loaded = {
+                "name": "llama-test",
+                "model": "llama-test",
+                "context_length": window[0],
+            }
+            await exchange.respond(200, {"models": [loaded]})
+        else:
+            await server.serve(exchange)
+
+    script = [Reply("Yes.", usage=Usage(2_000, 5))] * 2
+    async with model_server(script, "ollama") as server, http_server(app) as url:
+        file = tmp_path / "state" / "config.yaml"
+        file.parent.mkdir(mode=0o700)
+        file.write_text(
+            json.dumps({"providers": {"ollama": {"base_url": f"{url}/v1"}}})
+        )
+        env = {"ACP_AGENT_MODEL": "ollama/llama-test"}
+        async with agent_in_memory(
+            home=tmp_path, env=env, capabilities=ZED_BETA
+        ) as agent:
+            session = await agent.new_session(tmp_path)
+            await agent.prompt(session, "Hi.")
+            assert meters(agent)[-1][1] == 8_192
+            window[0] = 16_384
+            asked.clear()
+            await agent.prompt(session, "And now?")
+            assert asked[:2] == ["/api/ps", "/v1/chat/completions"]
+            assert meters(agent)[-1][1] == 16_384
