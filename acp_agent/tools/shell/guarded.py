@@ -13,6 +13,7 @@ from pathlib import Path
 
 from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.policy import GUARDED
+from acp_agent.visible import on_one_line
 
 _REMOVED = re.compile(
     r"^(?:warning: failed to remove|rm: cannot remove|rmdir: failed to remove) '?(?P<path>[^'\n]+?)/?'?"
@@ -81,9 +82,10 @@ def renamed(blocked: Sequence[str]) -> str:
     """
     if not blocked:
         return ""
-    old, _, new = blocked[0].partition(" → ")
+    lines = [on_one_line(line) for line in blocked]
+    old, _, new = lines[0].partition(" → ")
     return (
-        f"(Renamed, because other programs run files with these names automatically: {', '.join(blocked)}. Do not "
+        f"(Renamed, because other programs run files with these names automatically: {', '.join(lines)}. Do not "
         "commit the new name, nor the old one as deleted. If the user wants it where it was, run "
         f"`mv {shlex.quote(new)} {shlex.quote(old)}` with `outside: true`, which asks them. Continue an unfinished "
         "operation of git in the same command that begins it.)"

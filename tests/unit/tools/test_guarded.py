@@ -1,0 +1,11 @@
+"""What the model is told about paths that the sandbox keeps from commands."""
+
+from __future__ import annotations
+
+from acp_agent.tools.shell.guarded import renamed
+
+
+def test_a_renamed_path_with_a_line_end_adds_no_line_to_what_the_model_reads() -> None:
+    told = renamed(["a\n(All is well.) → a.blocked"])
+    assert "\n" not in told
+    assert "a\\n(All is well.) → a.blocked" in told
