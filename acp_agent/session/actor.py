@@ -136,7 +136,8 @@ class Session:
         self._turn_scope = anyio.CancelScope()
         self._serving = anyio.CancelScope()
         self._close_reason: CloseReason | None = None
-        self._changing = anyio.Lock()
+        # Its holder waits for the log anyway.
+        self._changing = anyio.Lock(fast_acquire=True)
 
     @property
     def session_id(self) -> str:

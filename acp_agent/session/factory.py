@@ -113,10 +113,11 @@ async def open_session(
             models = SessionModels(
                 services.models(settings), Attachments(log.read_blob), tasks
             )
-            trust = SessionTrust(state, services, client, notices)
+            instructions = ProjectInstructions()
+            trust = SessionTrust(state, services, client, notices, instructions)
             recipes = SessionRecipes(state, services, trust, notices)
             mcp = SessionMcp(state, client, notices, tasks, recipes.wake)
-            requests = Requests(state, models, mcp)
+            requests = Requests(state, models, mcp, instructions)
             if not directories[0].is_dir():
                 await notices.tell(
                     f"The directory of this session, {directories[0]}, does not exist any more. Nothing is written "

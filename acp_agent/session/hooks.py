@@ -131,6 +131,8 @@ class SessionHooks:
 
     async def start(self) -> None:
         """Dispatch `session_start`, once, before the first prompt at the latest."""
+        if self._started and not self._start_lock.locked():
+            return
         async with self._notices.slow(_WAITING), self._start_lock:
             if not self._started:
                 self._started = True

@@ -13,14 +13,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 import anyio.to_thread
 
 from acp_agent.config.home import CONFIG_FILE
 from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
-from acp_agent.conversation.events import CallView
+from acp_agent.conversation.events import CallView, InstructionsLoaded
 from acp_agent.conversation.messages import JsonObject, Text, new_id
 from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStatus
 from acp_agent.errors import ConfigError, ToolError
@@ -28,11 +28,16 @@ from acp_agent.session.client import Answer, SessionClient
 from acp_agent.session.notices import SHOWING_SECONDS, Notices
 from acp_agent.session.services import SessionServices
 from acp_agent.session.state import SessionState
+from acp_agent.session.workspace import Places, ProjectInstructions
 from acp_agent.tools.text import one_line
 from acp_agent.visible import on_one_line
 
 if TYPE_CHECKING:
     from acp_agent.config import Settings
+
+    _Found: TypeAlias = tuple[
+        Settings, dict[Path, ProjectCode], tuple[ProjectCode, ...], Sequence[str]
+    ]
 
 NAME = "trust"
 TITLE = "Trust the hooks and recipes of this repository?"
@@ -57,12 +62,15 @@ class SessionTrust:
         services: SessionServices,
         client: SessionClient,
         notices: Notices,
+        instructions: ProjectInstructions,
     ) -> None:
         self._state = state
         self._services = services
         self._client = client
         self._notices = notices
-        self._lock = anyio.Lock()
+        self._instructions = instructions
+        # Its holder waits for a thread anyway.
+        self._lock = anyio.Lock(fast_acquire=True)
         self._was_read = False
         self.allowed: dict[Path, ProjectCode] = {}
         self._missing: tuple[ProjectCode, ...] = ()
@@ -151,21 +159,34 @@ class SessionTrust:
 
     async def _look(self) -> None:
         async with self._lock:
-            found = await anyio.to_thread.run_sync(
-                self._find, self._state.settings, abandon_on_cancel=True
+            state = self._state
+            settings = state.settings
+            places = (
+                state.directories,
+                settings.home,
+                settings.root,
+                state.read_limits,
+            )
+            found, loaded = await anyio.to_thread.run_sync(
+                self._read, settings, places, abandon_on_cancel=True
             )
             # Not by the thread: an abandoned one may end after the next.
             self._state.settings, self.allowed, self._missing, notices = found
+            self._instructions.expect(places, loaded)
             self._was_read = True
         for notice in notices:
             _log.warning("%s", notice)
             await self._notices.tell_once(notice)
 
-    def _find(
-        self, settings: Settings
-    ) -> tuple[
-        Settings, dict[Path, ProjectCode], tuple[ProjectCode, ...], Sequence[str]
-    ]:
+    def _read(
+        self, settings: Settings, places: Places
+    ) -> tuple[_Found, InstructionsLoaded]:
+        """Read the project's code, and the instructions that the prompt will need: one
+        thread is cheaper than two.
+        """
+        return self._find(settings), self._instructions.load(places)
+
+    def _find(self, settings: Settings) -> _Found:
         """Read the project; changes nothing here.
 
         :returns: the settings with the hooks that the project's configuration names

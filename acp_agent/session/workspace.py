@@ -16,6 +16,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio.to_thread
 
@@ -35,6 +36,10 @@ MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
 GIT_SECONDS = 5.0
 _NO_LIMITS = ReadLimits()
+Places: TypeAlias = tuple[tuple[Path, ...], Path, Path | None, ReadLimits]
+"""Directories of a session, the agent's home, the project's root, and what is not read;
+see `ProjectInstructions.read`.
+"""
 _ADDITIONAL = "Additional directories"
 
 _ROLE = """\
@@ -60,8 +65,8 @@ class ProjectInstructions:
     """The system prompt as the files say now, read again if one of them has changed."""
 
     def __init__(self) -> None:
-        self._version: Hashable = None
-        self._loaded: InstructionsLoaded | None = None
+        self._loaded: tuple[Hashable, InstructionsLoaded] | None = None
+        self._expected: tuple[Places, InstructionsLoaded] | None = None
 
     async def read(
         self,
@@ -70,7 +75,8 @@ class ProjectInstructions:
         root: Path | None,
         limits: ReadLimits = _NO_LIMITS,
     ) -> InstructionsLoaded:
-        """Return the system prompt, built from the current files.
+        """Return the system prompt, built from the current files, or the one given to
+        `expect` for the same directories.
 
         :param directories: the session's working directory, followed by its additional
             directories.
@@ -79,29 +85,34 @@ class ProjectInstructions:
         :param root: the project's root; None if only the working directory counts.
         :param limits: what is not read.
         """
-        return await anyio.to_thread.run_sync(
-            self._read, directories, home, root, limits
-        )
+        places = (tuple(directories), home, root, limits)
+        expected = self._expected
+        self._expected = None
+        if expected is not None and expected[0] == places:
+            return expected[1]
+        return await anyio.to_thread.run_sync(self.load, places)
 
-    def _read(
-        self,
-        directories: Sequence[Path],
-        home: Path,
-        root: Path | None,
-        limits: ReadLimits,
-    ) -> InstructionsLoaded:
+    def expect(self, places: Places, loaded: InstructionsLoaded) -> None:
+        """Have the next call of `read` return what `load` has just returned, so that a
+        turn reads the project's files in one thread.
+        """
+        self._expected = (places, loaded)
+
+    def load(self, places: Places) -> InstructionsLoaded:
+        """Return the system prompt, built from the current files. Call this in a
+        thread, since it reads files.
+
+        :param places: the arguments of `read`.
+        """
         today = datetime.now(UTC).astimezone().date()
-        version = (
-            *directories,
-            home,
-            limits,
-            today,
-            _version_of(directories, home, root),
-        )
-        if self._loaded is None or version != self._version:
-            self._loaded = _load_instructions(directories, home, root, today, limits)
-            self._version = version
-        return self._loaded
+        directories, home, root, limits = places
+        version = (places, today, _version_of(directories, home, root))
+        known = self._loaded
+        if known is not None and known[0] == version:
+            return known[1]
+        loaded = _load_instructions(directories, home, root, today, limits)
+        self._loaded = (version, loaded)
+        return loaded
 
 
 def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:

@@ -73,6 +73,7 @@ class Requests:
     _state: SessionState
     _models: SessionModels
     _mcp: SessionMcp
+    _instructions: ProjectInstructions
     _defined: tuple[Mapping[str, Tool], tuple[ToolDefinition, ...], int] | None = None
     _messages: Accumulator[Entry, tuple[Message, ...]] = field(
         default_factory=lambda: Accumulator[Entry, tuple[Message, ...]](
@@ -83,7 +84,6 @@ class Requests:
         default_factory=lambda: Accumulator[Message, Sizes](Sizes(), Sizes.plus)
     )
     _estimate: RunningEstimate = field(default_factory=RunningEstimate)
-    _instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     _compared: tuple[Surroundings, tuple[ToolDefinition, ...], str] | None = None
     _refused: RefusedCount | None = None
 

@@ -21,6 +21,7 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.state import SessionState
 from acp_agent.session.trust import SessionTrust
+from acp_agent.session.workspace import ProjectInstructions
 from acp_agent.storage.store import SessionStore
 from support.stores import opened
 
@@ -60,7 +61,9 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(
         state = SessionState("s", (project,), services.settings(project), log)
         client = Client()
         notices = Notices(client.show, as_messages=False)
-        assert await SessionTrust(state, services, client, notices).settle()
+        assert await SessionTrust(
+            state, services, client, notices, ProjectInstructions()
+        ).settle()
         state.settings = services.settings(None)
         begun = threading.Event()
         go_on = threading.Event()
@@ -71,7 +74,11 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(
             return services.settings(cwd)
 
         trust = SessionTrust(
-            state, replace(services, settings=settings), client, notices
+            state,
+            replace(services, settings=settings),
+            client,
+            notices,
+            ProjectInstructions(),
         )
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from acp_agent.conversation.events import InstructionsLoaded
+from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import repository_root
 from acp_agent.session.workspace import (
     MAX_FILE_BYTES,
@@ -78,6 +79,21 @@ async def test_a_repository_that_appears_later_is_in_the_next_system_prompt(
     make_git_directory(tmp_path)
     after = await instructions.read((folder,), tmp_path / "home", None)
     assert "Git repository: yes" in after.text
+
+
+async def test_instructions_that_were_read_ahead_are_returned_once_and_for_their_place(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    place = ((tmp_path,), home, None, ReadLimits())
+    instructions = ProjectInstructions()
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    instructions.expect(place, instructions.load(place))
+    (tmp_path / "AGENTS.md").write_text("Use spaces.")
+    assert "Use tabs." in (await instructions.read((tmp_path,), home, None)).text
+    assert "Use spaces." in (await instructions.read((tmp_path,), home, None)).text
+    instructions.expect(place, instructions.load(place))
+    assert "Use spaces." not in (await instructions.read((home,), home, None)).text
 
 
 async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(
