@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -71,6 +71,23 @@ _RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, slots=True)
+class _Prompt:
+    """What hooks are told about the prompt that is being answered, and who has already
+    made it go on.
+
+    :ivar run: the run of the prompt's recipe, if it names one.
+    :ivar recipe: the hooks of that recipe.
+    :ivar answers: the number of answers without tool calls so far.
+    :ivar blamed: see `Dispatcher.dispatch`.
+    """
+
+    run: RecipeRun | None = None
+    recipe: _RecipeHooks = ((), ())
+    answers: int = 0
+    blamed: set[HookKey] = field(default_factory=set[HookKey])
+
+
 class SessionHooks:
     """The hooks of one session. They are discovered when the first event happens."""
 
@@ -92,10 +109,7 @@ class SessionHooks:
         self._own: tuple[Hook, ...] = ()
         self._allowed: _Version = None
         self._faults: tuple[str, ...] = ()
-        self._run: RecipeRun | None = None
-        self._recipe: _RecipeHooks = ((), ())
-        self._answers = 0
-        self._blamed: set[HookKey] = set()
+        self._prompt = _Prompt()
         self._start_lock = anyio.Lock()
         self._started = False
         self._wanted_compaction: Compact | None = None
@@ -107,25 +121,22 @@ class SessionHooks:
         :param run: None for a prompt without a recipe. The hooks of one that compacts
             are asked about the compaction alone.
         """
-        self._run = run
-        self._answers = 0
-        self._blamed = set()
-        self._recipe = (
-            ((), ()) if run is None or run.compacts else _recipe_hooks(run.recipe)
-        )
+        self._prompt = _Prompt(run)
+        if run is not None and not run.compacts:
+            self._prompt.recipe = _recipe_hooks(run.recipe)
         try:
             yield
         finally:
-            self._run = None
-            self._answers = 0
-            self._recipe = ((), ())
+            self._prompt = _Prompt()
 
     @property
     def may_act(self) -> bool:
         """Return whether there are hooks, or may be; those of a recipe only while it
         runs.
         """
-        return self._dispatcher is None or any((self._dispatcher.hooks, *self._recipe))
+        return self._dispatcher is None or any(
+            (self._dispatcher.hooks, *self._prompt.recipe)
+        )
 
     # --- the session ---
 
@@ -215,15 +226,17 @@ class SessionHooks:
 
     async def turn_end(self, response: str) -> Outcome:
         """Dispatch `turn_end`; each answer without tool calls has the next number."""
-        self._answers += 1
-        return await self._ask(lambda at: TurnEnd(at, response), blamed=self._blamed)
+        self._prompt.answers += 1
+        return await self._ask(
+            lambda at: TurnEnd(at, response), blamed=self._prompt.blamed
+        )
 
     async def agent_stop(self, response: str) -> Outcome:
         """Dispatch `agent_stop`."""
-        active = self._answers > 1
+        active = self._prompt.answers > 1
         return await self._ask(
             lambda at: AgentStop(at, response, stop_hook_active=active),
-            blamed=self._blamed,
+            blamed=self._prompt.blamed,
         )
 
     # --- a compaction ---
@@ -232,7 +245,7 @@ class SessionHooks:
         """Return whether any hook handles an event. A recipe's hooks count only while
         the recipe runs.
         """
-        last, first = self._recipe
+        last, first = self._prompt.recipe
         return any(
             name in hook.events
             for hook in (*first, *(await self._ready()).hooks, *last)
@@ -343,7 +356,7 @@ class SessionHooks:
         :param blamed: see `Dispatcher.dispatch`; given where the model has answered.
         """
         dispatcher = self._made(()) if alone else await self._ready()
-        last, first = recipe or self._recipe
+        last, first = recipe or self._prompt.recipe
         if not (dispatcher.hooks or first or last):
             return NOTHING
         at = await self._moment(answered=blamed is not None)
@@ -379,6 +392,7 @@ class SessionHooks:
         """
         state = self._state
         context = self._state.context
+        run = self._prompt.run
         last = context.usage
         used = context.baseline or self._requests.estimate()
         usage = TokenUsage(
@@ -402,8 +416,8 @@ class SessionHooks:
             transcript=self._transcript.write,
             mode=state.mode,
             turn_number=context.answers + (not answered),
-            answer_number=max(1, self._answers),
-            invoked_by=self._run.recipe.name if self._run else MAIN,
+            answer_number=max(1, self._prompt.answers),
+            invoked_by=run.recipe.name if run else MAIN,
             usage=usage,
             messages=context.messages,
         )

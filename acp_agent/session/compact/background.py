@@ -10,12 +10,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.calls import ModelCalls
+from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.events import SummaryDropped
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.logfile import log_failure
+from acp_agent.session.compact.compactor import Compactor
 from acp_agent.session.compact.decide import Background
 from acp_agent.session.compact.draft import SummaryDraft
-from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.log import SessionLog
@@ -88,9 +89,13 @@ class BackgroundSummary:
             or draft.revision != self._log.context.revision
         ):
             return "none"
-        if draft.result is not None:
-            return "ready"
-        return "unavailable" if draft.done else "running"
+        match draft.outcome:
+            case "writing":
+                return "running"
+            case CompactedState():
+                return "ready"
+            case _:
+                return "unavailable"
 
     @property
     def draft(self) -> SummaryDraft | None:
@@ -123,7 +128,7 @@ class BackgroundSummary:
         """Mark the summary as unusable, and store the error."""
         self.drop()
         self._draft = SummaryDraft(
-            self._log.context.revision, self._cache.now, done=True, failure=error
+            self._log.context.revision, self._cache.now, outcome=error
         )
 
     def drop(self) -> None:
@@ -158,20 +163,21 @@ class BackgroundSummary:
                         order.model.stream, draft.add, draft.asked, courtesy
                     )
                     draft.calls = calls
-                    draft.result = await self._compactor.prepare(order, calls)
+                    written = await self._compactor.prepare(order, calls)
                     self._note_read(draft)
-                if draft.result is not None:
-                    draft.done = True
-                    draft.wake()
-                    await draft.taken.wait()
+                    if written is not None:
+                        draft.outcome = written
+                        draft.wake()
+                        await draft.taken.wait()
         except AgentError as error:
-            draft.failure = error
+            draft.outcome = error
         except Exception as error:
-            draft.failure = CompactionError(
+            draft.outcome = CompactionError(
                 log_failure(_log, "Preparing a summary failed inside the agent", error)
             )
         finally:
-            draft.done = True
+            if not draft.is_done:
+                draft.outcome = "not needed"
             draft.wake()
             # Shielded, since the session may be closing. An append is fast.
             with anyio.CancelScope(shield=True), suppress(AgentError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import anyio
 
@@ -12,6 +13,8 @@ from acp_agent.compaction.calls import Show as ShowText
 from acp_agent.compaction.state import CompactedState
 from acp_agent.errors import AgentError
 from acp_agent.session.compact.order import Order
+
+Outcome: TypeAlias = CompactedState | AgentError | Literal["writing", "not needed"]
 
 
 @dataclass(eq=False, slots=True)
@@ -22,7 +25,8 @@ class SummaryDraft:
     :ivar clock: returns the current time.
     :ivar text: the text that has streamed so far.
     :ivar changed: set and replaced when more text has streamed, or when no more will.
-    :ivar done: whether the summary is written, or has failed or is not needed.
+    :ivar outcome: the summary or the failure; until then `writing`, and `not needed` if
+        no summary will be written.
     :ivar taken: set when the summary is used.
     :ivar calls: the requests that write the summary.
     :ivar asked_at: when the first request was sent, according to `clock`.
@@ -35,11 +39,9 @@ class SummaryDraft:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     text: str = ""
     changed: anyio.Event = field(default_factory=anyio.Event)
-    done: bool = False
+    outcome: Outcome = "writing"
     taken: anyio.Event = field(default_factory=anyio.Event)
     order: Order | None = None
-    result: CompactedState | None = None
-    failure: AgentError | None = None
     calls: ModelCalls | None = None
     asked_at: float | None = None
     courtesy: Courtesy = field(init=False)
@@ -49,6 +51,21 @@ class SummaryDraft:
 
     def _begin_again(self) -> None:
         self.text = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether no more text will arrive."""
+        return self.outcome != "writing"
+
+    @property
+    def result(self) -> CompactedState | None:
+        """Return the summary if it is written; else None."""
+        return self.outcome if isinstance(self.outcome, CompactedState) else None
+
+    @property
+    def failure(self) -> AgentError | None:
+        """Return the error if the summary failed; else None."""
+        return self.outcome if isinstance(self.outcome, AgentError) else None
 
     @property
     def is_idle(self) -> bool:
@@ -63,7 +80,7 @@ class SummaryDraft:
     @property
     def is_answered(self) -> bool:
         """Return whether the model has answered, so that its server is free."""
-        return self.done or (self.calls is not None and self.calls.usage is not None)
+        return self.is_done or (self.calls is not None and self.calls.usage is not None)
 
     async def add(self, text: str) -> None:
         self.text += text
@@ -79,7 +96,7 @@ class SummaryDraft:
         """
         self.courtesy.go_on()  # the turn waits for the summary
         shown = 0
-        while not self.done:
+        while not self.is_done:
             changed = self.changed
             text = self.text[shown:]
             shown += len(text)

@@ -43,8 +43,8 @@ from acp_agent.conversation.updates import Show
 from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
 from acp_agent.session.commands import PREVIEW, STATUS
-from acp_agent.session.compact.control import SessionCompaction
 from acp_agent.session.compact.draft import SummaryDraft
+from acp_agent.session.compact.parts import CompactionParts
 from acp_agent.session.compact.report import dollars, receipt_text
 from acp_agent.session.models.requests import Requests
 from acp_agent.session.options import MODEL, NO_MODEL, SessionOptions
@@ -223,7 +223,7 @@ class CompactReports:
 
     _state: SessionState
     _requests: Requests
-    _compaction: SessionCompaction
+    _compaction: CompactionParts
     _show: Show
 
     async def run(self, run: RecipeRun) -> str:
@@ -250,11 +250,17 @@ class CompactReports:
         return await (self._status() if word == STATUS else self._undo())
 
     async def _preview(self, run: RecipeRun) -> str:
+        """Return the result of a manual compaction, with excerpts instead of a summary."""
+        active = await self._requests.active()
         try:
-            result, budget = await self._compaction.preview(run)
+            order = await self._compaction.orders.make("manual", active, run)
+            step = "mask" if order.policy.strategy == "mask" else "excerpts"
+            result = await self._compaction.compactor.run_strategies(
+                order.with_steps(step)
+            )
         except CompactionError as error:
             return f"Nothing was changed. {error}"
-        return _preview_text(result, budget)
+        return _preview_text(result, order.state.budget)
 
     async def _status(self) -> str:
         """Return the budget, and the compactions so far with their receipts."""

@@ -12,6 +12,7 @@ from acp_agent.frozen import frozen
 from acp_agent.recipes.arguments import missing_arguments
 from acp_agent.session.client import ask_arguments
 from acp_agent.session.commands import builtin_command, command_words
+from acp_agent.session.compact.turn_compaction import TurnCompaction
 from acp_agent.session.recipes.run import RecipeRun, recipe_run
 from acp_agent.session.slash.context import only_reads, only_reports
 from acp_agent.session.turn.parts import TurnParts
@@ -32,11 +33,12 @@ class SlashCommand:
 
 
 async def resolve(
-    prompt: tuple[UserPart, ...], parts: TurnParts
+    prompt: tuple[UserPart, ...], parts: TurnParts, compaction: TurnCompaction
 ) -> SlashCommand | RecipeRun | None:
     """Return the command or the recipe run that a prompt names; None for an ordinary
     prompt.
 
+    :param compaction: the compactions of the prompt's turn.
     :raises AgentError: if the recipes cannot be read.
     """
     parts.recipes.wake()  # more recipes may be trusted by now
@@ -54,7 +56,7 @@ async def resolve(
         )
     return SlashCommand(
         read_only=False,
-        execute=partial(parts.compaction.by_hand, complete),
+        execute=partial(compaction.by_hand, complete),
         recipe_run=complete,
     )
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import acp_agent.secrets.text  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the log, at its first record
 from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.clock import Clock
-from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.compact.compactor import Compactor
 from acp_agent.session.compact.idle import IdleSummaries
-from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Orders
+from acp_agent.session.compact.parts import CompactionParts
 from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.compact.recall_index import RecallIndex
 from acp_agent.session.hook_services import HookServices
@@ -43,14 +43,13 @@ def build_parts(session: SessionParts) -> TurnParts:
 
     questions = RecipeQuestions(state, permissions, show)
     orders = Orders(requests, recipes, hooks, notices, OriginalEntries(log), questions)
-    compactor = Compactor(log, session.services.compaction(), hooks, requests, show)
+    service = session.services.compaction()
+    compactor = Compactor(log, service, hooks, requests, show)
     clock = Clock()
     cache = PromptCache(log, clock)
     background = BackgroundSummary(log, orders, compactor, session.tasks, cache)
     idle = IdleSummaries(requests, orders, background, cache, clock, session.tasks)
-    compaction = SessionCompaction(
-        requests, orders, compactor, notices, background, idle, cache
-    )
+    compaction = CompactionParts(orders, compactor, background, idle, cache)
 
     context = ContextCommands(state, requests, session.options)
     files = FileCommands(log, session.toolbox, permissions, show)
@@ -84,6 +83,5 @@ def build_parts(session: SessionParts) -> TurnParts:
         answers=AnswerStream(requests, log, notices, show),
         calls=ToolCalls(session.toolbox, permissions, hooks, record, show),
         compaction=compaction,
-        idle=idle,
         recall=recall,
     )

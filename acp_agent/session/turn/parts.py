@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 from acp_agent.frozen import frozen
 from acp_agent.session.client import SessionClient
-from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.idle import IdleSummaries
+from acp_agent.session.compact.parts import CompactionParts
 from acp_agent.session.compact.recall_index import RecallIndex
 from acp_agent.session.hooks import SessionHooks
 from acp_agent.session.log import SessionLog
@@ -51,6 +50,5 @@ class TurnParts:
     intake: PromptIntake
     answers: AnswerStream
     calls: ToolCalls
-    compaction: SessionCompaction
-    idle: IdleSummaries
+    compaction: CompactionParts
     recall: RecallIndex

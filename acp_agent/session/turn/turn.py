@@ -26,6 +26,7 @@ from acp_agent.errors import (
 )
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
 from acp_agent.session.commands import is_blank
+from acp_agent.session.compact.turn_compaction import TurnCompaction
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
 from acp_agent.session.models.models import ActiveModel
 from acp_agent.session.recipes.run import RecipeRun
@@ -61,6 +62,9 @@ class Turn:
         self._parts = parts
         self._ticket = ticket
         self._mailbox = mailbox
+        self._compaction = TurnCompaction(
+            parts.requests, parts.notices, parts.compaction
+        )
         self._recipe_run: RecipeRun | None = None
         self._continues = 0  # how often hooks have continued the prompt
         # Whether the model was asked again after an empty answer.
@@ -73,7 +77,7 @@ class Turn:
         :raises AgentError: if the prompt cannot be answered.
         """
         parts = self._parts
-        parts.idle.end_pause()
+        parts.compaction.idle.end_pause()
         parts.recall.end_pause()
         try:
             async with parts.record.closed_on_failure():
@@ -86,7 +90,7 @@ class Turn:
             parts.options.is_stale = True  # the next turn reads the settings again
             raise
         finally:
-            parts.idle.begin_pause()
+            parts.compaction.idle.begin_pause()
             parts.recall.begin_pause()
 
     async def _respond(self) -> StopReason:
@@ -100,7 +104,7 @@ class Turn:
             return "cancelled"
         try:
             await self._reload_settings()
-            resolved = await resolve(self._ticket.parts, self._parts)
+            resolved = await resolve(self._ticket.parts, self._parts, self._compaction)
         except Exception:
             await record.log_prompt(self._ticket, ())
             raise
@@ -136,7 +140,7 @@ class Turn:
         parts = self._parts
         if await parts.options.renew():
             parts.compaction.background.drop()
-        parts.compaction.begin_turn()
+        self._compaction.begin()
         for notice in parts.requests.settings.notices:
             await parts.notices.tell_once(notice)
 
@@ -186,7 +190,7 @@ class Turn:
             # summary to the next turn.
             if stop != "cancelled":
                 await self._compact_for_hook(turn_over=True)
-                await parts.compaction.use_ready_summary()
+                await self._compaction.use_ready_summary()
             return stop
         finally:
             background.go_on()
@@ -217,7 +221,7 @@ class Turn:
         """
         parts = self._parts
         await self._compact_for_hook(turn_over=False)
-        active = await parts.compaction.before_request()
+        active = await self._compaction.before_request()
         await parts.requests.tell_changes()
         background = parts.compaction.background
         background.give_way()
@@ -225,7 +229,7 @@ class Turn:
         try:
             reply = await parts.answers.ask(active, begins)
         except ContextOverflowError as refusal:
-            await parts.compaction.after_refusal(active, refusal)
+            await self._compaction.after_refusal(active, refusal)
             return None
         except RequestRefusedError:
             if await parts.record.leave_out_refused():
@@ -274,7 +278,7 @@ class Turn:
                 return None
             return None if await self._after_stop(answer.text) else "end_turn"
         if answer.stop_reason != "pause_turn":
-            if not await parts.compaction.after_cut(active, answer):
+            if not await self._compaction.after_cut(active, answer):
                 return "max_tokens"
             if answer.text.strip():
                 await parts.log.append(ContinuationAsked(new_id("msg"), GO_ON))
@@ -303,7 +307,7 @@ class Turn:
         """
         wanted = self._parts.hooks.take_compaction()
         if wanted is not None:
-            await self._parts.compaction.for_hook(wanted, turn_over=turn_over)
+            await self._compaction.for_hook(wanted, turn_over=turn_over)
 
     async def _after_stop(self, response: str) -> bool:
         """Run the hooks for a final answer. Return whether the model is to be called
@@ -336,9 +340,9 @@ class Turn:
         parts = self._parts
         match outcome.action:
             case Compact():
-                await parts.compaction.for_hook(outcome.action)
+                await self._compaction.for_hook(outcome.action)
             case Summarize():
-                summary = await parts.compaction.summary(outcome.action.instructions)
+                summary = await self._compaction.summary(outcome.action.instructions)
                 if summary:
                     await parts.record.note(summary, "note")
             case Replace():

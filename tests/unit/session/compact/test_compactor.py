@@ -30,6 +30,7 @@ from acp_agent.conversation.events import (
     TurnRefused,
 )
 from acp_agent.conversation.messages import Text, Usage
+from acp_agent.conversation.swaps import Memory
 from acp_agent.conversation.updates import (
     CompactionChunk,
     CompactionFinished,
@@ -47,8 +48,8 @@ from acp_agent.recipes.model import Known
 from acp_agent.session.commands import COMPACT
 from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.clock import Clock
+from acp_agent.session.compact.compactor import Compactor
 from acp_agent.session.compact.draft import SummaryDraft
-from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.hooks import SessionHooks
@@ -162,8 +163,9 @@ class Desk:
         if not prepared_first:
             return await compactor.compact(order) is not None
         prepared = await compactor.prepare(order, ModelCalls(order.model.stream))
+        assert prepared is not None
         draft = SummaryDraft(
-            context.revision, Clock().now, done=True, order=order, result=prepared
+            context.revision, Clock().now, order=order, outcome=prepared
         )
         return await compactor.compact(order, draft) is not None
 
@@ -324,11 +326,9 @@ async def test_a_summary_that_was_taken_is_not_ready_a_second_time(
         raise AssertionError(text)
 
     async with desk(tmp_path) as one, anyio.create_task_group() as tasks:
-        summary = cast(CompactedState, object())
+        summary = CompactedState((), "summary", "What was done.", (), Memory(), 10, 1)
         clock = Clock()
-        draft = SummaryDraft(
-            one.log.context.revision, clock.now, done=True, result=summary
-        )
+        draft = SummaryDraft(one.log.context.revision, clock.now, outcome=summary)
         background = BackgroundSummary(
             one.log,
             cast(Orders, one),

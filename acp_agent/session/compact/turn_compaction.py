@@ -1,21 +1,19 @@
-"""`SessionCompaction`: starts a session's compactions: manual, automatic, and after a
+"""`TurnCompaction`: starts the compactions of one turn: manual, automatic, and after a
 provider's refusal.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from acp_agent.compaction.budget import (
     Pressure,
-    TokenBudget,
     pressure,
     truncated_by_window,
 )
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.saving import pays, saving_of
-from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.messages import AssistantMessage
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import (
@@ -30,12 +28,9 @@ from acp_agent.errors import (
 )
 from acp_agent.hooks.outcomes import Compact
 from acp_agent.llm.profiles import Prices
-from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.decide import Action, Situation, decide
-from acp_agent.session.compact.idle import IdleSummaries
-from acp_agent.session.compact.job import Compactor
-from acp_agent.session.compact.order import WITHOUT_MODEL, Orders
-from acp_agent.session.compact.prompt_cache import PromptCache
+from acp_agent.session.compact.order import WITHOUT_MODEL
+from acp_agent.session.compact.parts import CompactionParts
 from acp_agent.session.models.models import ActiveModel
 from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
@@ -51,30 +46,35 @@ _TRIGGERS: dict[Pressure, CompactionTrigger] = {
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, slots=True)
-class SessionCompaction:
-    """Compacts one session.
+class TurnCompaction:
+    """The compactions of one turn: those that the user or a hook asks for, automatic
+    ones, and those after a provider's refusal.
 
-    :ivar background: the summary that is being written or ready.
-    :ivar idle: prepares a summary while the user pauses.
+    :param requests: builds and measures the session's requests.
+    :param parts: the parts of the session that compact it.
     """
 
-    _requests: Requests
-    _orders: Orders
-    _compactor: Compactor
-    _notices: Notices
-    background: BackgroundSummary
-    idle: IdleSummaries
-    _cache: PromptCache
-    _opens_turn: bool = True  # whether no request has been sent since the newest prompt
-    _failed_at: int = 0  # sequence number of the log when a compaction last failed or was not possible
-    # Whether a hook has vetoed a compaction since the newest prompt.
-    _vetoed: bool = False
-    # Sequence number of the prompt whose turn was compacted after a refusal.
-    _compacted_in: int = -1
-    _compacted_at: int = -1  # sequence number of the log after that compaction
-    # Sequence number of the log when a shorter answer was asked for.
-    _shortened_at: int = -1
+    def __init__(
+        self, requests: Requests, notices: Notices, parts: CompactionParts
+    ) -> None:
+        self._requests = requests
+        self._notices = notices
+        self._parts = parts
+        self._background = parts.background
+        self._opens_turn = True  # whether no request has been sent yet
+        self._was_vetoed = False  # whether a hook has vetoed a compaction
+        # Sequence numbers of the log: the prompt that was compacted for after a
+        # refusal, the end of that compaction, and when a shorter answer was asked for.
+        self._compacted_for = -1
+        self._compacted_at = -1
+        self._shortened_at = -1
+
+    def begin(self) -> None:
+        """Drop a background summary that a hook vetoed, so that the hook is asked
+        again.
+        """
+        if isinstance(self._background.failure, CompactionVetoedError):
+            self._background.drop()
 
     async def by_hand(self, run: RecipeRun) -> str:
         """Compact because the user asked for it. Use the background summary if it was
@@ -84,38 +84,25 @@ class SessionCompaction:
         :raises CompactionError: if the compaction failed, or there is nothing to
             compact. The context is unchanged.
         """
-        order = await self._orders.make("manual", await self._requests.active(), run)
-        draft = self.background.draft
+        active = await self._requests.active()
+        order = await self._parts.orders.make("manual", active, run)
+        draft = self._background.draft
         begun = draft and draft.order
         if not begun or not begun.is_like(order):
-            self.background.drop()
+            self._background.drop()
             draft = None
-        if await self._compactor.compact(order, draft) is None:
+        if await self._parts.compactor.compact(order, draft) is None:
             raise CompactionError("There is nothing to compact yet.")
         return ""
-
-    async def preview(
-        self, run: RecipeRun
-    ) -> tuple[CompactedState | None, TokenBudget]:
-        """Return the result of a manual compaction, with excerpts instead of a summary,
-        and the current budget.
-
-        :raises CompactionError: if the compaction would fail.
-        """
-        order = await self._orders.make("manual", await self._requests.active(), run)
-        step = "mask" if order.policy.strategy == "mask" else "excerpts"
-        return await self._compactor.run_strategies(
-            order.with_steps(step)
-        ), order.state.budget
 
     async def summary(self, instructions: str) -> str:
         """Return a summary of the conversation without compacting it; empty if there is
         nothing to summarise.
         """
-        order = await self._orders.make(
-            "hook", await self._requests.active(), instructions=instructions
-        )
-        result = await self._compactor.run_strategies(order.after_turn())
+        active = await self._requests.active()
+        orders = self._parts.orders
+        order = await orders.make("hook", active, instructions=instructions)
+        result = await self._parts.compactor.run_strategies(order.after_turn())
         return result.summary if result else ""
 
     async def for_hook(self, wanted: Compact, *, turn_over: bool = True) -> None:
@@ -124,23 +111,16 @@ class SessionCompaction:
 
         :param turn_over: whether no prompt is being answered.
         """
-        self.background.drop()
+        self._background.drop()
         try:
-            order = await self._orders.make(
+            order = await self._parts.orders.make(
                 "hook", await self._requests.active(), instructions=wanted.instructions
             )
-            await self._compactor.compact(order.after_turn() if turn_over else order)
+            await self._parts.compactor.compact(
+                order.after_turn() if turn_over else order
+            )
         except AgentError as error:
             await self._note_failure(error)
-
-    def begin_turn(self) -> None:
-        """Note that a prompt arrived, so that hooks are asked again and failed
-        compactions are retried.
-        """
-        self._opens_turn = True
-        self._vetoed = False
-        if isinstance(self.background.failure, CompactionVetoedError):
-            self.background.drop()
 
     async def before_request(self) -> ActiveModel:
         """Compact before a model call if that is due, and return the model to call.
@@ -151,8 +131,8 @@ class SessionCompaction:
             compaction.
         """
         active = await self._requests.active()
-        if self.background.state == "none":
-            self.background.drop()  # of another context
+        if self._background.state == "none":
+            self._background.drop()  # of another context
         situation = await self._situation(active)
         self._opens_turn = False
         action = decide(situation)
@@ -164,7 +144,7 @@ class SessionCompaction:
             if situation.level == "full":
                 self._requests.check_fits(active)
         elif action == "begin_summary":
-            self.background.begin(active)
+            self._background.begin(active)
         else:
             await self._compact_or_go_on(
                 action, _TRIGGERS.get(situation.level, "threshold"), active
@@ -176,7 +156,7 @@ class SessionCompaction:
 
     async def use_ready_summary(self) -> None:
         """Swap in a ready summary after the last answer of a turn."""
-        if self.background.state == "ready":
+        if self._background.state == "ready":
             active = await self._requests.active()
             if (
                 decide(replace(await self._situation(active), opens_turn=True))
@@ -213,7 +193,8 @@ class SessionCompaction:
                 now < before and requests.used(active) + now <= active.budget.window
             )
         made_room = (
-            self._compacted_in == requests.context.prompted and not self._was_answered()
+            self._compacted_for == requests.context.prompted
+            and not self._was_answered()
         )
         why = await self._make_room(
             active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits
@@ -240,7 +221,7 @@ class SessionCompaction:
         is_full = answer.stop_reason == "context_overflow"
         if is_full and answer.counted is not None:
             self._requests.learn_full(model)
-        was_compacted = self._compacted_in == self._requests.context.prompted
+        was_compacted = self._compacted_for == self._requests.context.prompted
         limit: OverflowLimit | None = "tokens" if is_full else None
         why = await self._make_room(
             await self._requests.active(), limit, made_room=was_compacted
@@ -286,7 +267,7 @@ class SessionCompaction:
             Situation(
                 "full",
                 wait=self._requests.compaction(active.name).wait,
-                background=self.background.state,
+                background=self._background.state,
                 refused=True,
                 shorter_fits=shorter_fits,
                 made_room=made_room,
@@ -297,7 +278,7 @@ class SessionCompaction:
             return ""
         if action == "give_up":
             return _MADE_SHORT
-        self._compacted_in = context.prompted
+        self._compacted_for = context.prompted
         try:
             return (
                 ""
@@ -320,7 +301,7 @@ class SessionCompaction:
             threshold=settings.threshold,
             prepare=settings.prepare,
         )
-        since = max(self._failed_at, *context.swaps[-1:], 0)
+        since = max(self._parts.compactor.failed_at, *context.swaps[-1:], 0)
         grown = 0
         if level != "none":
             grown = estimate_messages(
@@ -331,14 +312,14 @@ class SessionCompaction:
             auto=settings.auto,
             undone=context.restored,
             writes=level == "none"
-            or await self._orders.strategy(active) not in WITHOUT_MODEL,
+            or await self._parts.orders.strategy(active) not in WITHOUT_MODEL,
             prepares=settings.prepare is not None,
             wait=settings.wait,
-            background=self.background.state,
+            background=self._background.state,
             opens_turn=self._opens_turn,
             grown=grown / budget.usable,
-            vetoed=self._vetoed
-            or isinstance(self.background.failure, CompactionVetoedError),
+            vetoed=self._was_vetoed
+            or isinstance(self._background.failure, CompactionVetoedError),
             saves=settings.idle == "auto" and self._saves(active),
         )
 
@@ -346,7 +327,7 @@ class SessionCompaction:
         """Return whether the ready summary makes the next request cheaper because the
         prompt cache has expired.
         """
-        draft = self.background.draft
+        draft = self._background.draft
         prices = self._uncached(active)
         if draft is None or draft.result is None or prices is None:
             return False
@@ -360,7 +341,9 @@ class SessionCompaction:
 
         :returns: None if the provider may still have it, or if the prices are unknown.
         """
-        is_gone = self._cache.is_gone(active.name, self._requests.cache_life(active))
+        is_gone = self._parts.cache.is_gone(
+            active.name, self._requests.cache_life(active)
+        )
         return active.profile.prices if is_gone else None
 
     async def _use_prepared(
@@ -369,15 +352,17 @@ class SessionCompaction:
         """Swap in the ready summary. On an error, mark the background summary as
         failed.
         """
-        draft = self.background.draft
+        draft = self._background.draft
         assert draft is not None
         assert draft.order is not None
         try:
-            now = await self._orders.renewed(draft.order, active, turn_over=turn_over)
+            now = await self._parts.orders.renewed(
+                draft.order, active, turn_over=turn_over
+            )
             now = replace(now, uncached=self._uncached(active))
-            await self._compactor.compact(now, draft)
+            await self._parts.compactor.compact(now, draft)
         except AgentError as error:
-            self.background.fail(error)
+            self._background.fail(error)
             await self._note_failure(error)
 
     async def _compact_or_go_on(
@@ -398,7 +383,7 @@ class SessionCompaction:
             if trigger == "overflow" and isinstance(error, CompactionVetoedError):
                 raise
             reason = str(error)
-        self._failed_at = self._requests.context.head
+        self._parts.compactor.failed_at = self._requests.context.head
         if trigger == "overflow":
             self._requests.check_fits(active, reason)
 
@@ -414,28 +399,28 @@ class SessionCompaction:
 
         :returns: False if there is nothing to compact.
         """
-        order = await self._orders.make(trigger, active, refused=refused)
+        order = await self._parts.orders.make(trigger, active, refused=refused)
         if action == "without_model":
-            failure = self.background.failure
+            failure = self._background.failure
             note = f"No summary: {reason_of(failure)}" if failure else ""
             order = order.with_steps(*order.steps_without_model, note=note)
-            self.background.drop()
+            self._background.drop()
         draft = (
-            self.background.draft
+            self._background.draft
             if action in ("use_summary", "wait_for_summary")
             else None
         )
         try:
-            return await self._compactor.compact(order, draft) is not None
+            return await self._parts.compactor.compact(order, draft) is not None
         except AgentError as error:
             if draft is None or isinstance(error, CompactionVetoedError):
                 raise
-            self.background.fail(error)
+            self._background.fail(error)
             await self._note_failure(error)
             return await self._compact("without_model", trigger, active, refused)
 
     async def _note_failure(self, error: AgentError) -> None:
         _logger.warning("the context was not compacted: %s", error)
-        self._vetoed = self._vetoed or isinstance(error, CompactionVetoedError)
+        self._was_vetoed = self._was_vetoed or isinstance(error, CompactionVetoedError)
         if isinstance(error, RecipeError):
             await self._notices.tell_once(f"Automatic compaction failed. {error}")

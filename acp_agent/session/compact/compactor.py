@@ -62,13 +62,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class Compactor:
-    """Carries out the compactions of one session."""
+    """Carries out the compactions of one session.
+
+    :ivar failed_at: sequence number of the log when an automatic compaction last failed
+        or was not possible.
+    """
 
     _log: SessionLog
     _service: CompactionService
     _hooks: SessionHooks
     _requests: Requests
     _show: Show
+    failed_at: int = 0
 
     async def compact(
         self, order: Order, draft: SummaryDraft | None = None
@@ -86,48 +91,21 @@ class Compactor:
         began = anyio.current_time()
         swapped = None
         try:
-            result = await draft.take(shown.chunk) if draft is not None else None
+            result = await self._taken(order, draft, shown, calls)
             if result is None:
                 result = await self.prepare(order, calls)
-            else:
-                if result.usage is not None:
-                    calls.spent(result.usage)
-                written_of = (
-                    draft.order.state
-                    if draft is not None and draft.order is not None
-                    else None
-                )
-                result = await to_thread.run_sync(
-                    refreshed,
-                    result,
-                    order.state,
-                    order.policy,
-                    order.index,
-                    written_of,
-                )
-                if order.uncached is not None:
-                    saving = saving_of(
-                        result.tokens_before, result.tokens_after, order.uncached
-                    )
-                    result = replace(
-                        result, receipt=replace(result.receipt, saving=saving)
-                    )
             if result is None:
                 if shown.begun:
                     raise CompactionError("There was nothing to compact.", _UNCHANGED)
                 return None
             result, swap, added = await self._approve_summary(order, result)
             await shown.begin()
-            instructions = (
-                None
-                if swap.preserve_system_prompt
-                else await self._requests.instructions()
-            )
+            instructions = None
+            if not swap.preserve_system_prompt:
+                instructions = await self._requests.instructions()
             before = await self._hooks.usage()
-            result = replace(
-                result,
-                receipt=replace(result.receipt, waited=anyio.current_time() - began),
-            )
+            waited = anyio.current_time() - began
+            result = replace(result, receipt=replace(result.receipt, waited=waited))
             build = partial(
                 order.swap_events, result, shown.compaction_id, instructions
             )
@@ -161,6 +139,32 @@ class Compactor:
         )
         await self._hooks.recipe_ended(order.run, swapped.summary)
         return swapped
+
+    async def _taken(
+        self,
+        order: Order,
+        draft: SummaryDraft | None,
+        shown: _CompactionDisplay,
+        calls: ModelCalls,
+    ) -> CompactedState | None:
+        """Return the background summary, fitted to the current conversation, and count
+        its cost; None if there is none or it failed.
+        """
+        if draft is None:
+            return None
+        written = await draft.take(shown.chunk)
+        if written is None:
+            return None
+        if written.usage is not None:
+            calls.spent(written.usage)
+        written_of = None if draft.order is None else draft.order.state
+        result = await to_thread.run_sync(
+            refreshed, written, order.state, order.policy, order.index, written_of
+        )
+        if order.uncached is None:
+            return result
+        saving = saving_of(result.tokens_before, result.tokens_after, order.uncached)
+        return replace(result, receipt=replace(result.receipt, saving=saving))
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
         """Run the `before_compaction` hooks, then compact without committing.
