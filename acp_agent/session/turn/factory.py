@@ -24,6 +24,7 @@ from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
 from acp_agent.session.turn.parts import TurnParts
 from acp_agent.session.turn.prompt import PromptIntake
+from acp_agent.session.turn.refused import RefusedPrompts
 from acp_agent.session.turn.session_parts import SessionParts
 
 
@@ -68,6 +69,7 @@ def build_parts(session: SessionParts) -> TurnParts:
         client=client,
         log=log,
         record=record,
+        refused=RefusedPrompts(log, record),
         notices=notices,
         options=session.options,
         trust=session.trust,

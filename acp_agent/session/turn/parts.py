@@ -22,6 +22,7 @@ from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
 from acp_agent.session.turn.prompt import PromptIntake
 from acp_agent.session.turn.record import TurnRecord
+from acp_agent.session.turn.refused import RefusedPrompts
 
 BuiltinCommand: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a built-in command with the words after its name, and returns the answer."""
@@ -38,6 +39,7 @@ class TurnParts:
     client: SessionClient
     log: SessionLog
     record: TurnRecord
+    refused: RefusedPrompts
     notices: Notices
     options: SessionOptions
     trust: SessionTrust

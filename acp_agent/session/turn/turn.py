@@ -32,6 +32,7 @@ from acp_agent.session.models.models import ActiveModel
 from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.turn.commands import SlashCommand, resolve
 from acp_agent.session.turn.parts import TurnParts
+from acp_agent.session.turn.replacement import replace_context
 
 GO_ON = (
     "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
@@ -80,7 +81,7 @@ class Turn:
         parts.compaction.idle.end_pause()
         parts.recall.end_pause()
         try:
-            async with parts.record.closed_on_failure():
+            async with parts.refused.closed_on_failure():
                 stop = await self._respond()
             # Outside of the `async with`, since a failure here would close the turn
             # once more.
@@ -232,7 +233,7 @@ class Turn:
             await self._compaction.after_refusal(active, refusal)
             return None
         except RequestRefusedError:
-            if await parts.record.leave_out_refused():
+            if await parts.refused.leave_out_refused():
                 return None
             raise
         ending = [TurnEnded("end_turn")] if self._ends_turn(reply.message) else []
@@ -265,8 +266,8 @@ class Turn:
         """
         parts = self._parts
         if answer.stop_reason == "refusal":
-            await parts.record.leave_out_open_turn()
-            await parts.record.note_refusal(active.name, explanation)
+            await parts.refused.leave_out_open_turn()
+            await parts.refused.note_refusal(active.name, explanation)
             return "refusal"
         await parts.record.show_usage()
         if answer.tool_calls:
@@ -347,7 +348,12 @@ class Turn:
                     await parts.record.note(summary, "note")
             case Replace():
                 parts.compaction.background.drop()
-                await parts.record.replace_context(outcome.action.messages)
+                await replace_context(
+                    outcome.action.messages,
+                    parts.log,
+                    parts.requests,
+                    parts.client.show,
+                )
             case _:
                 pass
 

@@ -17,7 +17,7 @@ from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.session.log import SessionLog
 from acp_agent.session.source import OriginalEntries
-from acp_agent.session.turn.record import replacement
+from acp_agent.session.turn.replacement import replacement
 from acp_agent.storage.store import SessionStore
 from support.logs import LogBuilder, legal_logs
 
