@@ -73,6 +73,8 @@ class IdleSummaries:
     _cache: PromptCache
     _clock: Clock
     _tasks: TaskGroup
+    _began: float | None = None  # when the current pause began; None in a turn
+    _is_waiting: bool = False  # whether a task waits for the pause to be long enough
     _pause: anyio.CancelScope | None = None
     # Time of the last model request at the latest attempt to prepare a summary.
     _tried: float | None = None
@@ -80,13 +82,16 @@ class IdleSummaries:
     def begin_pause(self) -> None:
         """Note that a turn is over, and end the previous pause if it has not ended."""
         self.end_pause()
-        self._pause = anyio.CancelScope()
-        self._tasks.start_soon(self._wait, self._pause)
+        self._began = self._clock.now()
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._tasks.start_soon(self._wait)
 
     def end_pause(self) -> None:
         """Note that a prompt arrived, and request nothing more. A summary that is being
         written continues.
         """
+        self._began = None
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
@@ -136,12 +141,24 @@ class IdleSummaries:
             return "no, as the model's prices are not known"
         return ""
 
-    async def _wait(self, pause: anyio.CancelScope) -> None:
+    async def _wait(self) -> None:
+        """Wait until a pause has lasted for `SHORTEST_PAUSE`, then prepare its summary
+        in time. One task waits for many short pauses.
+        """
+        try:
+            while (began := self._began) is not None:
+                if self._clock.now() >= began + SHORTEST_PAUSE:
+                    break
+                await self._clock.sleep_until(began + SHORTEST_PAUSE)
+        finally:
+            self._is_waiting = False
+        if began is not None:
+            self._pause = anyio.CancelScope()
+            await self._use_pause(self._pause)
+
+    async def _use_pause(self, pause: anyio.CancelScope) -> None:
         try:
             with pause:
-                # A user who types the next prompt at once should not wait for the
-                # reading of recipes.
-                await self._clock.sleep_until(self._clock.now() + SHORTEST_PAUSE)
                 plan = await self.plan(await self._requests.active())
                 if plan.at is None:
                     return

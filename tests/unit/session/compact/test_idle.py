@@ -243,6 +243,17 @@ async def test_a_user_who_returns_before_the_summary_is_requested_begins_the_pau
         await it.asked_for_summary()
 
 
+async def test_only_a_pause_that_lasts_is_one_however_quickly_prompts_follow(
+    tmp_path: Path, clock: StoppedClock
+) -> None:
+    async with desk(tmp_path, clock) as it:
+        await it.filled()
+        await it.pause(SHORTEST_PAUSE - 2)
+        await it.prompt("And?", LATER)
+        await it.pause(SHORTEST_PAUSE - 1)
+        assert await clock.waited_for() == 1
+
+
 async def test_a_command_that_asks_no_model_does_not_refresh_the_cache(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
