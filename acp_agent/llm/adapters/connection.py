@@ -210,15 +210,8 @@ class ProviderConnection:
             return self._client
 
     def _make(self) -> AsyncAnthropic | AsyncOpenAI:
-        """Create the SDK's client, with the garbage collector off while the SDK is
-        imported.
-
-        An SDK creates a hundred thousand permanent objects. Scanning them repeatedly
-        takes a fifth of the import time, and one full scan in a later turn would stop
-        the turn for 0.1 s, so the objects are also frozen.
-        """
+        """Import the SDK, and create its client."""
         is_new = self._sdk not in sys.modules
-        gc.disable()
         settle_platform()
         try:
             return self._anthropic() if self._sdk == "anthropic" else self._openai()
@@ -230,8 +223,9 @@ class ProviderConnection:
             raise ConfigError(why, source=f"The Python package {self._sdk}") from error
         finally:
             if is_new:
+                # An SDK has a hundred thousand objects that live as long as the
+                # process. Looking through them for garbage would stop a turn for 0.1 s.
                 gc.freeze()
-            gc.enable()
 
     def _anthropic(self) -> AsyncAnthropic:
         import anthropic
