@@ -71,20 +71,17 @@ def shown(path: Path) -> bool:
 def configuration() -> str:
     """The generator's; each page once, by its title."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = dict.fromkeys(
-        re.findall(r"^- \[(docs/[\w-]+\.md)\]", readme, re.MULTILINE)
-    )
-    others = [
-        path.relative_to(ROOT).as_posix()
-        for path in sorted((ROOT / "docs").glob("*.md"))
-    ]
+    groups = re.findall(r"^\| \*\*(\w+)\*\* \| (.+) \|$", readme, re.MULTILINE)
     editors = [
         "editors/README.md",
         *(f"editors/{path.parent.name}/README.md" for path in editor_pages()),
     ]
     sections = [
         entry("About", "README.md"),
-        entry("Documentation", list(dict.fromkeys([*listed, *others]))),
+        *(
+            entry(name, re.findall(r"\((docs/[\w-]+\.md)\)", row))
+            for name, row in groups
+        ),
         entry("Editors", editors),
         entry("Project", ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]),
     ]

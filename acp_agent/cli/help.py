@@ -23,10 +23,14 @@ from acp_agent.errors import AgentError
 _PACKAGE = Path(__file__).parents[1]
 _SHELLS = ("bash", "zsh", "fish")
 _GROUPS = {
-    "Begin": ("start", "editors", "models", "login", "doctor"),
-    "Work": (
+    "Start": ("start", "editors", "models", "login", "doctor"),
+    "Use": (
         "chat",
+        "cli",
         "commands",
+        "compaction",
+        "strategies",
+        "inspect",
         "sessions",
         "permissions",
         "questions",
@@ -35,20 +39,30 @@ _GROUPS = {
         "sandbox",
         "trust",
     ),
-    "Long conversations": ("compaction", "strategies", "inspect", "compact-eval"),
-    "Make it yours": (
+    "Extend": (
         "configuration",
         "recipes",
         "hooks",
         "hooks-rules",
         "hooks-python",
         "mcp",
+        "library",
     ),
-    "Scripts and servers": ("cli", "scripts", "serving", "wire"),
+    "Operate": (
+        "scripts",
+        "serving",
+        "wire",
+        "compact-eval",
+        "security",
+        "upgrading",
+        "protocol",
+        "conformance",
+        "benchmarks",
+        "comparison",
+        "architecture",
+    ),
 }
-"""The pages of the first page of help, by what a person wants; the others follow under
-a heading of their own.
-"""
+"""All pages, by what a person wants to do; README.md groups them in the same way."""
 _FILES = ("FILE", "PATH", "SESSION")
 """What the arguments are called that are files or folders."""
 _SESSIONS = "acp-agent sessions 2>/dev/null | cut -d ' ' -f 1"
@@ -109,9 +123,7 @@ async def run(arguments: argparse.Namespace) -> int:
 def _print_first_page(pages: Mapping[str, Path]) -> None:
     """List the pages in groups, each with its first line."""
     width = max(map(len, pages))
-    grouped = {name for names in _GROUPS.values() for name in names}
-    rest = tuple(sorted({*pages} - grouped))
-    for title, names in {**_GROUPS, "More": rest}.items():
+    for title, names in _GROUPS.items():
         print(f"{title}:")
         for name in names:
             first = pages[name].read_text(encoding="utf-8").splitlines()[0].lstrip("# ")

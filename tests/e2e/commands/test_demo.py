@@ -5,11 +5,27 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
+from types import ModuleType
 
-from support.checkout import environment
+from support.checkout import REPOSITORY, environment
 from support.processes import marked
+
+
+def pictures_script() -> ModuleType:
+    spec = spec_from_file_location(
+        "make_pictures", REPOSITORY / ".ci" / "make_pictures.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+pictures = pictures_script()
 
 
 def in_order(text: str, *pieces: str) -> None:
@@ -21,6 +37,10 @@ def in_order(text: str, *pieces: str) -> None:
             f"{piece!r} does not come after character {position} of:\n{text}"
         )
         position = found + len(piece)
+
+
+def without_tokens(text: str) -> str:
+    return re.sub(r"[\d,]+ → [\d,]+ tokens", "tokens", text)
 
 
 def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(
@@ -73,3 +93,13 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(
     )
     assert "Not allowed" not in ran.stdout
     assert len(re.findall("^→ python3 -m unittest", ran.stdout, re.MULTILINE)) == 3
+    shown = pictures.terminal_picture(pictures.compaction_in(ran.stdout))
+    # Paths of this machine are in the conversation, and count.
+    assert without_tokens(shown) == without_tokens(pictures.TERMINAL.read_text()), (
+        "run .ci/make_pictures.py"
+    )
+
+
+def test_the_picture_of_a_session_was_made_of_the_page_as_it_is() -> None:
+    made_from = pictures.MADE_FROM + b"\0" + pictures.page_digest().encode()
+    assert made_from in pictures.PAGE.read_bytes(), "run .ci/make_pictures.py"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from acp_agent.cli.main import build_parser, parse
 from acp_agent.cli.terminal.usage import sub_commands
 from support.called import call_command
+from support.checkout import REPOSITORY
 from support.pages import DOCS
 from support.terminal import at_a_terminal
 
@@ -58,13 +60,15 @@ async def test_at_a_terminal_a_page_is_rendered(tmp_path: Path) -> None:
     async with at_a_terminal(
         tmp_path, "help", "doctor", env={"TERM": "xterm"}
     ) as person:
-        await person.until("Is all well?")  # a long page goes through the pager
+        await person.until(
+            "Check the installation"
+        )  # a long page goes through the pager
         person.type("G")
         await person.until("(END)")
         person.type("q")
         assert await person.ended() == 0
-    assert "Is all well?" in person.shown
-    assert "# Is all well?" not in person.shown
+    assert "Check the installation" in person.shown
+    assert "# Check the installation" not in person.shown
 
 
 async def test_without_a_topic_every_page_is_listed_once_in_groups_with_its_first_line(
@@ -77,8 +81,23 @@ async def test_without_a_topic_every_page_is_listed_once_in_groups_with_its_firs
     assert listed == {
         page.stem: page.read_text().splitlines()[0][2:] for page in DOCS.glob("*.md")
     }
-    assert ran.out.startswith("Begin:\n  start ")
+    assert ran.out.startswith("Start:\n  start ")
     assert "`acp-agent help start`" in ran.err
+
+
+async def test_the_readme_groups_the_pages_as_the_help_does(tmp_path: Path) -> None:
+    ran = await call_command(tmp_path, "help")
+    of_help = {
+        title: [line.split()[0] for line in rows.splitlines()]
+        for title, rows in re.findall(r"^(\w+):\n((?:  .+\n)+)", ran.out, re.MULTILINE)
+    }
+    readme = (REPOSITORY / "README.md").read_text()
+    table = re.findall(r"^\| \*\*(\w+)\*\* \| (.+) \|$", readme, re.MULTILINE)
+    of_readme = {
+        title: re.findall(r"\(docs/([\w-]+)\.md\)", row) for title, row in table
+    }
+    assert of_readme == of_help
+    assert list(of_readme) == ["Start", "Use", "Extend", "Operate"]
 
 
 async def test_a_short_page_and_a_terminal_without_a_pager_get_the_page_as_it_is(
