@@ -15,10 +15,13 @@ from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
+from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.listing import changing
 from acp_agent.sandbox.written import judging
 
 SUFFIX = ".blocked"
+PREFIX = "blocked"
+"""The new name begins with it if programs would also obey a name with the suffix."""
 MOST_BYTES = 4 * 1024 * 1024
 """Maximum size of a file that is read whole."""
 MOST_ENTRIES = 2_000
@@ -167,11 +170,14 @@ def line(path: Part, new: Part) -> str:
 
 def free_name(folder: int, name: str) -> str:
     """Return an unused new name for an entry of an open folder."""
-    new = f"{name}{SUFFIX}"
+    first = f"{name}{SUFFIX}"
+    if is_guarded(Path(first)):  # a pattern such as `.envrc.*` matches it
+        first = f"{PREFIX}{name}"
+    new = first
     for number in count(2):
         if not exists(folder, new):
             break
-        new = f"{name}{SUFFIX}-{number}"
+        new = f"{first}-{number}"
     return new
 
 

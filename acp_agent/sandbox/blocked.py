@@ -44,7 +44,8 @@ from acp_agent.sandbox.aside import (
     set_aside,
     times,
 )
-from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.guarded_paths import guarded_paths, pattern_paths
+from acp_agent.sandbox.guarded_patterns import PatternPaths
 from acp_agent.sandbox.listing import changing, open_up, parents_of, restoring
 from acp_agent.sandbox.tracked import Content, Tracked, blob_of
 from acp_agent.sandbox.written import has_written, is_written, judging
@@ -56,6 +57,10 @@ as the command's.
 """
 _MOST_READ_FIRST = 256 * 1024
 """Maximum bytes that are read of a path before all other paths have been checked."""
+_MOST_MATCHING = 100
+"""Maximum number of new paths matching patterns that are compared with the user's
+commits. Each takes a process of git.
+"""
 _Version: TypeAlias = tuple[int, int, int]
 _Verdict: TypeAlias = Literal["strange", "tracked", "written"]
 
@@ -69,7 +74,8 @@ class GuardedFolder:
     """Guarded paths below a folder that commands may write. The folder is absolute and
     resolved.
 
-    :ivar paths: the parts of each path, relative to the folder.
+    :ivar paths: the parts of each path, relative to the folder. Paths that match a
+        pattern are among them only if they exist.
     :ivar targets: for each path that exists, the target if it is a link; empty for
         anything else.
     """
@@ -87,7 +93,8 @@ def places(
     :param more: further paths that other programs run. Paths outside the roots are left
         out.
     """
-    rows = tuple(row.parts for row in guarded_paths("closed"))
+    patterns = pattern_paths("closed")
+    rows = [row.parts for row in guarded_paths("closed") if row.parts not in patterns]
     found: list[GuardedFolder] = []
     for root in roots:
         named = (
@@ -95,9 +102,11 @@ def places(
             for path in more
             if path != root and path.is_relative_to(root)
         )
-        paths = tuple(dict.fromkeys((*rows, *named)))
-        for parent in _parents(root, paths):
+        listed = tuple(dict.fromkeys((*rows, *named)))
+        for parent in _parents(root, (*listed, *patterns)):
             open_up(parent)
+        matching = PatternPaths(root, "closed").look()
+        paths = tuple(dict.fromkeys((*listed, *matching)))
         targets = {
             path: target
             for path in paths
@@ -129,8 +138,14 @@ class Sweep:
         self.kept: dict[Path, None] = {}
         self._everything = everything
         self._parents = {
-            each.folder: _parents(each.folder, each.paths) for each in everything
+            each.folder: _parents(each.folder, (*each.paths, *pattern_paths("closed")))
+            for each in everything
         }
+        self._named = {each.folder: frozenset(each.paths) for each in everything}
+        self._matching = {
+            each.folder: PatternPaths(each.folder, "closed") for each in everything
+        }
+        self._compared: dict[tuple[Path, Part], int] = {}
         self._own = own
         self._until = until
         self._is_last = False
@@ -159,7 +174,7 @@ class Sweep:
             with restoring((place.folder,)):
                 for parent in self._parents[place.folder]:
                     open_up(parent)
-            for path in place.paths:
+            for path in self._paths(place):
                 self._left_to_read = _MOST_READ_FIRST
                 try:
                     self.blocked.extend(self._blocked(place, path, is_first=True))
@@ -168,6 +183,24 @@ class Sweep:
         for place, path in large:
             self._left_to_read = _MOST_READ
             self.blocked.extend(self._blocked(place, path))
+
+    def _paths(self, place: GuardedFolder) -> Iterator[Part]:
+        """Yield the guarded paths to check, including each that has appeared and matches
+        a pattern.
+        """
+        yield from place.paths
+        for path in self._matching[place.folder].look(anew=self._is_last):
+            if path not in self._named[place.folder]:
+                yield path
+
+    def _is_compared(self, place: GuardedFolder, path: Part) -> bool:
+        """Return whether a path is compared with the user's commits. If many paths match
+        patterns, only the first of them are.
+        """
+        if path in self._named[place.folder]:
+            return True
+        key = (place.folder, path)
+        return self._compared.setdefault(key, len(self._compared)) < _MOST_MATCHING
 
     def _blocked(
         self, place: GuardedFolder, path: Part, *, is_first: bool = False
@@ -232,15 +265,18 @@ class Sweep:
         ):
             return
         verdicts: Mapping[Part, _Verdict] = {}
+        is_compared = self._is_compared(place, path)
         try:
-            verdicts = self._verdicts(folder, name, whole, entries)
+            if is_compared:
+                verdicts = self._verdicts(folder, name, whole, entries)
         except _TooMuchError:
             if is_first:
                 raise
         strange = [
             each for each in entries if verdicts.get(each, "strange") == "strange"
         ]
-        if (strange or not entries) and self._may_be_half_written(whole):
+        is_unexplained = bool(strange or not entries)
+        if is_compared and is_unexplained and self._may_be_half_written(whole):
             return
         if len(strange) == len(entries):
             yield line(path, (*path[:-1], set_aside(folder, name)))

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from acp_agent.nofollow import temporary_folder
 from acp_agent.regular import read_resolved
-from acp_agent.sandbox.aside import SUFFIX
-from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.aside import PREFIX, SUFFIX
+from acp_agent.sandbox.guarded_paths import guarded_paths, is_pattern
 from acp_agent.sandbox.policy import GUARDED, Policy
 from acp_agent.sandbox.repositories import repository_of
 
@@ -88,7 +88,12 @@ def _of_renamed(folder: Path) -> tuple[bytes, ...]:
     """Return patterns for the new names of guarded paths in a folder of the work tree."""
     lines: list[bytes] = []
     for row in guarded_paths("closed"):
-        pattern = _pattern(folder.joinpath(*row.parts[:-1], f"{row.parts[-1]}{SUFFIX}"))
+        *above, last = row.parts
+        new = f"{PREFIX}{last}" if last.endswith("*") else f"{last}{SUFFIX}"
+        pattern = _pattern(folder.joinpath(*above, new))
+        if is_pattern(row.parts):  # a wildcard means the same to git
+            parent, _, name = pattern.rpartition(b"/")
+            pattern = parent + b"/" + name.replace(b"\\*", b"*")
         lines += (pattern, pattern + b"-[0-9]*")
     return tuple(lines)
 

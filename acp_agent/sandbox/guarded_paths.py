@@ -15,6 +15,9 @@ anyway. The column `how` says how a path is handled:
 - `asked`: commands may write it, since ordinary work does, or since it is read only on
   request.
 
+The last part of a path may have wildcards. Such a pattern does not match a path with a
+row of its own, such as the template of a file.
+
 The user is asked about an edit of any of these, in any folder and however its name is
 written.
 """
@@ -35,8 +38,8 @@ How: TypeAlias = Literal["covered", "closed", "kept", "asked"]
 class Guarded:
     """One row of the table.
 
-    :ivar parts: the parts of the path, relative to a project. A path of one part may
-        have wildcards.
+    :ivar parts: the parts of the path, relative to a project. The last may have
+        wildcards.
     :ivar run_by: the program that obeys the path, and what it runs.
     :ivar source: where this is documented.
     """
@@ -57,18 +60,58 @@ def is_guarded(path: Path) -> bool:
     """Return whether the user must be asked about an edit of a path: it is a guarded
     path or lies in one.
     """
-    parts = tuple(part.lower() for part in path.parts)
-    names, longer, wildcards = _by_form()
-    if not names.isdisjoint(parts) or any(
-        fnmatchcase(parts[-1], each) for each in wildcards if parts
-    ):
+    parts = _lower(path.parts)
+    names, longer, patterns = _by_form()
+    if not names.isdisjoint(parts):
         return True
-    return any(
-        parts[at : at + len(row)] == row
-        for at, part in enumerate(parts)
-        for row in longer
-        if row[0] == part
-    )
+    for at, part in enumerate(parts):
+        for row in longer:
+            if row[0] == part and parts[at : at + len(row)] == row:
+                return True
+        for row in patterns:
+            if _matches(parts[at : at + len(row)], row):
+                return True
+    return False
+
+
+@cache
+def pattern_paths(*how: How) -> tuple[tuple[str, ...], ...]:
+    """Return the parts of each row of the given kinds that is a pattern."""
+    return tuple(row.parts for row in guarded_paths(*how) if is_pattern(row.parts))
+
+
+def is_pattern(path: tuple[str, ...]) -> bool:
+    """Return whether the path of a row stands for several paths."""
+    return "*" in path[-1]
+
+
+def matches_pattern(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    """Return whether a path matches a pattern of the table, in upper or lower case.
+
+    :param path: relative to a project. It does not match if it has a row of its own.
+    """
+    return _matches(_lower(path), _lower(pattern)) and not has_own_row(path)
+
+
+def has_own_row(path: tuple[str, ...]) -> bool:
+    """Return whether the table has a row for exactly this path, in upper or lower case.
+
+    :param path: relative to a project.
+    """
+    return _lower(path) in _exact()
+
+
+def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    return parts[:-1] == pattern[:-1] and fnmatchcase("".join(parts[-1:]), pattern[-1])
+
+
+def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+@cache
+def _exact() -> frozenset[tuple[str, ...]]:
+    return frozenset(_lower(row.parts) for row in _table() if not is_pattern(row.parts))
 
 
 @cache
@@ -90,11 +133,10 @@ def _table() -> tuple[Guarded, ...]:
 
 
 @cache
-def _by_form() -> tuple[frozenset[str], tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """Return the names, the longer paths and the names with wildcards, in lower case."""
-    every = [tuple(part.lower() for part in row.parts) for row in _table()]
-    wildcards = tuple(row[0] for row in every if "*" in row[0])
-    names = frozenset(
-        row[0] for row in every if len(row) == 1 and row[0] not in wildcards
-    )
-    return names, tuple(row for row in every if len(row) > 1), wildcards
+def _by_form() -> tuple[
+    frozenset[str], tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]
+]:
+    """Return the names, the longer paths and the patterns, in lower case."""
+    patterns = tuple(_lower(row.parts) for row in _table() if is_pattern(row.parts))
+    names = frozenset(path[0] for path in _exact() if len(path) == 1)
+    return names, tuple(path for path in _exact() if len(path) > 1), patterns

@@ -14,6 +14,7 @@ from acp_agent.frozen import frozen
 from acp_agent.module_path import python_path, startup_files
 from acp_agent.programs import distrust
 from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.guarded_patterns import PatternPaths
 from acp_agent.sandbox.installation import installed_in
 from acp_agent.sandbox.listing import is_empty, open_up, parents_of, restoring
 from acp_agent.sandbox.repositories import (
@@ -330,9 +331,11 @@ def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
     Links are followed: the target is closed, and the link itself is watched.
     """
     names = ("/".join(row.parts) for row in guarded_paths("closed", "kept"))
-    paths = (*(f"{root}/{name}" for name in names), *map(str, more))
+    paths = [*(f"{root}/{name}" for name in names), *map(str, more)]
     for parent in parents_of(root, paths):
         open_up(parent)
+    matching = PatternPaths(root, "closed", "kept").look()
+    paths += (f"{root}/{'/'.join(path)}" for path in matching)
     found = [Path(path).resolve() for path in paths if os.path.exists(path)]  # noqa: PTH110 - there are a hundred
     inside = [path for path in found if path != root and path.is_relative_to(root)]
     folders = tuple(path for path in inside if path.is_dir())

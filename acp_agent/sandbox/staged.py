@@ -31,7 +31,11 @@ from pathlib import Path
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import content_of, parent_of
 from acp_agent.sandbox.blocked import GuardedFolder, without_carriage_returns
-from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.guarded_paths import (
+    guarded_paths,
+    matches_pattern,
+    pattern_paths,
+)
 from acp_agent.sandbox.index_file import (
     IndexEntry,
     IndexFile,
@@ -91,6 +95,7 @@ class Guarded:
                     place.folder.joinpath(*path)
                     for path in place.paths
                     if path not in _rows()
+                    and not any(matches_pattern(path, row) for row in _patterns())
                 )
         inside = (
             each.relative_to(work_tree).parts
@@ -109,6 +114,11 @@ class Guarded:
             below = tuple(part.lower() for part in path[len(base) :])
             if path[: len(base)] != base or not below:
                 continue
+            for row in _patterns():
+                if matches_pattern(path[len(base) : len(base) + len(row)], row):
+                    return len(base) + len(row)
+                if is_link and row[: len(below)] == below:
+                    return len(path)
             for row in _rows_by_name().get(below[0], ()):
                 if below[: len(row)] == row and self._counts(
                     path[: len(base) + len(row)], row
@@ -165,12 +175,18 @@ def _rows_by_name() -> Mapping[str, Sequence[Part]]:
     return found
 
 
+def _patterns() -> tuple[Part, ...]:
+    return pattern_paths("covered", "closed", "kept")
+
+
 @cache
 def _names() -> re.Pattern[bytes]:
-    return re.compile(
-        b"|".join(re.escape(os.fsencode(name)) for name in sorted(_rows_by_name())),
-        re.IGNORECASE,
-    )
+    """Return a pattern for bytes that each guarded path contains."""
+    escaped: list[bytes] = []
+    for name in sorted(_rows_by_name()):
+        inner = re.escape(os.fsencode(name.strip("*")))
+        escaped.append(inner.replace(rb"\*", rb"[^/\x00]*"))
+    return re.compile(b"|".join(escaped), re.IGNORECASE)
 
 
 def indexes_before(directories: Iterable[Path]) -> dict[Path, IndexFile]:

@@ -31,6 +31,10 @@ continues after it.
 """
 
 
+_MOST_NAMED = 200
+"""Maximum number of renamed paths that are listed for the model."""
+
+
 def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
     """Remove errors about the sandbox's empty folders, which a command could not
     remove, from its output.
@@ -82,10 +86,12 @@ def renamed(blocked: Sequence[str]) -> str:
     """
     if not blocked:
         return ""
-    lines = [on_one_line(line) for line in blocked]
+    lines = [on_one_line(line) for line in blocked[:_MOST_NAMED]]
+    more = len(blocked) - len(lines)
+    listed = ", ".join(lines) + (f" and {more} more" if more else "")
     old, _, new = lines[0].partition(" → ")
     return (
-        f"(Renamed, because other programs run files with these names automatically: {', '.join(lines)}. Do not "
+        f"(Renamed, because other programs run files with these names automatically: {listed}. Do not "
         "commit the new name, nor the old one as deleted. If the user wants it where it was, run "
         f"`mv {shlex.quote(new)} {shlex.quote(old)}` with `outside: true`, which asks them. Continue an unfinished "
         "operation of git in the same command that begins it.)"

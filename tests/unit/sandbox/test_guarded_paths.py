@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_args
 from urllib.parse import urlsplit
@@ -12,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.sandbox import guarded_paths as module
-from acp_agent.sandbox.guarded_paths import How, guarded_paths, is_guarded
+from acp_agent.sandbox.guarded_paths import (
+    How,
+    guarded_paths,
+    is_guarded,
+    matches_pattern,
+    pattern_paths,
+)
 from support.checkout import REPOSITORY
 
 TABLE = Path(module.__file__).with_name("guarded.csv")
@@ -36,11 +43,13 @@ def test_every_guarded_path_says_who_runs_it_and_where_that_is_documented() -> N
     )
 
 
-def test_wildcards_stand_in_names_alone_and_are_not_watched() -> None:
-    for row in guarded_paths("covered", "closed", "kept"):
-        assert "*" not in "".join(row.parts)
+def test_wildcards_stand_in_the_last_part_of_a_path_and_never_for_a_placeholder() -> (
+    None
+):
+    for row in guarded_paths():
+        assert "*" not in "".join(row.parts[:-1])
     assert all(len(row.parts) == 1 for row in guarded_paths("covered"))
-    assert all(len(row.parts) == 1 for row in guarded_paths() if "*" in row.parts[0])
+    assert pattern_paths("covered", "asked") == ()
 
 
 @given(
@@ -55,8 +64,7 @@ def test_an_edit_of_each_is_asked_for_wherever_it_lies_and_however_it_is_written
     name = "/".join(row.parts).replace("*", "shop")
     path = Path("/project", above, name.upper() if upper else name)
     assert is_guarded(path)
-    if "*" not in row.parts[0]:
-        assert is_guarded(path / "inner" / "file.json" if deeper else path)
+    assert is_guarded(path / "inner" / "file.json" if deeper else path)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +95,15 @@ def test_ordinary_files_are_edited_without_a_question(name: str) -> None:
         (
             (
                 "mise/config.toml mise/conf.d/x.toml .config/mise/conf.d/x.toml .config/mise/config.ci.toml "
-                ".envrc.local .prototools .Renviron"
+                ".envrc.local .prototools .Renviron mise.ci.toml .mise.test.local.toml mise/config.ci.toml "
+                ".config/mise.ci.toml .rtx.local.toml .miserc.toml .envrc.staging .envrc.d/10-x .direnv/flake.rc "
+                "shop.code-workspace shop.sublime-project"
             ),
             "closed",
         ),
         (
             (
-                "mise.ci.toml .mise.test.local.toml .envrc.staging .direnv/flake-profile.rc flake.nix devenv.nix "
+                ".envrc.example .direnv/bin/x flake.nix devenv.nix "
                 ".gitattributes .gitmodules .lfsconfig bunfig.toml .bundle/config .yarn/sdks/x .RData Jenkinsfile "
                 ".woodpecker/x.yml .forgejo/workflows/x.yml azure-pipelines.yml .travis.yml"
             ),
@@ -111,6 +121,12 @@ def test_files_that_hook_managers_shells_and_git_read_automatically_are_guarded(
         left = [
             name
             for name in names.split()
-            if not any(f"{name}/".startswith(f"{row}/") for row in rows)
+            if not any(fnmatchcase(f"{name}/", f"{row}/*") for row in rows)
         ]
         assert left == []
+
+
+def test_a_template_does_not_match_the_pattern_of_what_it_is_copied_to() -> None:
+    assert matches_pattern((".ENVRC.staging",), (".envrc.*",))
+    for name in (".envrc.example", ".envrc.SAMPLE", ".envrc"):
+        assert not matches_pattern((name,), (".envrc.*",))
