@@ -5,8 +5,9 @@ the user trusted: no bytecode from `__pycache__`, no extension module, and no fi
 was changed or created since. The project's folders never get onto the agent's own
 `sys.path`, where the agent's next import could find a planted `xml.py`.
 
-The modules of a project have their own `__import__` among their built-ins, and their own
-`sys.path`. This separates a hook's imports from the agent's. In `sys.modules`, the names
+The modules of a project have their own `__import__`, `exec`, `eval` and `compile` among
+their built-ins (see `trusted_code`), and their own `sys.path` and modules that load files
+(see `replaced_modules`). This separates a hook's imports from the agent's. In `sys.modules`, the names
 of these modules have a prefix that no other import can use.
 
 Source: Python's documentation, "The import system"; `builtins.__import__`;
@@ -28,8 +29,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, all_suffixes
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
+from acp_agent.hooks.replaced_modules import Location, replaced_modules
+from acp_agent.hooks.trusted_code import TrustedCode
 from acp_agent.programs import search_path
 from acp_agent.regular import open_regular
 
@@ -44,15 +47,19 @@ class ProjectModules:
     :param sources: the hex SHA-256 of each trusted file, by its path without links.
     :ivar prefix: the package that contains the modules in `sys.modules`.
     :ivar builtins: the built-in names of the hook and of these modules.
+    :ivar path: the hook's own `sys.path`.
     """
 
     def __init__(self, hook: Path, project: Path, sources: Mapping[str, str]) -> None:
         self.prefix = _FINDER.prefix_of(hook)
+        self._given = os.path.abspath(project)  # noqa: PTH100 - a text
         self._project = os.path.realpath(project)
         self._sources = sources
-        self._path = list(sys.path)
-        self._replaced = self._replacements()
-        self.builtins = {**vars(builtins), "__import__": self._import}
+        self.path = list(sys.path)
+        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
+        self._code = TrustedCode(sources.values(), self.builtins)
+        self.builtins.update(self._code.names)
+        self._replaced = replaced_modules(self)
         _FINDER.add(self)
 
     def source_of(self, path: Path | str) -> bytes:
@@ -67,7 +74,60 @@ class ProjectModules:
             os.path.realpath(path)
         ):
             raise ImportError(_untrusted(path), path=str(path))
+        self._code.add(content)
         return content
+
+    def run(self, path: Location, names: dict[str, Any]) -> None:
+        """Run the trusted source of a file with these global names.
+
+        :raises ImportError: if it is not the source that the user trusted.
+        """
+        text = os.fspath(path)
+        code = compile(self.source_of(text), text, "exec", dont_inherit=True)
+        names["__builtins__"] = self.builtins
+        exec(code, names)
+
+    def source_loader(self, name: str, path: Location) -> Loader:
+        """Return a loader for a file of the project.
+
+        :param name: what the hook calls the module.
+        """
+        return _SourceLoader(self, os.fspath(path), name)
+
+    def file_of(self, module: str) -> str | None:
+        """Return the trusted file of a top-level module of the project, or None."""
+        before, after = self._added()
+        return next(self._regular(module, (*before, *after)), None)
+
+    def is_loaded_from_source(self, path: Location) -> bool:
+        """Return whether a file belongs to the project.
+
+        :raises ImportError: if it does not, and others can write to its folder.
+        """
+        given: str = os.fspath(path)
+        text = os.path.abspath(given)  # noqa: PTH100 - a text
+        if self._is_in_project(text) or text.startswith(f"{self._given}{os.sep}"):
+            return True
+        if not search_path(os.path.dirname(os.path.realpath(text))):  # noqa: PTH120 - likewise
+            raise ImportError(_untrusted(text), path=text)
+        return False
+
+    def refuse_file(self, path: Location) -> None:
+        """Report a file that is not loaded from its source.
+
+        :raises ImportError: if the file belongs to the project, or if others can write
+            to its folder.
+        """
+        if self.is_loaded_from_source(path):
+            raise ImportError(_untrusted(os.fspath(path)), path=os.fspath(path))
+
+    def import_module(self, name: str, package: str | None = None) -> ModuleType:
+        """Do the same as `importlib.import_module`, but also find trusted modules of
+        the project.
+        """
+        if name.startswith("."):
+            return importlib.import_module(name, package)
+        return self._import(name, fromlist=("__name__",))
 
     def spec_of(self, name: str, folders: Iterable[str] | None) -> ModuleSpec | None:
         """Return how to load a module of the project.
@@ -86,7 +146,7 @@ class ProjectModules:
             return importlib.util.spec_from_file_location(
                 name,
                 path,
-                loader=_SourceLoader(self, path),
+                loader=_SourceLoader(self, path, name),
                 submodule_search_locations=inner,
             )
         spaces = list(self._namespaces(last, places))
@@ -182,7 +242,7 @@ class ProjectModules:
         before: list[str] = []
         after: list[str] = []
         found = before
-        for entry in map(os.fspath, self._path):
+        for entry in map(os.fspath, self.path):
             if entry in sys.path:
                 found = after
             elif self._is_in_project(entry):
@@ -222,47 +282,6 @@ class ProjectModules:
                     if os.path.exists(path):  # noqa: PTH110 - a text
                         yield path
 
-    def _replacements(self) -> dict[str, ModuleType]:
-        """Return replacements for the modules through which a hook could load other
-        files.
-        """
-
-        def import_module(name: str, package: str | None = None) -> ModuleType:
-            if name.startswith("."):
-                return importlib.import_module(name, package)
-            return self._import(name, fromlist=("__name__",))
-
-        def spec_from_file_location(
-            name: str,
-            location: str | os.PathLike[str] | None = None,
-            *,
-            loader: Loader | None = None,
-            submodule_search_locations: list[str] | None = None,
-        ) -> ModuleSpec | None:
-            if (
-                location is not None
-                and loader is None
-                and self._is_in_project(os.fspath(location))
-            ):
-                loader = _SourceLoader(self, os.fspath(location))
-            return importlib.util.spec_from_file_location(
-                name,
-                location,
-                loader=loader,
-                submodule_search_locations=submodule_search_locations,
-            )
-
-        util = _Replacement(
-            importlib.util, spec_from_file_location=spec_from_file_location
-        )
-        return {
-            "sys": _Replacement(sys, path=self._path),
-            "importlib": _Replacement(
-                importlib, import_module=import_module, util=util
-            ),
-            "importlib.util": util,
-        }
-
 
 def _untrusted(path: Path | str) -> str:
     return (
@@ -273,34 +292,42 @@ def _untrusted(path: Path | str) -> str:
     )
 
 
-class _Replacement(ModuleType):
-    """A module with a few attributes of its own, and all others of the real one."""
-
-    def __init__(self, real: ModuleType, **own: object) -> None:
-        super().__init__(real.__name__, real.__doc__)
-        vars(self).update(own, _real=real)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(vars(self)["_real"], name)
-
-
 class _SourceLoader(Loader):
     """Loads a module from its trusted source, and neither reads nor writes bytecode."""
 
-    def __init__(self, modules: ProjectModules, path: str) -> None:
+    def __init__(self, modules: ProjectModules, path: str, name: str) -> None:
         self._modules = modules
         self._path = path
+        self._name = name
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the source in a new module.
 
         :raises ImportError: if it is not the source that the user trusted.
         """
-        code = compile(
-            self._modules.source_of(self._path), self._path, "exec", dont_inherit=True
-        )
-        vars(module)["__builtins__"] = self._modules.builtins
-        exec(code, vars(module))
+        self._modules.run(self._path, vars(module))
+
+    def load_module(self, fullname: str = "") -> ModuleType:
+        """Return a new module. Unlike the original, do not add it to `sys.modules`, where
+        the agent could find it under the name of one of its own.
+
+        :raises ImportError: if its source is not the one that the user trusted.
+        """
+        spec = ModuleSpec(fullname or self._name, self, origin=self._path)
+        spec.has_location = True
+        module = importlib.util.module_from_spec(spec)
+        self.exec_module(module)
+        return module
+
+    def get_filename(self, fullname: str) -> str:
+        """Return the path of the source."""
+        del fullname
+        return self._path
+
+    def is_package(self, fullname: str) -> bool:
+        """Return whether the source is that of a package."""
+        del fullname
+        return os.path.basename(self._path) == "__init__.py"  # noqa: PTH119 - a text
 
 
 class _Finder(MetaPathFinder):

@@ -138,6 +138,54 @@ name = policy.NAME""",
             """
         },
     ),
+    "run by its path": (
+        "import runpy\nname = runpy.run_path(str(PROJECT / 'tools' / 'policy.py'))['NAME']",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "a folder run by its path": (
+        "import runpy\nname = runpy.run_path(f'{PROJECT}/tools')['NAME']\n# tools/__main__.py",
+        {"tools/__main__.py": "NAME = 'right'"},
+    ),
+    "run by its name": (
+        INSERT + "from runpy import run_module\nname = run_module('policy')['NAME']",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "a loader of a path": (
+        """from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+loader = SourceFileLoader('policy', str(PROJECT / 'tools' / 'policy.py'))
+policy = module_from_spec(spec_from_loader('policy', loader))
+loader.exec_module(policy)
+name = policy.NAME""",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "a loader by another name": (
+        """import importlib.machinery as machinery, importlib
+assert machinery is importlib.machinery
+from importlib._bootstrap_external import SourceFileLoader
+assert SourceFileLoader is machinery.SourceFileLoader
+name = SourceFileLoader('policy', str(PROJECT / 'tools' / 'policy.py')).load_module().NAME""",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "a loader of a spec": (
+        """import importlib.machinery
+import importlib.util
+path = str(PROJECT / 'tools' / 'policy')
+loader = importlib.machinery.SourceFileLoader('policy', path)
+spec = importlib.util.spec_from_file_location('policy', path, loader=loader)
+policy = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(policy)
+name = policy.NAME""",
+        {"tools/policy": "#!/usr/bin/python3\nNAME = 'right'"},
+    ),
+    "by its own built-in": (
+        INSERT + "name = __import__('policy').NAME",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
+    "by the module of built-ins": (
+        INSERT + "import builtins\nname = builtins.__import__('policy').NAME",
+        {"tools/policy.py": "NAME = 'right'"},
+    ),
     "in a folder in a folder": (
         "sys.path.insert(0, str(PROJECT / 'ci' / 'tools'))\nfrom policy import NAME as name",
         {"ci/tools/policy.py": "NAME = 'right'"},
@@ -261,3 +309,139 @@ def test_a_module_that_changed_and_was_trusted_again_is_loaded_anew(
 def test_a_missing_module_is_an_import_error_as_ever(tmp_path: Path) -> None:
     text = "try:\n    import nothing_of_this_name\nexcept ModuleNotFoundError as error:\n    said = error.name\n"
     assert not imported(tmp_path, text + "assert said == 'nothing_of_this_name'").errors
+
+
+EXECUTED = {
+    "exec": "with open(PROJECT / 'tools' / 'policy.txt') as file: exec(file.read())",
+    "exec of bytes": "exec((PROJECT / 'tools' / 'policy.txt').read_bytes())",
+    "exec of compiled code": """
+path = str(PROJECT / 'tools' / 'policy.txt')
+exec(compile(Path(path).read_text(), path, 'exec'), globals())""",
+    "in a dict": """
+found = {}
+exec((PROJECT / 'tools' / 'policy.txt').read_text(), found)
+name = found['name']""",
+    "by another name": """
+import builtins as b
+b.exec(b.compile((PROJECT / 'tools' / 'policy.txt').read_text(), 'policy', 'exec'))""",
+    "in a function": """
+def load():
+    exec((PROJECT / 'tools' / 'policy.txt').read_text())
+    return locals()['name'] if 'name' in locals() else 'right'
+name = load()""",
+    "exec of an exec": """exec("exec((PROJECT / 'tools' / 'policy.txt').read_text())")""",
+}
+
+
+@pytest.mark.parametrize("form", EXECUTED)
+def test_the_text_of_a_file_is_run_only_as_it_was_trusted(
+    tmp_path: Path, form: str
+) -> None:
+    write(tmp_path, {"tools/policy.txt": "name = 'right'\n"})
+    text = f"{EXECUTED[form]}\nassert name == 'right'"
+    assert not imported(tmp_path, text).errors
+
+    def spoil() -> None:
+        write(tmp_path, {"tools/policy.txt": evil(tmp_path)})
+
+    found = imported(tmp_path, text, spoil)
+    assert "not among the sources that were trusted" in str(found.errors)
+    assert not (tmp_path / "ran").exists()
+
+
+COMPUTED = {
+    "a path": "import runpy\nrunpy.run_path(path)",
+    "a loader": "from importlib.machinery import SourceFileLoader as L\nL('x', path).load_module()",
+    "a spec": """
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location('x', path)
+spec.loader.exec_module(module_from_spec(spec))""",
+    "a text": "exec(Path(path).read_text())",
+    "an expression": "eval('__import__(\"runpy\")' + '.run_path(path)')",
+    "a syntax tree": """
+import ast
+exec(compile(ast.parse(Path(path).read_text()), path, 'exec'))""",
+    "bytecode": """
+import marshal
+exec(marshal.loads(marshal.dumps(compile(Path(path).read_text(), path, 'exec'))))""",
+    "a compiled file": "from importlib.machinery import SourcelessFileLoader as L\nL('x', path + 'c')",
+    "an extension module": "from importlib.machinery import ExtensionFileLoader as L\nL('x', path)",
+    "an archive": "from zipimport import zipimporter\nzipimporter(path)",
+    "a module": "sys.path.insert(0, folder)\nimport importlib\nimportlib.import_module(stem)",
+    "a built-in": "sys.path.insert(0, folder)\n__import__(stem)",
+}
+
+
+@pytest.mark.parametrize("form", COMPUTED)
+@pytest.mark.parametrize("where", ["project", "elsewhere"])
+def test_a_file_whose_name_a_hook_computes_is_not_run(
+    tmp_path: Path, form: str, where: str
+) -> None:
+    """Whether it lies in the project, or in another folder that anybody can write."""
+    project = tmp_path / "project"
+    folder = tmp_path / where / "".join(reversed("sloot"))
+    write(folder, {"policy.py": evil(tmp_path)})
+    if where == "elsewhere":
+        folder.parent.chmod(0o777)
+    text = (
+        f"folder = str(PROJECT.parent / {where!r} / ''.join(reversed('sloot')))\n"
+        "stem = ''.join(reversed('ycilop'))\npath = f'{folder}/{stem}.py'\n"
+    )
+    found = imported(project, text + COMPUTED[form])
+    assert found.errors
+    assert not (tmp_path / "ran").exists()
+
+
+def test_ordinary_uses_of_exec_and_eval_work(tmp_path: Path) -> None:
+    text = """
+from __future__ import annotations
+from collections import namedtuple
+from dataclasses import dataclass
+import ast, runpy, typing, sys as system
+Pair = namedtuple('Pair', 'a b')
+@dataclass
+class Rule:
+    name: str
+    pair: Pair
+assert typing.get_type_hints(Rule)['name'] is str
+assert eval('1 + 1') == 2
+assert eval(' Rule("x", 2).name') == 'x'
+names = {}
+exec('x = a + 1', {'a': 1}, names)
+assert names == {'x': 2}
+def inner(a):
+    return eval('a + 1')
+assert inner(2) == 3
+for source in ('x = 1', 'x = (' + 'y)'):
+    compile(source, 'x.py', 'exec')
+assert ast.literal_eval('[1, ' + '2]') == [1, 2]
+try:
+    compile('x = (', 'x.py', 'exec')
+except SyntaxError:
+    pass
+assert system.version_info
+assert runpy.run_path(__import__('json.decoder').decoder.__file__)['JSONDecoder']
+"""
+    path = tmp_path / ".acp-agent" / "hooks" / "guard.py"
+    head = "from __future__ import annotations\n" + HEAD
+    text = text.replace("from __future__ import annotations\n", "")
+    write(tmp_path, {".acp-agent/hooks/guard.py": head + text + TAIL})
+    code = read_project_code(tmp_path / ".acp-agent")
+    assert not load(path, "project", code).errors
+
+
+def test_code_that_is_run_by_its_text_gets_the_same_built_ins(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools/policy.txt": "import sys\nsys.path.insert(0, folder)\nimport other\n",
+            "tools/hidden/other.py": evil(tmp_path),
+        },
+    )
+    text = (
+        "folder = str(PROJECT / 'tools' / ''.join(reversed('neddih')))\n"
+        "exec((PROJECT / 'tools' / 'policy.txt').read_text(), {'folder': folder})"
+    )
+    found = imported(tmp_path, text)
+    assert "other.py is not among the sources" in str(found.errors)
+    assert not (tmp_path / "ran").exists()
