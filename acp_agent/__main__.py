@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from acp_agent.module_path import restrict
+from acp_agent.module_path import hidden_reason, restrict
 
 if TYPE_CHECKING:
     from acp_agent.server.handshake import Handshake
@@ -32,9 +32,14 @@ def main() -> None:
         sys.exit(
             "acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL."
         )
-    if len(sys.argv) > 1:
-        _run_command()
-    _serve()
+    try:
+        if len(sys.argv) > 1:
+            _run_command()
+        _serve()
+    except ModuleNotFoundError as error:
+        if reason := hidden_reason(error):
+            sys.exit(f"acp-agent: {reason}")
+        raise
 
 
 def _run_command() -> NoReturn:

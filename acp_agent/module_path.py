@@ -24,9 +24,10 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from importlib.machinery import ModuleSpec
-    from importlib.metadata import EntryPoint
+    from importlib.machinery import ModuleSpec, SourceFileLoader
+    from importlib.metadata import Distribution, EntryPoint
     from types import ModuleType
+    from typing import NoReturn
 
     from _typeshed.importlib import MetaPathFinderProtocol
 
@@ -37,12 +38,17 @@ _EDITABLE = "editable"
 contain this word.
 """
 _CUSTOM = ("sitecustomize", "usercustomize")
+_DISTRIBUTION = "acp-agent-server"
 _GROUPS = ("acp_agent.hooks", "acp_agent.compaction_strategies")
 
 removed_folders: list[str] = []
 """The entries that were removed from `sys.path`."""
 removed_finders: list[MetaPathFinderProtocol] = []
 """The finders of editable installations that were removed from `sys.meta_path`."""
+hidden_modules: dict[str, str] = {}
+"""The modules that were looked for and are only in an editable installation that the
+agent does not import from, with their places there.
+"""
 startup_names: tuple[str, ...] = _CUSTOM
 """The modules that Python may import from PYTHONPATH before the agent can prevent it."""
 
@@ -84,6 +90,8 @@ def restrict() -> None:
         if _EDITABLE in str(getattr(finder, "__module__", "")):
             sys.meta_path.remove(finder)
             removed_finders.append(finder)
+    if removed_folders or removed_finders:
+        sys.meta_path.append(_EDITABLES)
     if sys.pycache_prefix and not os.path.isabs(sys.pycache_prefix):
         sys.pycache_prefix = None  # the working directory may be a hostile repository
 
@@ -129,47 +137,74 @@ def load_plug_in(point: EntryPoint) -> object:
 
     :raises Exception: whatever the package raises.
     """
-    if removed_folders or removed_finders:
-        _PLUG_INS.names.add(point.module.partition(".")[0])
-        if _PLUG_INS not in sys.meta_path:
-            sys.meta_path.append(_PLUG_INS)
+    _EDITABLES.plug_ins.add(point.module.partition(".")[0])
     return point.load()
 
 
-def plug_in_places() -> Iterator[str]:
-    """Yield the folders and files of plug-ins that are editable installations.
+def editable_places() -> Iterator[str]:
+    """Yield the folders and files of editable installations that the agent may import:
+    its plug-ins and dependencies.
 
-    The plug-ins are not imported.
+    They are not imported.
     """
     if not (removed_folders or removed_finders):
         return
     from importlib.metadata import entry_points
 
-    for group in _GROUPS:
-        for point in entry_points(group=group):
-            spec = _removed_spec(point.module.partition(".")[0])
-            if spec is not None:
-                yield from spec.submodule_search_locations or (
-                    [spec.origin] if spec.origin else []
-                )
+    names = {
+        point.module.partition(".")[0]
+        for group in _GROUPS
+        for point in entry_points(group=group)
+    }
+    for each in _editable_dependencies():
+        names |= each.modules
+    for name in sorted(names):
+        if (spec := _removed_spec(name)) is not None:
+            yield from _places_of(spec)
 
 
-def _removed_spec(name: str) -> ModuleSpec | None:
-    from importlib.machinery import PathFinder
-
-    spec = PathFinder.find_spec(
-        name, [each for each in removed_folders if os.path.isabs(each)]
+def hidden_reason(error: ImportError) -> str:
+    """Return why a module was not found although an editable installation has it; empty
+    if none has it.
+    """
+    place = hidden_modules.get(error.name or "")
+    if place is None:
+        return ""
+    return (
+        f"The module {error.name} is only in the editable installation at {place}. The agent imports nothing from "
+        "there, since none of its dependencies says that it has this module. Install the module's package without "
+        "`--editable`."
     )
-    for finder in removed_finders:
-        spec = spec or finder.find_spec(name, None)
-    return spec
 
 
-class _PlugIns:
-    """Finds plug-ins, and no other modules, in editable installations."""
+class _Dependency:
+    """A dependency of the agent that is an editable installation.
+
+    :ivar modules: the names of its top-level modules.
+    :ivar folder: the folder of its project.
+    """
+
+    def __init__(self, modules: set[str], folder: str) -> None:
+        self.modules = modules
+        self.folder = folder
+
+    def has(self, name: str, spec: ModuleSpec) -> bool:
+        """Return whether a module that was found is one of these."""
+        return name in self.modules and any(
+            os.path.realpath(place).startswith(f"{self.folder}{os.sep}")
+            for place in _places_of(spec)
+        )
+
+
+class _Editables:
+    """Finds plug-ins and dependencies, and no other modules, in editable installations.
+
+    It is asked only for modules that are not found elsewhere.
+    """
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
+        self.plug_ins: set[str] = set()
+        self._is_looking = False
 
     def find_spec(
         self,
@@ -178,11 +213,132 @@ class _PlugIns:
         target: ModuleType | None = None,
         /,
     ) -> ModuleSpec | None:
-        del path, target
-        return _removed_spec(fullname) if fullname in self.names else None
+        del target
+        if path is not None or self._is_looking:
+            return None
+        self._is_looking = True  # what follows imports modules too
+        try:
+            spec = _removed_spec(fullname)
+            if spec is None or fullname in self.plug_ins:
+                return spec
+            if any(each.has(fullname, spec) for each in _editable_dependencies()):
+                return spec
+            hidden_modules[fullname] = next(iter(_places_of(spec)), "")
+            return None
+        finally:
+            self._is_looking = False
 
 
-_PLUG_INS = _PlugIns()
+_EDITABLES = _Editables()
+_dependencies: list[tuple[_Dependency, ...]] = []
+
+
+def _editable_dependencies() -> tuple[_Dependency, ...]:
+    """Return the agent's dependencies that are editable installations, and also theirs."""
+    if not _dependencies:
+        _dependencies.append(tuple(_find_editable_dependencies()))
+    return _dependencies[0]
+
+
+def _find_editable_dependencies() -> Iterator[_Dependency]:
+    import re
+    from importlib.metadata import distributions
+
+    def normal(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name).lower()
+
+    every = {normal(each.name): each for each in distributions()}
+    needed = [_DISTRIBUTION]
+    for name in needed:
+        requirements = every[name].requires if name in every else None
+        for requirement in requirements or ():
+            word = re.match(r"[\w.-]+", requirement)
+            is_meant = name == _DISTRIBUTION or "extra ==" not in requirement
+            if word and is_meant and normal(word[0]) not in needed:
+                needed.append(normal(word[0]))
+    for name in needed[1:]:
+        folder = _project_of(every[name]) if name in every else ""
+        if folder:
+            listed = (every[name].read_text("top_level.txt") or "").split()
+            yield _Dependency({*listed, name.replace("-", "_")}, folder)
+
+
+def _project_of(distribution: Distribution) -> str:
+    """Return the real folder of the project that an editable installation comes from;
+    empty for other installations.
+    """
+    import json
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        found = json.loads(distribution.read_text("direct_url.json") or "{}")
+        if not found.get("dir_info", {}).get("editable"):
+            return ""
+        return os.path.realpath(unquote(urlsplit(str(found["url"])).path))
+    except (ValueError, KeyError, AttributeError):
+        return ""
+
+
+def _removed_spec(name: str) -> ModuleSpec | None:
+    """Return how to import a top-level module from an editable installation.
+
+    A module is not found if there are several files for its name, since a command could
+    have created one of them.
+    """
+    from importlib.machinery import PathFinder, SourceFileLoader
+
+    spec = PathFinder.find_spec(
+        name, [each for each in removed_folders if os.path.isabs(each)]
+    )
+    for finder in removed_finders:
+        spec = spec or finder.find_spec(name, None)
+    if spec is None or len(list(_files_of(name, spec))) > 1:
+        return None
+    if (
+        isinstance(spec.loader, SourceFileLoader)
+        and not spec.submodule_search_locations
+    ):
+        # The installation is this file alone, so anybody could write its bytecode.
+        spec.loader = _without_bytecode()(name, spec.loader.path)
+        spec.cached = None
+    return spec
+
+
+def _files_of(name: str, spec: ModuleSpec) -> Iterator[str]:
+    """Yield the files that Python may take for a top-level module that was found."""
+    from importlib.machinery import all_suffixes
+
+    for place in _places_of(spec):
+        folder = os.path.dirname(place)
+        for suffix in all_suffixes():
+            for path in (
+                f"{folder}/{name}/__init__{suffix}",
+                f"{folder}/{name}{suffix}",
+            ):
+                if os.path.lexists(path):
+                    yield path
+
+
+def _places_of(spec: ModuleSpec) -> Sequence[str]:
+    if spec.submodule_search_locations:
+        return [*spec.submodule_search_locations]
+    return [spec.origin] if spec.origin else []
+
+
+def _without_bytecode() -> type[SourceFileLoader]:
+    from importlib.machinery import SourceFileLoader as Base
+
+    class Loader(Base):
+        """Loads a module from its source alone."""
+
+        def path_stats(self, path: str) -> NoReturn:
+            """Say that there is nothing to compare bytecode with.
+
+            :raises OSError: always, after which Python reads the source.
+            """
+            raise OSError
+
+    return Loader
 
 
 def _is_standard(entry: str) -> bool:

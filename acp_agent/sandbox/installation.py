@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from acp_agent.module_path import plug_in_places
+from acp_agent.module_path import editable_places
 
 _OF_AN_ENVIRONMENT = ("bin", "lib", "lib64", "pyvenv.cfg")
 """The parts of an environment that code is loaded from, or that name its interpreter."""
@@ -117,7 +117,7 @@ def _places() -> tuple[Path, ...]:
         sys.base_prefix,
         sys.argv[0],
         _PACKAGE,
-        *plug_in_places(),
+        *editable_places(),
     ]
     if sys.pycache_prefix:
         # Before there is any bytecode, a command could create the folder.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import marshal
 import os
+import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -163,7 +169,7 @@ def test_a_plug_in_that_is_an_editable_installation_is_found_and_belongs_to_the_
     )
     (metadata / "entry_points.txt").write_text("[acp_agent.hooks]\nours = ours\n")
     code = (
-        "from acp_agent.module_path import restrict, plug_in_places\nrestrict()\nplaces = list(plug_in_places())\n"
+        "from acp_agent.module_path import restrict, editable_places\nrestrict()\nplaces = list(editable_places())\n"
         "from acp_agent.hooks.python_hooks import installed\nimport importlib.util, json\n"
         "found = installed()\n"
         "print(json.dumps([[h.name for h in found.hooks], places, importlib.util.find_spec('msvcrt') is None]))"
@@ -176,6 +182,115 @@ def test_a_plug_in_that_is_an_editable_installation_is_found_and_belongs_to_the_
             each.unlink()
         metadata.rmdir()
     assert json.loads(shown) == [["ours"], [str(tmp_path / "ours.py")], True]
+
+
+def dependency(environment: Path, project: Path, form: str) -> Iterator[None]:
+    """Replace a dependency of the agent by an editable installation of a project."""
+    site = next(environment.glob("lib/python*/site-packages"))
+    hidden = site / "shtab"
+    real = hidden.readlink()
+    hidden.unlink()
+    [info] = site.glob("shtab-*.dist-info")
+    real_info = info.readlink()
+    info.unlink()
+    shutil.copytree(real_info, info)
+    url = {"url": f"file://{quote(str(project))}", "dir_info": {"editable": True}}
+    (info / "direct_url.json").write_text(json.dumps(url))
+    folder = project / "src" if form == "a folder" else project
+    shutil.copytree(real, folder / "shtab")
+    if form == "a module":
+        (folder / "shtab" / "__init__.py").rename(folder / "shtab.py")
+        shutil.rmtree(folder / "shtab")
+    pth = site / "__editable__.shtab.pth"
+    pth.write_text(f"{folder}\n")
+    if form == "a finder":
+        text = FINDER.format(file=str(folder / "shtab" / "__init__.py"))
+        (site / "_shop.py").write_text(text.replace('"ours"', '"shtab"'))
+        pth.write_text("import _shop\n")
+    try:
+        yield
+    finally:
+        pth.unlink()
+        shutil.rmtree(info)
+        info.symlink_to(real_info)
+        hidden.symlink_to(real)
+
+
+editable = contextmanager(dependency)
+PLACES = (
+    "from acp_agent.module_path import editable_places, restrict\nrestrict()\n"
+    "import json, shtab, importlib.util\n"
+    "print(json.dumps([[*editable_places()], shtab.__file__, importlib.util.find_spec('msvcrt') is None]))"
+)
+
+
+@pytest.mark.parametrize("form", ["a folder", "a package", "a finder", "a module"])
+def test_a_dependency_that_is_an_editable_installation_is_imported_and_protected(
+    environment: Path, tmp_path: Path, form: str
+) -> None:
+    project = tmp_path.resolve() / "my project"
+    project.mkdir()
+    with editable(environment, project, form):
+        for folder in (project, project / "src"):
+            if folder.is_dir():
+                (folder / "msvcrt.py").write_text("X = 1\n")
+        places, file, is_hidden = json.loads(run(environment, PLACES))
+        folder = project / "src" if form == "a folder" else project
+        expected = folder / ("shtab.py" if form == "a module" else "shtab")
+        assert places == [str(expected)]
+        assert Path(file).is_relative_to(project)
+        assert is_hidden
+        help_ = run(
+            environment,
+            "import sys\nsys.argv = ['acp-agent', '--version']\nfrom acp_agent.__main__ import main\nmain()",
+        )
+        assert help_.startswith("acp-agent ")
+
+
+@pytest.mark.parametrize("planted", ["shtab/__init__.py", "shtab.abi3.so", "bytecode"])
+def test_nothing_that_is_put_beside_a_module_of_a_dependency_is_imported(
+    environment: Path, tmp_path: Path, planted: str
+) -> None:
+    evil = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+    with editable(environment, tmp_path, "a module"):
+        source = tmp_path / "shtab.py"
+        if planted == "bytecode":
+            head = importlib.util.MAGIC_NUMBER + bytes(4)
+            head += int(source.stat().st_mtime).to_bytes(4, "little")
+            head += source.stat().st_size.to_bytes(4, "little")
+            path = Path(importlib.util.cache_from_source(str(source)))
+            path.parent.mkdir()
+            path.write_bytes(head + marshal.dumps(compile(evil, str(source), "exec")))
+        else:
+            (tmp_path / planted).parent.mkdir(exist_ok=True)
+            (tmp_path / planted).write_text(evil)
+        code = (
+            "from acp_agent.module_path import restrict\nrestrict()\n"
+            "try:\n    import shtab\n"
+            "except ModuleNotFoundError as error:\n    print(error.name)"
+        )
+        said = run(environment, code)
+        assert said == ("" if planted == "bytecode" else "shtab\n")
+        assert not (tmp_path / "ran").exists()
+
+
+def test_a_module_that_only_another_project_s_editable_installation_has_is_named_in_a_sentence(
+    environment: Path, tmp_path: Path
+) -> None:
+    with editable(environment, tmp_path, "a package"):
+        [info] = next(environment.glob("lib/python*/site-packages")).glob("shtab-*")
+        (info / "direct_url.json").unlink()
+        done = subprocess.run(
+            [environment / "bin" / "python", "-m", "acp_agent", "completion", "bash"],
+            cwd="/",
+            env={"PATH": os.defpath, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "shtab is only in the editable installation at" in done.stderr
 
 
 def test_a_folder_for_bytecode_in_the_working_directory_is_not_used(

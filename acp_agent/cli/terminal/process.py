@@ -20,6 +20,7 @@ from acp_agent.app import start_home_logging
 from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
+from acp_agent.module_path import hidden_reason
 from acp_agent.processes import kill_groups
 from acp_agent.visible import harmless
 
@@ -158,6 +159,8 @@ def _sentence(error: Exception) -> str:
         error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     if isinstance(error, AgentError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError) and (reason := hidden_reason(error)):
+        return reason
     if not isinstance(error, OSError):
         if log_file() is None:  # most commands have nothing else to log
             start_home_logging(os.environ)
