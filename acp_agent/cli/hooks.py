@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from acp_agent.app import checked_settings, start_home_logging
-from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.process import complain
 from acp_agent.cli.trust import code_of
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.config.forms import share_of
@@ -92,11 +92,9 @@ async def run(arguments: argparse.Namespace) -> int:
     ]
     found = await discover(settings, origins, notices, project[0] if project else None)
     for error in found.errors:
-        aside(f"acp-agent: {error}")
+        complain(str(error))
     if not trusted:
-        aside(
-            f"acp-agent: The project's hooks are left out. {advice([str(Path.cwd())])}"
-        )
+        complain(f"The project's hooks are left out. {advice([str(Path.cwd())])}")
     if event is not None:
         failed = await _test(event, found, settings.home)
         _tell(notices)
@@ -116,7 +114,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _tell(notices: Sequence[str]) -> None:
     for notice in notices:
-        aside(f"acp-agent: {notice}")
+        complain(notice)
 
 
 async def _test(event: HookEvent, found: FoundHooks, home: Path) -> bool:
@@ -141,7 +139,7 @@ async def _test(event: HookEvent, found: FoundHooks, home: Path) -> bool:
 
     async def tell(text: str) -> None:
         failures.append(text)
-        aside(f"acp-agent: {text}")
+        complain(text)
 
     async def show(notice: str) -> None:
         print(f"tells    {notice}")

@@ -19,7 +19,7 @@ from acp_agent import __version__
 from acp_agent.cli.terminal.suggestions import meant_command
 from acp_agent.cli.terminal.usage import explain, sub_commands
 from acp_agent.config.document import did_you_mean
-from acp_agent.visible import harmless
+from acp_agent.visible import on_one_line
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
@@ -136,7 +136,7 @@ class _Parser(argparse.ArgumentParser):
     """
 
     def error(self, message: str) -> NoReturn:
-        super().error(harmless(message))
+        super().error(on_one_line(message))
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Print the usage and which of the words make no sense, and end the process."""

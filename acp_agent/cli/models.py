@@ -23,6 +23,7 @@ from acp_agent.errors import ConfigError
 from acp_agent.llm.places import BUILT_IN, Place
 from acp_agent.llm.profiles import Prices
 from acp_agent.llm.registry import Registry
+from acp_agent.visible import on_one_line
 
 _HIDDEN = ("headers", "env", "args", "url", "hooks")
 """Keys below which secrets may stand, whatever they are called: only their place is
@@ -141,13 +142,13 @@ async def run_config(arguments: argparse.Namespace) -> int:
     safe = safe_for()
     for folder in filter(None, (settings.home, settings.project)):
         file = folder / CONFIG_FILE
-        aside(f"{file}{'' if file.is_file() else ' (not there)'}")
+        aside(f"{on_one_line(file)}{'' if file.is_file() else ' (not there)'}")
     rows = [*_rows(settings, "", settings.places)]
     width = max(len(key) for key, _, _ in rows)
     for key, value, place in rows:
-        print(safe(f"{key:<{width}}  {value}  # {place}"))
+        print(safe(on_one_line(f"{key:<{width}}  {value}  # {place}")))
     for text in (*settings.hook_faults, *settings.notices):
-        aside(safe(text))
+        aside(safe(on_one_line(text)))
     return 0
 
 

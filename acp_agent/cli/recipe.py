@@ -19,7 +19,7 @@ from acp_agent.app import (
     recipe_folders,
     recipe_known,
 )
-from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.process import aside, complain
 from acp_agent.cli.terminal.prompts import typed
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
@@ -53,7 +53,7 @@ from acp_agent.session.permissions import judge
 from acp_agent.session.recipes.questions import access_of
 from acp_agent.session.recipes.run import command_lines, surroundings
 from acp_agent.session.trust import advice
-from acp_agent.visible import visible
+from acp_agent.visible import on_one_line, visible
 
 _NO_SESSION = "sess_show"
 """Stands for the session's id in what `show` prints."""
@@ -180,7 +180,7 @@ def _list(_: argparse.Namespace, settings: Settings, known: Known) -> int:
         description = "(not trusted)" if recipe in untrusted else recipe.description
         print(
             safe(
-                f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}"
+                f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {on_one_line(recipe.source)}"
             )
         )
     if untrusted:
@@ -192,7 +192,7 @@ def _told(errors: Sequence[RecipeError], notices: Sequence[str] = ()) -> int:
     """Say what is wrong, and return the exit status."""
     safe = safe_for()
     for line in (*errors, *notices):
-        aside(safe(f"acp-agent: {line}"))
+        complain(safe(str(line)))
     return 1 if errors else 0
 
 
@@ -210,16 +210,16 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
             f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}."
         )
     if untrusted is not None:
-        aside(
-            f"acp-agent: {untrusted.source} is not trusted, and does not run. {_advice([untrusted])}"
+        complain(
+            f"{untrusted.source} is not trusted, and does not run. {_advice([untrusted])}"
         )
     text = read_regular(recipe.source, MAX_FILE_BYTES).decode("utf-8-sig")
     if recipe is untrusted:
-        print(safe(f"{recipe.source} (project, not trusted)\n{text}"))
+        print(safe(f"{on_one_line(recipe.source)} (project, not trusted)\n{text}"))
         return 0
     front_matter, _, _ = split(text)
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n" if front_matter else ""
-    print(safe(f"{recipe.source} ({recipe.origin})\n{shown}"), flush=True)
+    print(safe(f"{on_one_line(recipe.source)} ({recipe.origin})\n{shown}"), flush=True)
     keys = key_variables(settings)
     notices: list[str] = []
     sandbox = sandbox_of(
@@ -235,7 +235,7 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
         print(safe(render(recipe, values, " ".join(arguments.text), around)))
     finally:
         for notice in notices:
-            aside(safe(f"acp-agent: {notice}"))
+            complain(safe(notice))
     return 0
 
 
@@ -256,9 +256,10 @@ def _may_run(recipe: Recipe, settings: Settings, sandbox: Sandbox) -> bool:
     ):
         return True
     safe = safe_for()
+    here = on_one_line(Path.cwd())
     aside(
         safe(
-            f"Without a sandbox, the text of /{recipe.command} runs commands in {Path.cwd()}. {fault}".rstrip()
+            f"Without a sandbox, the text of /{recipe.command} runs commands in {here}. {fault}".rstrip()
         )
     )
     for line in lines:
@@ -307,7 +308,7 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
             )
     except FileExistsError as error:
         raise AgentError(f"{path} is there already, and was not changed.") from error
-    print(path)
+    print(on_one_line(path))
     if builtin.is_file():
         aside(f"It begins as the built-in {name}, which it replaces.")
     if arguments.project:

@@ -29,6 +29,7 @@ from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.visible import on_one_line
 
 NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
@@ -183,7 +184,11 @@ def _list_editors(home: Path) -> None:
     width = max(map(len, EDITORS))
     for name, editor in EDITORS.items():
         file = editor.file(home)
-        where = "prints what belongs in your own file" if file is None else str(file)
+        where = (
+            "prints what belongs in your own file"
+            if file is None
+            else on_one_line(file)
+        )
         if file is not None and not file.exists():
             where += " (not there yet)"
         print(f"{name:<{width}}  {editor.title:<14}  {where}")
@@ -211,25 +216,26 @@ async def run(arguments: argparse.Namespace) -> int:
     if file is None:
         aside(editor.then)
         return 0
+    shown = on_one_line(file)
     before = _settings_of(file)
     after = text if before is None else _with_entry(before, editor, text, file)
     if before == after:
-        aside(f"{file} names the agent already. {editor.then}")
+        aside(f"{shown} names the agent already. {editor.then}")
         return 0
     if before is not None:
-        aside(f"This changes {file}:\n{_difference(before, after)}")
+        aside(f"This changes {shown}:\n{_difference(before, after)}")
     if arguments.dry_run:
-        aside(f"This would be written into {file}.")
+        aside(f"This would be written into {shown}.")
         return 0
     if not (
         arguments.yes
-        or await typed(f"Write this into {file}? [y]es, [n]o: ") in ("y", "yes")
+        or await typed(f"Write this into {shown}? [y]es, [n]o: ") in ("y", "yes")
     ):
         aside("Nothing was written; --yes writes without asking.")
         return 1
     backup = _write(file, before, after)
-    kept = "" if backup is None else f" The file as it was: {backup}."
-    aside(f"Written: {file}.{kept} {editor.then}")
+    kept = "" if backup is None else f" The file as it was: {on_one_line(backup)}."
+    aside(f"Written: {shown}.{kept} {editor.then}")
     return 0
 
 

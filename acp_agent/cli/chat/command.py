@@ -44,6 +44,7 @@ from acp_agent.session.options import MODE, MODEL, MODES, NO_MODEL
 from acp_agent.storage.store import SessionRecord
 from acp_agent.tools.forms import FieldChoice, Form, FormField
 from acp_agent.tools.text import counted
+from acp_agent.visible import on_one_line
 
 _NO_TERMINAL = (
     "A conversation needs a terminal for both its input and its output, and one that can move its cursor. Without it, "
@@ -146,7 +147,7 @@ class _Conversation:
         named = await self._model_name()
         self._view.line(
             "dim",
-            f"acp-agent {__version__} · {session.state.cwd} · {session.session_id} · {named}",
+            f"acp-agent {__version__} · {on_one_line(session.state.cwd)} · {session.session_id} · {named}",
         )
         self._view.line(
             "dim",

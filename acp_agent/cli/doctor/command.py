@@ -43,6 +43,7 @@ from acp_agent.regular import read_regular
 from acp_agent.sandbox.sandbox import platform_fault
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.text import counted
+from acp_agent.visible import on_one_line
 
 SECONDS = 20.0
 """How long the model may take to say a word."""
@@ -96,7 +97,12 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
 
     def add(area: str, level: str, text: str, advice: str = "") -> None:
         found.append(
-            {"level": level, "area": area, "text": safe(text), "advice": safe(advice)}
+            {
+                "level": level,
+                "area": area,
+                "text": on_one_line(safe(text)),
+                "advice": on_one_line(safe(advice)),
+            }
         )
 
     async def check(area: str, all_said: AsyncIterator[_Said]) -> None:
@@ -146,10 +152,10 @@ def _lines(findings: Sequence[Mapping[str, str]]) -> str:
     lines: list[str] = []
     for finding in findings:
         lines.append(
-            f"{finding['level']:<4}  {finding['area']:<{width}}  {' '.join(finding['text'].splitlines())}"
+            f"{finding['level']:<4}  {finding['area']:<{width}}  {finding['text']}"
         )
         if finding["advice"]:
-            lines.append(f"{'':<{width + 8}}{' '.join(finding['advice'].splitlines())}")
+            lines.append(f"{'':<{width + 8}}{finding['advice']}")
     fails, warns = (
         sum(finding["level"] == level for finding in findings)
         for level in ("fail", "warn")

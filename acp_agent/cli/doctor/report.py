@@ -31,6 +31,7 @@ from acp_agent.secrets.known import MASK, remember_secret, secrets_of
 from acp_agent.secrets.messages import JsonValue, masked
 from acp_agent.secrets.names import is_secret_variable
 from acp_agent.secrets.text import mask
+from acp_agent.visible import on_one_line
 
 _DISTRIBUTION = "acp-agent-server"
 _LOG_LINES = 40
@@ -71,7 +72,9 @@ def fault_report(checks: str) -> str:
         "Terminal and environment": "\n".join(_environment(env)),
         "Configuration": "\n\n".join(configurations),
         "Checks": checks,
-        f"The last lines of {home / LOGS / NAME}": _end_of_log(home / LOGS / NAME),
+        f"The last lines of {on_one_line(home / LOGS / NAME)}": _end_of_log(
+            home / LOGS / NAME
+        ),
     }
     blocks = (
         f"## {title}\n\n````text\n{text}\n````\n" for title, text in sections.items()
@@ -88,7 +91,7 @@ def fault_report(checks: str) -> str:
 
 
 def _versions() -> Iterator[str]:
-    yield f"acp-agent {__version__}: {sys.argv[0]}"
+    yield f"acp-agent {__version__}: {on_one_line(sys.argv[0])}"
     yield f"{platform.python_implementation()} {platform.python_version()}: {sys.executable}"
     settle_platform()
     yield platform.platform()
@@ -119,7 +122,7 @@ def _environment(env: Mapping[str, str]) -> Iterator[str]:
             # The address of a proxy may have no scheme.
             if "@" in value and "://" not in value:
                 value = without_access(f"http://{value}").removeprefix("http://")
-            yield f"{name}={MASK if is_secret_variable(name) else value}"
+            yield f"{name}={MASK if is_secret_variable(name) else on_one_line(value)}"
 
 
 def _configuration(path: Path, within: Path | None = None) -> str:
@@ -130,12 +133,12 @@ def _configuration(path: Path, within: Path | None = None) -> str:
         text = read_text(path, within=within)
         data = cast("JsonValue", dict(parse_mapping(text).data)) if text else None
     except DocumentError as error:
-        return f"{path} cannot be read: {error}"
+        return f"{on_one_line(path)} cannot be read: {on_one_line(error)}"
     if data is None:
-        return f"{path} is not there, or empty."
+        return f"{on_one_line(path)} is not there, or empty."
     shown = _without_access(masked(data, secrets_of(os.environ)))
     _remember_hidden(data, shown)
-    return f"{path}:\n{json.dumps(_without_arguments(shown), ensure_ascii=False, indent=2)}"
+    return f"{on_one_line(path)}:\n{json.dumps(_without_arguments(shown), ensure_ascii=False, indent=2)}"
 
 
 def _without_access(value: JsonValue) -> JsonValue:

@@ -51,7 +51,7 @@ from acp_agent.session.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import counted, one_line
-from acp_agent.visible import visible
+from acp_agent.visible import on_one_line, visible
 
 if TYPE_CHECKING:
     from acp_agent.tools.asked import Question
@@ -418,7 +418,7 @@ class TerminalClient:
         """Show what a project brings, and ask; without an answer say how to allow it."""
         self.view.line("question", f"? {view.title}")
         for project in projects:
-            self.view.line("", f"  {project}")
+            self.view.line("", f"  {on_one_line(project)}")
         self.view.line("dim", text)
         answer = await self._choose("Trust it?", "asn", trust_options())
         if answer is None:

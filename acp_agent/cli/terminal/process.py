@@ -22,7 +22,7 @@ from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
 from acp_agent.module_path import hidden_reason
 from acp_agent.processes import kill_groups
-from acp_agent.visible import harmless
+from acp_agent.visible import harmless, on_one_line
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -148,10 +148,10 @@ def failure_sentence(error: Exception) -> str:
     """Return the message for a failure; "" for none. The traceback of an unexpected one
     goes to the log file.
 
-    Task groups wrap what ends them; a person wants the sentence inside. A terminal
-    obeys nothing of it.
+    Task groups wrap what ends them; a person wants the sentence inside. It is on one
+    line, since a file's name in it may have a line end.
     """
-    return harmless(_sentence(error))
+    return on_one_line(_sentence(error))
 
 
 def _sentence(error: Exception) -> str:
@@ -173,7 +173,7 @@ def _sentence(error: Exception) -> str:
 
 
 def complain(sentence: str) -> None:
-    """Print on stderr why the command did not end well; nothing for ""."""
+    """Print on one line of stderr what went wrong; nothing for ""."""
     if sentence:
         with suppress(OSError):
-            print(f"acp-agent: {sentence}", file=sys.stderr, flush=True)
+            print(f"acp-agent: {on_one_line(sentence)}", file=sys.stderr, flush=True)

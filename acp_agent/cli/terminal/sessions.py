@@ -297,7 +297,8 @@ async def _offered_to_move(store: SessionStore, record: SessionRecord) -> Sessio
     if _has_directory(record):
         return record
     here = Path.cwd()
-    asked = f"The directory of this session, {record.cwd}, does not exist any more.\nMove the session to {here}?"
+    gone = on_one_line(record.cwd)
+    asked = f"The directory of this session, {gone}, does not exist any more.\nMove the session to {on_one_line(here)}?"
     answer = await typed(f"{asked} [y]es, [n]o: ")
     if (answer or "").lower() not in ("y", "yes"):
         return record

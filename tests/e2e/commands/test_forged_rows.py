@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.cli.main import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from acp_agent.cli.terminal.sessions import row_of
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.sandbox import MadeKeeper
@@ -54,6 +55,86 @@ async def test_no_name_of_a_project_adds_a_row_to_what_a_command_prints(
     for words in (("hooks", "list"), ("trust",), ("sessions",)):
         ran = await call_command(home, *words, cwd=project)
         assert forged(ran.out + ran.err) == [], words
+
+
+def calls(project: Path, name: str) -> list[tuple[str, ...]]:
+    """A call of each sub-command that prints a name: of an argument, of a file or of a
+    folder.
+    """
+    here = str(project)
+    gone = str(project / f"gone{name}")
+    return [
+        (name,),
+        ("run", name),
+        ("run", "--session", name, "x"),
+        ("run", "--model", name, "x"),
+        ("compact", "--session", name),
+        ("compact-eval", gone),
+        ("compact-eval", str(project / f"log{name}.jsonl")),
+        ("sessions", "rm", name),
+        ("sessions", "rename", name, name),
+        ("sessions", "move", name, name),
+        ("sessions", "fork", name),
+        ("serve", "--token-file", gone),
+        ("serve", "--host", name),
+        ("inspect", name),
+        ("wire", gone),
+        ("hooks", "list"),
+        ("hooks", "test", "turn_end", name),
+        ("models", name),
+        ("config",),
+        ("login", name),
+        ("logout", name),
+        ("trust", name),
+        ("permissions", "revoke", name),
+        ("recipe", "list"),
+        ("recipe", "check"),
+        ("recipe", "check", gone),
+        ("recipe", "check", f"{gone}.md"),
+        ("recipe", "check", str(project / f"bad{name}.md")),
+        ("recipe", "check", here),
+        ("recipe", "show", name),
+        ("recipe", "show", "ok", "--arg", f"{name}=1"),
+        ("recipe", "new", name),
+        ("recipe", "new", "some", "--project"),
+        ("recipe", "new", "some", "--project"),
+        ("schema", name),
+        ("setup", name),
+        ("doctor", name),
+        ("doctor", "--offline"),
+        ("doctor", "--offline", "--report"),
+        ("demo", name),
+        ("help", name),
+        ("completion", name),
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\x1b[1E", "\u202e", "\u200b"], ids=ascii)
+async def test_names_in_the_errors_of_every_sub_command_are_shown_visibly_on_one_line(
+    tmp_path: Path, end: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    name = f"{end}{FORGED}"
+    project = tmp_path / f"project{name}"
+    recipes = project / ".acp-agent" / "recipes"
+    recipes.mkdir(parents=True)
+    (recipes / f"bad{name}.md").write_text("---\ndescription: [\n---\nx")
+    (recipes / "ok.md").write_text("---\ndescription: x\n---\nx {{ instructions }}")
+    (project / f"bad{name}.md").write_text("---\nnothing: 1\n---\n{% bad %}")
+    (project / f"log{name}.jsonl").write_text("{")
+    env = {"ACP_AGENT_HOME": str(tmp_path / f"agent{name}")}
+    for words in calls(project, name):
+        for variables in ({}, env):
+            ran = await call_command(home, *words, cwd=project, env=variables)
+            shown = ran.out + ran.err
+            assert forged(shown) == [], words
+            assert end == "\n" or end not in shown, words
+
+
+def test_every_sub_command_that_prints_names_is_called_here() -> None:
+    called = {words[0] for words in calls(Path("/"), "x")}
+    assert set(_COMMANDS) - called <= {"chat"}
 
 
 @pytest.mark.parametrize("end", ENDS, ids=ascii)
