@@ -307,6 +307,7 @@ class SessionServer:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(connection.listen)
                     tasks.start_soon(self._follow, connection)
+                    tasks.start_soon(self._tell_overrun, connection)
                     await connection.watch.lost.wait()
                     tasks.cancel_scope.cancel()
                 return connection.watch.reason or "it closed the connection"
@@ -366,6 +367,15 @@ class SessionServer:
             await self._tell(
                 f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}."
             )
+
+    async def _tell_overrun(self, connection: ServerConnection) -> None:
+        """Tell the user once if notifications of the server are dropped."""
+        await connection.watch.overrun.wait()
+        _log.warning("notifications of the MCP server %s are dropped", self.name)
+        await self._tell(
+            f"The MCP server {self.name!r} sends notifications faster than the agent reads them, so some are dropped. "
+            "Lines of progress may be missing. Results are complete."
+        )
 
     async def _follow(self, connection: ServerConnection) -> None:
         """List the offer again whenever the server reports a change; if that fails,

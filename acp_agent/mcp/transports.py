@@ -49,7 +49,7 @@ server.
 """
 _MOST_WAITING = 1_000
 """Maximum number of notifications from an editor's server that wait. Further ones are
-dropped.
+dropped, which `Watch` records.
 """
 _INVALID = "what it answered is not what the protocol says"
 
@@ -64,13 +64,22 @@ class Watch:
         replaced when the lists are read.
     :ivar reason: why the connection is lost; empty if the transport does not know.
     :ivar status: the status of the last HTTP response; 0 if there was none.
+    :ivar overrun: set when a notification of the server is dropped.
     """
 
     def __init__(self) -> None:
         self.lost = anyio.Event()
         self.changed = anyio.Event()
+        self.overrun = anyio.Event()
         self.reason = ""
         self.status = 0
+
+    def drop(self) -> None:
+        """Record that a notification is dropped. It may have reported a change of a
+        list, so the lists are read again.
+        """
+        self.overrun.set()
+        self.changed.set()
 
     async def note(self, response: httpx2.Response) -> None:
         """Record an HTTP response."""
@@ -304,11 +313,12 @@ async def over_acp(
 
     def notified(method: str, params: JsonObject | None) -> None:
         more = {} if params is None else {"params": params}
-        # The connection is being closed, or too many notifications are waiting.
-        with suppress(
-            anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.WouldBlock
-        ):
-            to_session.send_nowait(_message(method=method, **more))
+        # The connection is being closed.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            try:
+                to_session.send_nowait(_message(method=method, **more))
+            except anyio.WouldBlock:
+                watch.drop()
 
     async def ask(request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
         # The SDK numbers its requests per connection; the id of a subscription is

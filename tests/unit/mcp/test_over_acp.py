@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
+from mcp import types
+from mcp.shared.message import SessionMessage
 
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.mcp.model import OnNotification
+from acp_agent.mcp.transports import Watch, over_acp
 from support.client import AgentError, AgentProcess
 from support.mcp import ready, says, tool
 from support.memory import stage
@@ -61,13 +67,19 @@ class EditorServer:
         self, request_id: str, method: str, params: Mapping[str, Any]
     ) -> None:
         assert self.agent is not None
-        message = {
+        message = self.message(request_id, method, params)
+        await self.agent.notify("mcp/message", message)
+
+    def message(
+        self, request_id: str, method: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the params of `mcp/message`."""
+        return {
             "serverId": self.server_id,
             "requestId": request_id,
             "method": method,
             "params": params,
         }
-        await self.agent.notify("mcp/message", message)
 
     async def changed(self, name: str) -> None:
         for request_id in list(self._listening):
@@ -174,6 +186,84 @@ def offered(it: Stage, call: int) -> list[str]:
     tools = json.loads(json.dumps(it.server.calls[call].body["tools"]))
     names = [each.get("name") or each["function"]["name"] for each in tools]
     return [name for name in names if name.startswith("mcp__")]
+
+
+class Flood:
+    """A channel of an editor whose server sends many notifications before it answers."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    async def ask(
+        self,
+        server_id: str,
+        request_id: str,
+        method: str,
+        params: JsonObject | None,
+        notified: OnNotification,
+    ) -> JsonObject:
+        for number in range(self._count):
+            notified("notifications/progress", {"progress": number, "progressToken": 1})
+        return {"result": {}}
+
+
+@pytest.mark.parametrize(("count", "is_overrun"), [(999, False), (2_500, True)])
+async def test_notifications_that_nobody_reads_are_dropped_up_to_a_limit_and_the_answer_comes(
+    count: int, is_overrun: bool
+) -> None:
+    watch = Watch()
+    async with over_acp("desk", Flood(count), watch) as (received, to_server):
+        request = types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")
+        await to_server.send(SessionMessage(request))
+        await anyio.wait_all_tasks_blocked()
+        got = 0
+        with anyio.fail_after(20):
+            async for each in received:
+                assert isinstance(each, SessionMessage)
+                if isinstance(each.message, types.JSONRPCResponse):
+                    break
+                got += 1
+    assert got == min(count, 1_000)
+    assert watch.overrun.is_set() is is_overrun
+    assert watch.changed.is_set() is is_overrun  # one may have reported a change
+
+
+async def test_the_user_is_told_of_dropped_notifications_and_the_result_is_complete(
+    tmp_path: Path,
+) -> None:
+    desk = EditorServer("desk", tools=[LOOK], results={"look": says("A lamp.")})
+    answer = desk._answer
+
+    async def flood(
+        request_id: str, method: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if method == "tools/call":
+            token = params["_meta"]["progressToken"]
+            line = {"progress": 1, "progressToken": token}
+            message = desk.message(request_id, "notifications/progress", line)
+            whole = {"jsonrpc": "2.0", "method": "mcp/message", "params": message}
+            assert desk.agent is not None
+            await desk.agent.send_bytes((json.dumps(whole) + "\n").encode() * 3_000)
+        return await answer(request_id, method, params)
+
+    desk._answer = flood
+    replies = [
+        Reply(tool_calls=[ToolCall("mcp__desk__look", {"at": "top"})]),
+        Reply("I see."),
+        Reply("Done."),
+    ]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        provide(it.agent, desk)
+        session = await it.agent.new_session(it.folder, mcpServers=[desk.entry])
+        await ready(it, "desk")
+        assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
+        assert [each.text for each in results(it.server.calls[1].body)] == ["A lamp."]
+        await it.agent.until(
+            lambda: any(
+                "so some are dropped" in line for line in map(str, it.agent.lines)
+            ),
+            10,
+        )
 
 
 async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_any_server(
