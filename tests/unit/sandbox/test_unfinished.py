@@ -37,7 +37,8 @@ with Sandbox((root,), (home,)).wrap(("bash", "-c", line), root, network=False) a
 IDENTITY = "-c user.name=n -c user.email=n@example.org"
 PLANT = f"""
 touch ready; until [ -e go ]; do sleep 0.02; done
-mkdir .cursor; echo evil > .cursor/mcp.json
+mkdir .cursor .direnv; echo evil > .cursor/mcp.json
+echo evil > .direnv/x.rc; echo evil > mise.ci.toml
 git init -q sub; git -C sub config core.fsmonitor 'touch {{ran}};:'
 mkdir -p .git/rebase-merge; echo 'exec touch {{ran}}' > .git/rebase-merge/git-rebase-todo
 git {IDENTITY} commit -q --allow-empty -m evil; touch planted; sleep 60
@@ -87,6 +88,8 @@ def test_what_a_command_of_a_killed_agent_has_made_is_made_harmless_by_the_next_
     Sandbox((root.parent / "another",), (home,), keeper=keeper).settle_unfinished()
     assert sorted(keeper.blocked) == [
         ".cursor → .cursor.blocked",
+        ".direnv/x.rc → .direnv/x.rc.blocked",
+        "mise.ci.toml → mise.ci.toml.blocked",
         "rebase-merge → rebase-merge.blocked",
     ]
     assert [(each.mark, bool(each.done)) for each in keeper.planted] == [
@@ -133,6 +136,8 @@ def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> 
         subprocess.run(words, cwd=root, check=False)
     assert sorted(keeper.blocked) == [
         ".cursor → .cursor.blocked",
+        ".direnv/x.rc → .direnv/x.rc.blocked",
+        "mise.ci.toml → mise.ci.toml.blocked",
         "rebase-merge → rebase-merge.blocked",
     ]
     assert (root / ".mcp.json").exists()
