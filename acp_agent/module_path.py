@@ -356,7 +356,7 @@ def _is_site(entry: str) -> bool:
     Others do so if they are read-only, or if PYTHONPATH does not name them: packagers
     such as Nix add one folder for each dependency.
     """
-    if os.path.basename(entry) not in _SITE:
+    if os.path.basename(entry) not in _SITE or _is_in_relative_user_base(entry):
         return False
     site = sys.modules.get("site")
     roots = {
@@ -375,6 +375,21 @@ def _is_site(entry: str) -> bool:
     if entry.startswith(tuple(own)) or not os.access(entry, os.W_OK):
         return True
     return entry not in python_path()
+
+
+def relative_user_base() -> str:
+    """Return PYTHONUSERBASE if it is a relative path, which names a folder in the working
+    directory; otherwise an empty string.
+    """
+    base = os.environ.get("PYTHONUSERBASE", "")
+    return "" if sys.flags.ignore_environment or os.path.isabs(base) else base
+
+
+def _is_in_relative_user_base(entry: str) -> bool:
+    base = relative_user_base()
+    return bool(base) and os.path.abspath(entry).startswith(
+        f"{os.path.abspath(base)}{os.sep}"
+    )
 
 
 def _working_directory() -> str:

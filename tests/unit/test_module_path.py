@@ -133,6 +133,29 @@ def test_no_module_of_a_project_is_imported_wherever_its_folder_is_named(
     assert not [each for each in folders if Path(each).is_relative_to(tmp_path)]
 
 
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_a_user_s_own_packages_count_unless_they_are_in_the_working_directory(
+    environment: Path, tmp_path: Path, is_relative: bool
+) -> None:
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = tmp_path / "base" / "lib" / version / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "msvcrt.py").write_text("X = 1\n")
+    file = environment / "pyvenv.cfg"
+    before = file.read_text()
+    key = "include-system-site-packages = "
+    file.write_text(before.replace(f"{key}false", f"{key}true"))
+    base = "base" if is_relative else str(tmp_path / "base")
+    try:
+        variables = {"PYTHONUSERBASE": base}
+        shown = run(environment, SHOW, "msvcrt", cwd=tmp_path, variables=variables)
+    finally:
+        file.write_text(before)
+    folders, found, _ = json.loads(shown)
+    assert bool(found["msvcrt"]) is not is_relative
+    assert (str(packages) in folders) is not is_relative
+
+
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_folder_of_packages_that_a_packager_added_stays_unless_pythonpath_names_it(
     environment: Path, tmp_path: Path, is_named: bool

@@ -37,7 +37,7 @@ from acp_agent.llm.provider import AskedAgain, ModelRequest, Retrying
 from acp_agent.llm.registry import Registry
 from acp_agent.mcp.launch import launch
 from acp_agent.mcp.model import environment_for, with_values
-from acp_agent.module_path import foreign_python_path
+from acp_agent.module_path import foreign_python_path, relative_user_base
 from acp_agent.programs import distrust
 from acp_agent.regular import read_regular
 from acp_agent.sandbox.sandbox import platform_fault
@@ -195,6 +195,12 @@ async def _check_python() -> AsyncIterator[_Said]:
             f"PYTHONPYCACHEPREFIX is {prefix}, which names a folder in the project that the agent is started in.",
             "Set it to an absolute path.",
         )
+    if base := relative_user_base():
+        text = (
+            f"PYTHONUSERBASE is {base}, which names a folder in the project that the agent is started in. Python runs "
+            "`.pth` files and `usercustomize` from there before the agent starts."
+        )
+        yield "warn", text, "Set it to an absolute path."
 
 
 async def _check_home() -> AsyncIterator[_Said]:

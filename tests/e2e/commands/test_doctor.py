@@ -71,6 +71,7 @@ async def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_checked(
     [
         ("PYTHONPATH", "/shop/src", "PYTHONPATH names /shop/src."),
         ("PYTHONPYCACHEPREFIX", ".cache", "PYTHONPYCACHEPREFIX is .cache"),
+        ("PYTHONUSERBASE", ".python", "PYTHONUSERBASE is .python"),
     ],
 )
 async def test_settings_of_python_that_load_code_of_a_project_are_told(
