@@ -18,6 +18,7 @@ import builtins
 import hashlib
 import inspect
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
@@ -172,9 +173,9 @@ def _forms(source: str | bytes) -> Iterator[bytes]:
         content = source.encode()
     except UnicodeEncodeError:
         return
-    yield content
-    yield content.replace(b"\n", b"\r\n")
-    yield b"\xef\xbb\xbf" + content
+    for each in (content, content.replace(b"\n", b"\r\n")):
+        yield each
+        yield BOM_UTF8 + each
 
 
 def _strings_in(source: bytes) -> Iterator[str | bytes]:
