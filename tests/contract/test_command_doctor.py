@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from pathlib import Path
 
 from support.doctor import doctor, of
 from support.models import Reply, model_server
+
+pytestmark = pytest.mark.process
 
 
 async def test_where_all_is_well_it_asks_the_model_once_and_offline_nobody(tmp_path: Path) -> None:

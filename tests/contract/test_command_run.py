@@ -22,6 +22,8 @@ from support.processes import marked, outlive
 from support.terminal import Ran, run_command
 from support.waiting import read_pipe
 
+pytestmark = pytest.mark.process
+
 LONG = "The cart adds prices. " * 60
 SIZES = re.compile(r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$", re.MULTILINE)
 

@@ -11,6 +11,8 @@ from support.models import Reply, model_server
 from support.pictures import encoded, png
 from support.terminal import run_command
 
+pytestmark = pytest.mark.process
+
 
 async def sessions(home: Path, *words: str) -> tuple[int, list[str], str]:
     """Exit status, lines of stdout, and stderr."""

@@ -118,6 +118,7 @@ ENDINGS: dict[str, Callable[[AgentProcess, str], Any]] = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ending", [*ENDINGS, "SIGTERM"])
 async def test_an_ending_session_leaves_no_request_behind(tmp_path: Path, ending: str) -> None:
     summary, _ = held()

@@ -103,6 +103,7 @@ async def test_within_a_turn_the_steps_go_on_behind_the_prompt_with_every_result
         assert [call["status"] for call in it.calls()] == ["completed"] * 2
 
 
+@pytest.mark.process
 async def test_what_was_made_short_is_so_after_a_kill_and_the_replay_shows_it(tmp_path: Path) -> None:
     async with talked(tmp_path, lambda body: Reply("It forgets the quantity.")) as it:
         await it.prompt("So why is it wrong?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -66,6 +67,7 @@ async def test_a_preview_with_instructions_is_a_preview(tmp_path: Path) -> None:
         assert (database(it), len(it.server.calls), shown_compactions(it.agent)) == (before, calls, [])
 
 
+@pytest.mark.process
 async def test_the_terminal_shows_preview_and_status(tmp_path: Path) -> None:
     script = summarising([SUMMARY], answers)
     async with stage(tmp_path, script=script, config=AT_ONCE) as it:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,7 @@ async def test_only_the_bare_word_undoes_and_more_words_are_told_the_form(tmp_pa
         assert "undone" in it.agent.text()
 
 
+@pytest.mark.process
 async def test_a_compaction_is_undone_from_the_terminal(tmp_path: Path) -> None:
     script = summarising([SUMMARY], answers)
     async with stage(tmp_path, script=script, config=AT_ONCE) as it:

@@ -11,6 +11,8 @@ from support.editors import AVANTE, Editor
 from support.replies import Reply, ToolCall
 from support.stage import results, stage
 
+pytestmark = pytest.mark.process
+
 REGISTRY = Editor(
     info={"name": "ACP Registry Validator", "version": "1.0.0"},
     files=True,

@@ -10,6 +10,8 @@ import pytest
 
 from support.client import AgentError, start_agent
 
+pytestmark = pytest.mark.process
+
 AGENT_METHODS = [
     "authenticate",
     "logout",

@@ -39,6 +39,7 @@ async def test_a_compaction_leaves_the_session_its_id_and_the_list_its_row(tmp_p
             await later.agent.resume(it.session, it.folder)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("editor", [ZED_BETA, TOAD], ids=["beta", "toad"])
 async def test_nothing_is_written_to_stderr_in_a_session_full_of_trouble(tmp_path: Path, editor: Editor) -> None:
     files = {
@@ -84,6 +85,7 @@ async def test_nothing_is_written_to_stderr_in_a_session_full_of_trouble(tmp_pat
         assert agent.stderr == ""
 
 
+@pytest.mark.process
 async def test_between_two_turns_an_editor_is_told_of_the_session_alone(tmp_path: Path) -> None:
     shell = ToolCall("shell", {"command": "echo begun; sleep 600"})
     replies = [Reply("Hello."), Reply(tool_calls=[shell])]

@@ -16,6 +16,8 @@ from support.second import second_agent
 from support.stage import Stage, results, stage
 from support.terminal import run_command
 
+pytestmark = pytest.mark.process
+
 ENV = ToolCall("shell", {"command": "env"})
 CONFIGURED = {"providers": {"work": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "WORK_LLM"}}}
 KEYS = {

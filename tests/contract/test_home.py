@@ -166,6 +166,7 @@ async def test_sessions_go_on_in_the_whole_home(tmp_path: Path, name: str) -> No
         assert (await it.ask("And without it?")).mentions("Row 100 of a long answer")
 
 
+@pytest.mark.process
 async def test_what_was_allowed_for_good_is_not_asked_again(tmp_path: Path) -> None:
     async with opened(tmp_path, by_name("work"), whole=True) as it:
         await it.load()

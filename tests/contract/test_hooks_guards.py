@@ -193,6 +193,7 @@ async def test_a_question_that_is_cancelled_ends_the_turn_and_the_call_did_not_r
         assert not list(it.folder.iterdir())
 
 
+@pytest.mark.process
 async def test_where_nobody_sits_at_the_terminal_the_call_is_refused_in_every_mode(tmp_path: Path) -> None:
     async with model_server([Reply(tool_calls=[made("a.txt")]), Reply("Done.")], "openai") as server:
         server.write_config(tmp_path, {"hooks": {"PreToolUse": [{"command": "exit 3", "name": "guard"}]}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from support.compactions import is_summary_request, shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, Usage
 from support.stage import results, stage
+
+pytestmark = pytest.mark.process
 
 AFTER_A_COMMIT = """\
 on: agent_stop

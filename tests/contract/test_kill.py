@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import os
 import signal
 from dataclasses import replace
@@ -12,6 +13,8 @@ from support.editors import ZED
 from support.processes import outlive
 from support.replies import Reply, ToolCall
 from support.stage import PATIENCE, stage
+
+pytestmark = pytest.mark.process
 
 NO_TERMINAL = replace(ZED, terminal=False)
 

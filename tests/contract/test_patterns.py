@@ -60,6 +60,7 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
 
+@pytest.mark.process
 async def test_a_hostile_pattern_in_a_recipe_a_schema_a_matcher_and_a_search_hangs_nothing(tmp_path: Path) -> None:
     write(tmp_path / "home" / "state" / "recipes", "check.md", CHECKED)
     hooks = {"PreToolUse": [{"command": "exit 2", "matcher": "^(a+)+$|(e+)+x"}]}

@@ -182,6 +182,7 @@ async def test_a_cancel_while_it_is_asked_ends_the_turn_and_takes_the_question_b
         assert [result.text for result in results(it.server.calls[1].body)] == [NOT_RUN]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("asks", [CALLS["write"], QUESTION], ids=["permission", "form"])
 async def test_an_editor_that_goes_while_something_is_asked_has_cancelled_the_turn(
     tmp_path: Path, asks: ToolCall

@@ -141,6 +141,7 @@ async def test_cancel_request_ends_the_running_prompt_and_leaves_the_queue(tmp_p
         assert it.agent.methods_between(heard) == ["response session/list"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way", ["session/close", "session/load", "session/archive", "EOF"])
 async def test_prompts_that_still_wait_when_the_session_ends_are_shown_again_and_the_model_never_sees_them(
     tmp_path: Path, way: str

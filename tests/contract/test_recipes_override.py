@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from support.compactions import RECIPE_TEXT, shown_compactions
 from support.dialogues import texts
 from support.models import Reply, Usage
 from support.terminal import run_command
+
+pytestmark = pytest.mark.process
 
 MINE = "---\nallowed_tools: []\nhooks:\n  turn_end: {handler: swap_context, once: true}\n---\nSay it my way.\n"
 

@@ -15,6 +15,8 @@ from support.editors import ZED, ZED_BETA, Editor
 from support.models import Reply, ToolCall, Usage, model_server
 from support.repo import make_repo
 
+pytestmark = pytest.mark.process
+
 LONG = "The cart adds prices. " * 60
 
 

@@ -16,6 +16,8 @@ from support.models import Reply, ToolCall
 from support.remote import site
 from support.stage import PATIENCE, conversation
 
+pytestmark = pytest.mark.process
+
 
 async def test_turns_of_two_clients_run_at_once_and_neither_sees_anything_of_the_other(tmp_path: Path) -> None:
     both = anyio.Event()

@@ -13,6 +13,8 @@ from support.models import Reply
 from support.remote import site
 from support.stage import PATIENCE
 
+pytestmark = pytest.mark.process
+
 
 def chosen(agent: AgentProcess, session: str) -> dict[str, Any]:
     """The options that the client's menus show since it was told of others."""

@@ -78,6 +78,7 @@ async def test_deleting_an_unknown_session_succeeds_and_closing_one_is_resource_
         assert error.value.code == -32002
 
 
+@pytest.mark.process
 async def test_a_deleted_session_is_gone_for_good_also_for_another_process(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("Yes.")) as it:
         await it.prompt("Hello")

@@ -86,6 +86,7 @@ async def test_an_unknown_session_is_resource_not_found_and_a_new_one_can_be_mad
         await agent.new_session(tmp_path)
 
 
+@pytest.mark.process
 async def test_an_empty_session_survives_a_kill_right_after_the_response(tmp_path: Path) -> None:
     async with connected_agent(home=tmp_path) as agent:
         session = await agent.new_session(tmp_path)

@@ -43,6 +43,7 @@ async def test_a_title_that_a_person_gave_stays_in_an_open_session_and_in_a_clos
             assert error.value.code == code
 
 
+@pytest.mark.process
 async def test_the_status_says_whether_a_session_is_open_here_and_opens_none(tmp_path: Path) -> None:
     async with stage(tmp_path) as it:
 

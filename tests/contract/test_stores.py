@@ -52,6 +52,7 @@ async def test_a_store_of_an_earlier_version_is_copied_beside_itself_before_it_i
     assert version(state / STORE) > schema
 
 
+@pytest.mark.process
 async def test_a_copy_has_what_was_not_yet_in_the_file_and_no_later_one_takes_its_place(tmp_path: Path) -> None:
     path = copy_store(tmp_path, by_name("schema-1").store)
     copy = path.with_name(f"{STORE}.v1")
@@ -73,6 +74,7 @@ async def test_a_copy_has_what_was_not_yet_in_the_file_and_no_later_one_takes_it
     assert contents(copy) == first
 
 
+@pytest.mark.process
 async def test_a_store_that_cannot_be_copied_is_left_as_it_is(tmp_path: Path) -> None:
     path = copy_store(tmp_path, by_name("schema-2").store)
     path.with_name(f"{STORE}.v2.unfinished").mkdir()
@@ -86,6 +88,7 @@ async def test_a_store_that_cannot_be_copied_is_left_as_it_is(tmp_path: Path) ->
     assert (await run_command(tmp_path, "sessions")).code == 0
 
 
+@pytest.mark.process
 async def test_a_store_of_this_version_is_not_copied(tmp_path: Path) -> None:
     path = copy_store(tmp_path)
     for _ in range(2):
@@ -93,6 +96,7 @@ async def test_a_store_of_this_version_is_not_copied(tmp_path: Path) -> None:
     assert list(path.parent.glob(f"{STORE}.v*")) == []
 
 
+@pytest.mark.process
 async def test_a_store_of_a_later_version_is_refused_with_a_sentence_in_the_editor_and_in_the_terminal(
     tmp_path: Path,
 ) -> None:

@@ -14,6 +14,7 @@ from support.second import second_agent
 SUMMARY = "## Goal\nThe greeting was said. The price of every article is counted in whole cents."
 
 
+@pytest.mark.process
 async def test_a_conversation_is_replayed_as_it_was_shown_and_shows_nothing_twice(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     edit = ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "two"}]})

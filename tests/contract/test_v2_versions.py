@@ -10,6 +10,8 @@ import pytest
 from support.client import AgentError, start_agent
 from support.second import HAND_MADE
 
+pytestmark = pytest.mark.process
+
 VERSION_2_METHODS = ["auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"]
 VERSION_1_METHODS = ["authenticate", "session/load", "session/set_mode"]
 
