@@ -114,7 +114,7 @@ def start(
     :param env: its whole environment.
     """
     assert allowed is None or allowed(), (
-        "this test does not carry the mark `process`: see `lane` in tests/conftest.py"
+        "this test starts a process without the mark that says so: @pytest.mark.process"
     )
     request = json.dumps(
         {"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}

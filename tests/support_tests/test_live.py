@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from support.checkout import REPOSITORY, environment
 from support.models import KEY, Binding, ModelServer, Reply, ToolCall, model_server
 from support.reasoning import asks_to_compact
+
+pytestmark = pytest.mark.process
 
 PROMPTS = ("Answer with the one word", "Write the numbers", "Read notes.txt")
 

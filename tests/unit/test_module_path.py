@@ -19,6 +19,8 @@ import pytest
 
 from support.checkout import REPOSITORY
 
+pytestmark = pytest.mark.process
+
 SHOW = """
 import json, sys
 from acp_agent.module_path import restrict

@@ -77,6 +77,7 @@ async def test_an_edit_of_what_another_program_runs_or_obeys_is_asked_for_in_acc
         assert not (it.folder / name).exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", ["git", "hg"])
 async def test_changes_are_committed_beside_guarded_files_without_a_question(
     tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,7 @@ from support.memory import stage
 from support.models import Reply
 
 
+@pytest.mark.process
 async def test_sessions_in_a_home_that_cannot_be_written_are_listed_and_loaded(
     tmp_path: Path,
 ) -> None:

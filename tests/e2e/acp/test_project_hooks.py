@@ -50,6 +50,7 @@ def asked(it: Stage) -> list[str]:
     return [str(params["toolCall"]["title"]) for params in it.agent.desk.permissions]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", HOOKS)
 async def test_what_a_project_s_hook_allows_beyond_the_project_is_asked_for(
     tmp_path: Path, kind: str
@@ -86,6 +87,7 @@ async def test_what_a_project_s_hook_allows_beyond_the_project_is_asked_for(
         }
 
 
+@pytest.mark.process
 async def test_what_a_hook_of_the_user_allows_is_not_asked_for_though_the_project_s_allows_it_too(
     tmp_path: Path,
 ) -> None:
@@ -103,6 +105,7 @@ async def test_what_a_hook_of_the_user_allows_is_not_asked_for_though_the_projec
         assert (tmp_path / "outside.txt").exists()
 
 
+@pytest.mark.process
 async def test_where_there_is_no_sandbox_a_project_s_hook_allows_no_command(
     tmp_path: Path,
 ) -> None:

@@ -17,6 +17,8 @@ from support.memory import stage
 from support.models import Reply, ToolCall
 from support.stage import Stage, results, trust
 
+pytestmark = pytest.mark.process
+
 GUARD = """
 hooks: {PreToolUse: [{matcher: read, command: 'exit 2', on_error: block}]}
 sandbox: {read_deny: [vault]}

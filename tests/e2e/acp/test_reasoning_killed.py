@@ -13,6 +13,8 @@ from support.client import connected_agent
 from support.models import BEFORE_HEADERS, DialectName, Reply
 from support.reasoning import LOOK, Thinking, both_providers, compaction, thinking
 
+pytestmark = pytest.mark.process
+
 HELD = {"before the answer": BEFORE_HEADERS, "in its call": 3}
 
 

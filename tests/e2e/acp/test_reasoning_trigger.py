@@ -177,6 +177,7 @@ async def test_a_cancelled_compaction_leaves_the_conversation_as_it_was(
         assert ways(it) == ["trigger", "trigger"]
 
 
+@pytest.mark.process
 async def test_a_session_that_is_killed_between_the_two_ways_compacts_after_its_restart(
     tmp_path: Path,
 ) -> None:

@@ -20,6 +20,7 @@ from support.stage import trust
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "command",
     [
@@ -109,6 +110,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.process
 async def test_attacks_of_every_other_kind_fail_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +195,7 @@ async def test_memory_and_processes_are_limited(tmp_path: Path) -> None:
         assert core == "0"
 
 
+@pytest.mark.process
 async def test_a_hook_that_a_project_brought_runs_in_the_sandbox(
     tmp_path: Path,
 ) -> None:
@@ -240,6 +243,7 @@ async def test_what_the_sandbox_leaves_open_is_open(
         assert (it.home / ".cache" / "tool").exists()
 
 
+@pytest.mark.process
 async def test_processes_that_are_left_end_with_the_command_and_are_named(
     tmp_path: Path,
 ) -> None:
@@ -255,6 +259,7 @@ async def test_processes_that_are_left_end_with_the_command_and_are_named(
     assert left.stdout == b""
 
 
+@pytest.mark.process
 async def test_files_named_like_options_are_no_way_past_an_allowed_prefix_and_lead_no_way_out(
     tmp_path: Path,
 ) -> None:

@@ -17,6 +17,7 @@ from support.sandboxed import asked, results, shell
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 
 
+@pytest.mark.process
 async def test_a_worktree_s_changes_are_committed_without_a_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +75,7 @@ def branches(folder: Path) -> None:
         )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("editor", [AVANTE, ZED], ids=["no terminal", "terminal"])
 @pytest.mark.parametrize(
     "command", ["git clean -fdx", "rm -rf .vscode .idea", "git clean -fdX && true"]
@@ -90,6 +92,7 @@ async def test_placeholders_that_cannot_be_removed_are_no_reason_to_run_a_comman
         assert "nothing needs to be removed" in results(it)[0]
 
 
+@pytest.mark.process
 async def test_a_stash_with_untracked_files_is_made_once_and_without_a_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +110,7 @@ async def test_a_stash_with_untracked_files_is_made_once_and_without_a_question(
         assert {path.name for path in it.folder.iterdir()} == {".git", "a.txt"}
 
 
+@pytest.mark.process
 async def test_what_a_checkout_could_not_write_in_the_sandbox_is_said_though_git_says_that_all_is_well(
     tmp_path: Path,
 ) -> None:
@@ -128,6 +132,7 @@ async def test_what_a_checkout_could_not_write_in_the_sandbox_is_said_though_git
         assert (it.folder / ".envrc").read_text() == "old\n"
 
 
+@pytest.mark.process
 async def test_a_checkout_that_a_placeholder_stops_is_asked_for_outside_and_leaves_nothing_behind(
     tmp_path: Path,
 ) -> None:
@@ -192,6 +197,7 @@ async def test_git_runs_nothing_of_such_a_folder_either_where_the_model_wrote_it
         assert not (it.folder / "ran").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", ["/review", "/commit", "Hello"])
 async def test_the_agent_s_own_git_runs_no_watcher_of_a_repository(
     tmp_path: Path, command: str

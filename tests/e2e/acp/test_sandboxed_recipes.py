@@ -60,6 +60,7 @@ async def test_without_a_sandbox_what_a_recipe_allows_is_asked_for(
         assert not (it.folder / "made").exists()
 
 
+@pytest.mark.process
 async def test_a_filter_of_an_unpacked_repository_runs_in_the_sandbox_when_a_recipe_s_text_asks_git(
     tmp_path: Path,
 ) -> None:
@@ -81,6 +82,7 @@ async def test_a_filter_of_an_unpacked_repository_runs_in_the_sandbox_when_a_rec
         assert not (tmp_path / "outside").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("commands", ["auto", "off"])
 async def test_a_hook_of_a_project_inherits_no_key_and_nothing_that_the_settings_hide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: str
@@ -102,6 +104,7 @@ async def test_a_hook_of_a_project_inherits_no_key_and_nothing_that_the_settings
         ] == ["SHOWN=the SHOWN"]
 
 
+@pytest.mark.process
 async def test_hooks_of_a_project_do_not_run_without_a_sandbox_where_one_is_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

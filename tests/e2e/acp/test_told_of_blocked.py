@@ -62,6 +62,7 @@ async def test_they_are_told_of_what_a_command_of_a_recipe_s_text_planted(
         assert ".cursor → .cursor.blocked" in str(it.server.calls[0].body)
 
 
+@pytest.mark.process
 async def test_the_user_is_told_of_what_a_hook_of_a_project_planted(
     tmp_path: Path,
 ) -> None:
@@ -81,6 +82,7 @@ async def test_the_user_is_told_of_what_a_hook_of_a_project_planted(
         assert not (it.folder / ".cursor").exists()
 
 
+@pytest.mark.process
 async def test_the_user_is_told_of_what_git_checked_out_by_a_command(
     tmp_path: Path,
 ) -> None:
@@ -114,6 +116,7 @@ async def test_the_user_is_told_of_what_git_checked_out_by_a_command(
         ]
 
 
+@pytest.mark.process
 async def test_what_a_command_of_a_killed_agent_planted_is_renamed_when_a_session_starts(
     tmp_path: Path,
 ) -> None:

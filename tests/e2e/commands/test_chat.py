@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import anyio
+import pytest
 
 from support.called import call_command
 from support.compactions import asked_last, is_summary_request, messages, said
@@ -20,6 +21,8 @@ from support.screens import (
     sends,
     watching,
 )
+
+pytestmark = pytest.mark.process
 
 LONG = "The cart adds prices. " * 600
 EDIT = ToolCall(

@@ -118,6 +118,7 @@ async def test_a_short_terminal_shows_what_is_typed_below_a_long_output(
         assert rows == ["  line 18", "  line 19", "make … 0:00", "> next", "The meter"]
 
 
+@pytest.mark.process
 async def test_a_failing_command_of_the_agent_is_seen_while_it_runs_and_when_it_has_ended(
     tmp_path: Path,
 ) -> None:
@@ -155,6 +156,7 @@ async def test_a_failing_command_of_the_agent_is_seen_while_it_runs_and_when_it_
                 await person.until("\n14\n")
 
 
+@pytest.mark.process
 async def test_a_command_of_the_persons_own_is_seen_sent_with_the_next_prompt_and_ended_alone(
     tmp_path: Path,
 ) -> None:
@@ -219,6 +221,7 @@ async def test_what_could_not_be_started_is_not_sent(tmp_path: Path) -> None:
         assert not shell.printed
 
 
+@pytest.mark.process
 async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays(
     tmp_path: Path,
 ) -> None:
@@ -282,6 +285,7 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
         assert len((await call_command(tmp_path, "sessions")).out.splitlines()) == 2
 
 
+@pytest.mark.process
 async def test_commands_of_the_terminal_are_listed_and_a_recipe_of_that_name_comes_first(
     tmp_path: Path,
 ) -> None:

@@ -20,6 +20,7 @@ from support.screens import CTRL_C, ENTER, sends, watching
 READY = "context empty"
 
 
+@pytest.mark.process
 async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks_no_model(
     tmp_path: Path,
 ) -> None:
@@ -53,6 +54,7 @@ async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks
         assert len(server.calls) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("word", ["quit", ":q", ":wq", "EXIT", "/bye"])
 async def test_a_word_that_leaves_other_programs_leaves_the_conversation(
     tmp_path: Path, word: str
@@ -65,6 +67,7 @@ async def test_a_word_that_leaves_other_programs_leaves_the_conversation(
                 assert await person.ended() == 0
 
 
+@pytest.mark.process
 async def test_a_recipe_with_the_name_of_another_agents_command_comes_first(
     tmp_path: Path,
 ) -> None:
@@ -130,6 +133,7 @@ def test_every_name_of_another_agent_leads_to_a_command_that_exists() -> None:
     assert not {*ALIASES} & {*ELSEWHERE}
 
 
+@pytest.mark.process
 async def test_ctrl_c_sends_neither_of_two_prompts_that_wait_and_keeps_the_output_that_goes_with_them(
     tmp_path: Path,
 ) -> None:

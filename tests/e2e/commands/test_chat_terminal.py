@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import anyio
+import pytest
 
 from support.called import call_command
 from support.compactions import messages
@@ -16,6 +17,7 @@ from support.screens import CTRL_D, leaves, sends, watching
 READY = "context empty"
 
 
+@pytest.mark.process
 async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(
     tmp_path: Path,
 ) -> None:
@@ -59,6 +61,7 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(
             assert "Nobody is here to ask" in str(messages(server.calls[2].body)[-1])
 
 
+@pytest.mark.process
 async def test_lines_that_are_pasted_without_a_mark_reach_the_model_as_one_prompt(
     tmp_path: Path,
 ) -> None:
@@ -77,6 +80,7 @@ async def test_lines_that_are_pasted_without_a_mark_reach_the_model_as_one_promp
         ).replace("\\n", "\n")
 
 
+@pytest.mark.process
 async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
     async with model_server(
         [Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai"
@@ -99,6 +103,7 @@ async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
                 assert "> Say it." in person.rows
 
 
+@pytest.mark.process
 async def test_an_opened_session_says_how_many_prompts_it_leaves_out_and_shows_attachments_as_one_prompt(
     tmp_path: Path,
 ) -> None:

@@ -93,6 +93,7 @@ async def test_setup_alone_lists_the_editors_and_where_their_settings_are(
     assert "`acp-agent setup EDITOR` sets one up" in ran.err
 
 
+@pytest.mark.process
 async def test_without_a_command_at_a_terminal_chat_is_named(tmp_path: Path) -> None:
     async with at_a_terminal(tmp_path, env={}) as person:
         with anyio.fail_after(30):
@@ -100,6 +101,7 @@ async def test_without_a_command_at_a_terminal_chat_is_named(tmp_path: Path) -> 
             person.type("\x03")
 
 
+@pytest.mark.process
 def test_on_windows_one_sentence_says_that_wsl_is_needed(tmp_path: Path) -> None:
     code = "import sys; sys.platform = 'win32'; from acp_agent.__main__ import main; main()"
     for words in ((), ("run", "Hi.")):

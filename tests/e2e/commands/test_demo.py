@@ -10,6 +10,8 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 from types import ModuleType
 
+import pytest
+
 from support.checkout import REPOSITORY, environment
 from support.processes import marked
 
@@ -43,6 +45,7 @@ def without_tokens(text: str) -> str:
     return re.sub(r"[\d,]+ → [\d,]+ tokens", "tokens", text)
 
 
+@pytest.mark.process
 def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(
     tmp_path: Path,
 ) -> None:

@@ -144,6 +144,7 @@ async def test_an_entry_that_no_editor_can_use_is_told(
     assert advice_of(found, "editors") == "acp-agent setup zed puts it there."
 
 
+@pytest.mark.process
 async def test_a_directory_that_is_gone_is_named_as_what_is_wrong(
     tmp_path: Path,
 ) -> None:

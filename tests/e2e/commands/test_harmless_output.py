@@ -78,6 +78,7 @@ async def test_no_command_prints_what_a_terminal_obeys(
     assert not OBEYED & {*ran.out, *ran.err}, (ran.out, ran.err)
 
 
+@pytest.mark.process
 async def test_nor_does_the_process(tmp_path: Path) -> None:
     hostile(tmp_path)
     for words in (

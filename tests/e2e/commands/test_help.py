@@ -56,6 +56,7 @@ async def test_a_page_of_the_documentation_is_printed_as_it_is_where_stdout_is_n
     assert (ran.code, ran.out, ran.err) == (0, (DOCS / "trust.md").read_text(), "")
 
 
+@pytest.mark.process
 async def test_at_a_terminal_a_page_is_rendered(tmp_path: Path) -> None:
     async with at_a_terminal(
         tmp_path, "help", "doctor", env={"TERM": "xterm"}
@@ -100,6 +101,7 @@ async def test_the_readme_groups_the_pages_as_the_help_does(tmp_path: Path) -> N
     assert list(of_readme) == ["Start", "Use", "Extend", "Operate"]
 
 
+@pytest.mark.process
 async def test_a_short_page_and_a_terminal_without_a_pager_get_the_page_as_it_is(
     tmp_path: Path,
 ) -> None:
@@ -150,6 +152,7 @@ esac
 """The program in place of the agent; its rows are like those of the agent."""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
@@ -201,6 +204,7 @@ async def test_bash_completes_commands_options_choices_and_files(
     assert done.stdout.split() == completed.split()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 async def test_the_script_of_a_shell_can_be_read_by_it(
     tmp_path: Path, shell: str

@@ -148,6 +148,7 @@ async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_sh
         assert not (tmp_path / "state" / "keys.json").exists()
 
 
+@pytest.mark.process
 async def test_what_is_typed_at_a_terminal_is_not_shown_and_an_interrupt_brings_the_echo_back(
     tmp_path: Path,
 ) -> None:

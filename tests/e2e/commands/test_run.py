@@ -29,6 +29,7 @@ def _last_line(ran: Ran) -> re.Match[str]:
     return found
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 async def test_output_that_cannot_be_written_is_said_in_one_sentence(
     tmp_path: Path,
@@ -44,6 +45,7 @@ async def test_output_that_cannot_be_written_is_said_in_one_sentence(
     )
 
 
+@pytest.mark.process
 async def test_who_reads_no_further_ends_the_command_with_the_session_named_and_no_other_word(
     tmp_path: Path,
 ) -> None:

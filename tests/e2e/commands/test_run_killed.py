@@ -17,6 +17,8 @@ from support.called import call_command
 from support.checkout import REPOSITORY
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 
+pytestmark = pytest.mark.process
+
 
 def killed() -> Reply:
     """Return an answer that never ends."""

@@ -72,6 +72,7 @@ async def test_a_session_whose_directory_is_gone_is_not_opened_and_how_to_move_i
     assert not old.exists()
 
 
+@pytest.mark.process
 async def test_at_a_terminal_the_move_is_offered(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("One.")) as it:
         old, new = await moved(it)

@@ -255,6 +255,7 @@ async def test_stream_json_has_each_update_as_over_the_protocol_and_the_result_a
     ) == str(over_acp)
 
 
+@pytest.mark.process
 async def test_an_answer_streams_to_a_terminal_and_is_there_once(
     tmp_path: Path,
 ) -> None:
@@ -314,6 +315,7 @@ async def test_what_is_piped_stands_behind_the_words(tmp_path: Path) -> None:
         assert asked_last(server.calls[0].body) == "Review this:\n\n- a\n+ b\n"
 
 
+@pytest.mark.process
 async def test_who_reads_only_the_first_line_of_the_updates_ends_the_command_without_a_word(
     tmp_path: Path,
 ) -> None:
@@ -325,6 +327,7 @@ async def test_who_reads_only_the_first_line_of_the_updates_ends_the_command_wit
     assert [line for line in ran.err.splitlines() if not line.startswith("sess_")] == []
 
 
+@pytest.mark.process
 async def test_a_signal_leaves_the_result_behind(tmp_path: Path) -> None:
     line = [sys.executable, "-P", "-m", "acp_agent", "run", "--output", "json", "Go."]
     async with model_server(
@@ -349,6 +352,7 @@ async def test_a_signal_leaves_the_result_behind(tmp_path: Path) -> None:
     assert f"-c {result['sessionId']} " in result["error"]
 
 
+@pytest.mark.process
 async def test_a_new_session_gets_its_title_from_the_small_model_after_the_answer(
     tmp_path: Path,
 ) -> None:

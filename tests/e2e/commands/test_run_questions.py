@@ -23,6 +23,7 @@ def told(server: ModelServer, request: int) -> str:
     return messages(server.calls[request].body)[-1]["content"][0]["content"][0]["text"]
 
 
+@pytest.mark.process
 async def test_a_terminal_gets_no_sequence_and_no_secret_of_an_answer_and_another_program_all_of_it(
     tmp_path: Path,
 ) -> None:
@@ -53,6 +54,7 @@ async def test_a_terminal_gets_no_sequence_and_no_secret_of_an_answer_and_anothe
         )
 
 
+@pytest.mark.process
 async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(
     tmp_path: Path,
 ) -> None:
@@ -77,6 +79,7 @@ async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(
         assert (tmp_path / "ran").exists()
 
 
+@pytest.mark.process
 async def test_what_was_typed_before_a_question_was_shown_is_no_answer_to_it(
     tmp_path: Path,
 ) -> None:

@@ -38,6 +38,7 @@ async def test_what_is_piped_in_follows_the_words_without_a_dash(
         assert asked_last(server.calls[0].body).strip() == asked.strip()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "asked"),
     [
@@ -62,6 +63,7 @@ async def test_a_pipe_and_a_file_are_read_and_nothing_that_belongs_to_somebody_e
         assert [asked_last(call.body) for call in server.calls] == asked
 
 
+@pytest.mark.process
 async def test_a_pipe_into_which_nobody_writes_holds_nothing_up(tmp_path: Path) -> None:
     async with model_server([Reply("Fine.")], "openai") as server:
         ran = await in_a_shell(
@@ -74,6 +76,7 @@ async def test_a_pipe_into_which_nobody_writes_holds_nothing_up(tmp_path: Path) 
     )
 
 
+@pytest.mark.process
 async def test_a_pipe_that_holds_no_text_is_an_error_that_names_the_way_to_attach_a_file(
     tmp_path: Path,
 ) -> None:

@@ -55,6 +55,7 @@ Trusted until something in it changes.
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("typed", "code"), [("n\n", 1), ("y\n", 0)])
 async def test_a_person_at_a_terminal_sees_what_may_run_before_anything_is_trusted(
     tmp_path: Path, typed: str, code: int
@@ -90,6 +91,7 @@ async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
     assert (ran.code, "trust.json: cannot be understood" in ran.err) == (1, True)
 
 
+@pytest.mark.process
 async def test_at_a_terminal_it_is_asked_what_may_run(tmp_path: Path) -> None:
     repository(tmp_path)
     async with (
@@ -113,6 +115,7 @@ async def test_at_a_terminal_it_is_asked_what_may_run(tmp_path: Path) -> None:
     assert not (tmp_path / "state" / "trust.json").exists()
 
 
+@pytest.mark.process
 async def test_commits_of_a_repository_that_a_command_made_are_the_user_s_once_it_is_trusted(
     tmp_path: Path,
 ) -> None:

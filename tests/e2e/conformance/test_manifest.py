@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from support.checkout import REPOSITORY
@@ -140,6 +141,7 @@ def test_the_pitfalls_stand_in_the_order_of_their_topics() -> None:
     )
 
 
+@pytest.mark.clients
 def test_whatever_the_schema_demands_is_a_duty_here_or_one_of_clients() -> None:
     schema = npm_package("@agentclientprotocol/sdk") / "schema" / "v1" / "schema.json"
     listed = {place for entry in DUTIES for place in entry.get("schema", [])}

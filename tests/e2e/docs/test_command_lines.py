@@ -157,6 +157,7 @@ reader's.
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", RUN)
 async def test_what_a_reader_copies_runs_in_the_order_in_which_it_stands(
     name: str, tmp_path: Path
@@ -171,6 +172,7 @@ async def test_what_a_reader_copies_runs_in_the_order_in_which_it_stands(
         assert ["shop" in text for text in printed] == [False, True, True, True]
 
 
+@pytest.mark.process
 async def test_the_examples_of_arguments_mean_what_is_said_of_them(
     tmp_path: Path,
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_script_in_the_documentation_can_be_played(
     assert _load_script(tmp_path / "story.yaml"), page
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("page", "text"), examples("python library"))
 async def test_a_program_in_the_documentation_runs_and_prints_what_is_said_of_it(
     page: str, text: str, tmp_path: Path
@@ -109,6 +110,7 @@ async def test_a_program_in_the_documentation_runs_and_prints_what_is_said_of_it
         assert f"It prints {lines}:" in (DOCS / page).read_text()
 
 
+@pytest.mark.process
 async def test_the_strategy_in_the_documentation_works_once_it_is_installed(
     tmp_path: Path,
 ) -> None:

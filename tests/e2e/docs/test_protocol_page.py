@@ -87,6 +87,7 @@ def capabilities(definitions: dict[str, Any]) -> set[str]:
     }
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize(
     ("heading", "names"),
     [("Methods", methods), ("Updates", kinds), ("Capabilities", capabilities)],
@@ -125,6 +126,7 @@ def test_what_the_page_says_is_used_is_and_the_rest_is_not() -> None:
                 assert used is (name in spoken[version]), (name, version)
 
 
+@pytest.mark.clients
 def test_what_is_never_sent_of_the_stable_part_of_version_2_is_in_it() -> None:
     page = (DOCS / "protocol.md").read_text(encoding="utf-8")
     rows = (

@@ -82,6 +82,7 @@ async def review(tmp_path: Path, reply: Reply) -> tuple[Ran, str, str]:
     return ran, (temp / "summary").read_text(), asked
 
 
+@pytest.mark.process
 async def test_the_action_writes_the_review_of_the_changes_into_the_summary(
     tmp_path: Path,
 ) -> None:
@@ -96,6 +97,7 @@ async def test_the_action_writes_the_review_of_the_changes_into_the_summary(
     assert "::warning" not in ran.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("stop", "code", "summary", "said"),
     [

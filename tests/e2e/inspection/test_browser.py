@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import pytest
 
 from acp_agent.conversation.events import AssistantAnswered, CallView, ToolReturned
 from acp_agent.conversation.messages import (
@@ -19,6 +20,8 @@ from support.browser import browser
 from support.called import call_command
 from support.logs import LogBuilder
 from support.terminal import at_a_terminal
+
+pytestmark = pytest.mark.clients
 
 HOSTILE = "</script><script>document.title = 'bad'</script><img src=x onerror=\"document.title='bad'\">\x1b[31m\x00"
 READY = "document.documentElement.dataset.ready"

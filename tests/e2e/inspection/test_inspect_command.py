@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 import httpx2
+import pytest
 
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -110,6 +111,7 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     )
 
 
+@pytest.mark.process
 async def test_the_page_is_served_to_who_has_its_address_and_no_web_site_gets_it(
     tmp_path: Path,
 ) -> None:

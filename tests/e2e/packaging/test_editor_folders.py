@@ -44,6 +44,7 @@ def test_a_file_can_be_read_or_run_and_has_one_place_for_the_command(
     assert file.suffix != ".sh" or file.stat().st_mode & 0o100
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize(
     "file", [file for file in FILES if file.suffix == ".lua"], ids=short
 )

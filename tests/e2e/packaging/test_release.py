@@ -13,9 +13,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from acp_agent import __version__
 from acp_agent.cli.main import parse
 from support.checkout import REPOSITORY, succeed
+
+pytestmark = pytest.mark.process
 
 FOLDERS = (".ci", "acp_agent", "docs", "editors", "recipes")
 FILES = ("CHANGELOG.md", "LICENSE", "Makefile", "README.md", "pyproject.toml")

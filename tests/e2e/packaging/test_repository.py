@@ -48,6 +48,7 @@ def files() -> list[Path]:
     ]
 
 
+@pytest.mark.process
 def test_nothing_that_is_made_is_kept_nor_a_path_of_the_machine(
     files: list[Path],
 ) -> None:

@@ -7,11 +7,15 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from acp_agent import __version__
 from support.checkout import REPOSITORY, succeed
 from support.client import connected_agent
 from support.models import Reply, ToolCall, model_server
 from support.repo import BUG, make_repo
+
+pytestmark = pytest.mark.process
 
 METADATA_FOLDER = f"acp_agent_server-{__version__}.dist-info"
 SCHEMA = {

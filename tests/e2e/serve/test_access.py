@@ -236,6 +236,7 @@ def test_pages_of_an_origin_that_is_named_are_let_in_and_no_others(
     assert refused(access, host="rebound.example:8123", origin=origin) == 421
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_command_does_not_find_the_token_where_the_environment_of_the_agent_can_be_read(
     tmp_path: Path,
@@ -272,6 +273,7 @@ async def test_a_command_does_not_find_the_token_where_the_environment_of_the_ag
     assert TOKEN not in recorded
 
 
+@pytest.mark.process
 async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(
     tmp_path: Path,
 ) -> None:
@@ -286,6 +288,7 @@ async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(
             assert await status(served.url(), Authorization=f"Bearer {TOKEN}") == 101
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
 async def test_on_an_address_that_other_machines_reach_the_agent_says_that_there_is_no_tls(
     tmp_path: Path, address: str

@@ -92,6 +92,7 @@ async def test_large_messages_of_code_may_be_deflated(tmp_path: Path) -> None:
             assert (await answer(client))["error"]["code"] == -32700
 
 
+@pytest.mark.process
 async def test_the_end_of_the_agent_closes_every_connection_and_says_why(
     tmp_path: Path,
 ) -> None:

@@ -18,6 +18,8 @@ from support.compactions import messages
 from support.models import Reply, ToolCall, model_server
 from support.slow_modules import begun, hanging
 
+pytestmark = pytest.mark.process
+
 THREADS = """
 import pathlib, sys, threading
 

@@ -18,6 +18,8 @@ from support.client import AgentError, start_agent
 from support.mcp import mcp_program
 from support.models import model_server
 
+pytestmark = pytest.mark.process
+
 HEAVY = (
     "anthropic",
     "openai",

@@ -8,12 +8,15 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from acp_agent.processes import close_watchdog, run_group
 from support.client import ROOT, connected_agent
 from support.processes import descendants, outlive
 from support.slow_modules import begun, hanging
 
 
+@pytest.mark.process
 async def test_an_interrupt_while_the_agent_is_still_being_loaded_ends_it_without_a_word(
     tmp_path: Path,
 ) -> None:

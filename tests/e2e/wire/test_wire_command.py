@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import anyio
+import pytest
 
 from support.called import call_command
 from support.memory import agent_in_memory
@@ -76,6 +77,7 @@ async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_sa
     assert "session/new #" in (await call_command(tmp_path, "wire")).out
 
 
+@pytest.mark.process
 async def test_a_line_is_shown_when_it_is_whole_and_never_lost(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "wire"
     folder.mkdir(parents=True, mode=0o700)

@@ -137,6 +137,7 @@ async def test_a_cancelled_compaction_ends_the_model_call() -> None:
     assert closed.is_set()
 
 
+@pytest.mark.process
 async def test_a_program_without_logging_is_printed_nothing() -> None:
     code = """if True:
         import asyncio

@@ -267,6 +267,7 @@ def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None
     assert estimate_text(stated) <= MOST_TOKENS
 
 
+@pytest.mark.process
 async def test_the_model_is_told_what_was_done_since_its_summary_was_written(
     tmp_path: Path,
 ) -> None:

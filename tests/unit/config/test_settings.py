@@ -454,6 +454,7 @@ def test_a_wrong_variable_is_named(machine: Machine, window: str) -> None:
     )
 
 
+@pytest.mark.process
 def test_without_a_file_neither_yaml_nor_pydantic_is_loaded(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from acp_agent.config import load_settings;"

@@ -269,6 +269,7 @@ def printed_by(code: str, *folders: Path) -> str:
     ).stdout
 
 
+@pytest.mark.process
 def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_named(
     tmp_path: Path,
 ) -> None:
@@ -293,6 +294,7 @@ def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_name
     ]
 
 
+@pytest.mark.process
 def test_the_public_names_are_loaded_with_their_first_use_and_hook_is_the_decorator_at_any_time() -> (
     None
 ):

@@ -101,6 +101,7 @@ def socket_pair() -> tuple[StdioTransport, StdioTransport]:
     )  # type: ignore[return-value]
 
 
+@pytest.mark.process
 def test_prints_raw_writes_and_children_go_to_stderr_and_the_last_line_needs_no_newline() -> (
     None
 ):
@@ -122,6 +123,7 @@ def test_prints_raw_writes_and_children_go_to_stderr_and_the_last_line_needs_no_
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_regular_files_as_stdin_and_stdout_work(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(
         line(1, "flood", count=50, size=10_000) + line(2, "echo")
@@ -134,6 +136,7 @@ def test_regular_files_as_stdin_and_stdout_work(tmp_path: Path) -> None:
     assert {answer["id"] for answer in answers if "id" in answer} == {1, 2}
 
 
+@pytest.mark.process
 def test_missing_streams_are_no_crash_and_stderr_merged_into_stdout_leaves_the_wire_alone() -> (
     None
 ):
@@ -237,6 +240,7 @@ async def test_a_terminal_can_be_the_wire() -> None:
     os.close(master)
 
 
+@pytest.mark.process
 def test_without_a_stdout_there_is_nobody_to_speak_to() -> None:
     command = f"exec '{sys.executable}' -c \"$AGENT\" >&-"
     done = subprocess.run(

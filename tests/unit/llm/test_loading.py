@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.checkout import REPOSITORY
+
+pytestmark = pytest.mark.process
 
 LOADED = """
 import gc, sys

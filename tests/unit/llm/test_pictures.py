@@ -184,6 +184,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_small_file_with_many_pixels_takes_little_more_memory_than_they_do() -> None:
     row = b"\0" + bytes(4 * 7_000)

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[3]
 ROOMS = Path("acp_agent/protocol")
 ROOM = ROOMS / "v1"

@@ -7,7 +7,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from support.checkout import REPOSITORY
+
+pytestmark = pytest.mark.process
 
 CODE = """
 import sys

@@ -294,6 +294,7 @@ def test_every_built_in_recipe_loads() -> None:
     }
 
 
+@pytest.mark.process
 def test_built_in_recipes_and_plain_texts_leave_the_heavy_libraries_to_those_who_need_them(
     folders: Folders,
 ) -> None:

@@ -68,6 +68,7 @@ FORMS = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_that_other_programs_run_by_themselves_is_there_after_a_command(
     root: Path, form: str
@@ -88,6 +89,7 @@ def test_nothing_that_other_programs_run_by_themselves_is_there_after_a_command(
     ).is_symlink()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("form", ["changed", "replaced", "folder moved", "link turned"])
 def test_what_is_there_already_stays_as_it_is(root: Path, form: str) -> None:
     for name in (
@@ -115,6 +117,7 @@ def test_what_is_there_already_stays_as_it_is(root: Path, form: str) -> None:
     assert (root / ".kiro").readlink() == Path("shared")
 
 
+@pytest.mark.process
 def test_it_is_gone_while_the_command_still_runs(root: Path) -> None:
     line = "mkdir .cursor; echo evil > .cursor/mcp.json; until [ ! -e .cursor ]; do sleep 0.02; done; echo seen"
     done, blocked = in_sandbox(root, f"timeout 20 bash -c {shlex.quote(line)}")
@@ -123,6 +126,7 @@ def test_it_is_gone_while_the_command_still_runs(root: Path) -> None:
     assert (root / ".cursor.blocked" / "mcp.json").read_text() == "evil\n"
 
 
+@pytest.mark.process
 def test_a_link_on_the_way_leads_no_renaming_elsewhere(root: Path) -> None:
     other = root.parent / "other"
     (other / "repo").mkdir(parents=True)
@@ -137,6 +141,7 @@ def test_a_link_on_the_way_leads_no_renaming_elsewhere(root: Path) -> None:
     assert planted(root) == []
 
 
+@pytest.mark.process
 def test_a_name_that_is_taken_is_not_overwritten(root: Path) -> None:
     (root / ".cursor.blocked").mkdir()
     (root / ".cursor.blocked" / "old").write_text("")
@@ -144,6 +149,7 @@ def test_a_name_that_is_taken_is_not_overwritten(root: Path) -> None:
     assert blocked == [".cursor → .cursor.blocked-2"]
 
 
+@pytest.mark.process
 def test_files_of_settings_and_hooks_that_git_s_settings_name_are_not_written(
     root: Path,
 ) -> None:
@@ -181,6 +187,7 @@ def committed(root: Path) -> None:
         subprocess.run([*GIT, "commit", "-qm", str(number)], cwd=root, check=True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "line",
     [
@@ -209,6 +216,7 @@ def test_an_unfinished_rebase_runs_nothing_that_a_command_put_into_it(
     assert (done.returncode, blocked) == (0, [])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "name", ["FETCH_HEAD", "COMMIT_EDITMSG", "logs/HEAD", "logs/refs/heads/new"]
 )
@@ -231,6 +239,7 @@ def test_git_writes_through_no_link_that_a_command_made_in_the_git_directory(
     assert outside.read_text() == "mine\n"
 
 
+@pytest.mark.process
 def test_a_rebase_whose_list_is_too_long_to_be_read_does_not_go_on(root: Path) -> None:
     committed(root)
     line = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~2; cd .git/rebase-merge; "
@@ -239,6 +248,7 @@ def test_a_rebase_whose_list_is_too_long_to_be_read_does_not_go_on(root: Path) -
     assert blocked == ["rebase-merge → rebase-merge.blocked"]
 
 
+@pytest.mark.process
 def test_an_ordinary_rebase_and_one_of_the_user_s_go_on(root: Path) -> None:
     committed(root)
     line = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~2 && git rebase --continue"
@@ -264,6 +274,7 @@ def test_an_ordinary_rebase_and_one_of_the_user_s_go_on(root: Path) -> None:
     assert (root / ".git" / "rebase-merge").is_dir()
 
 
+@pytest.mark.process
 def test_no_name_that_is_missing_costs_a_placeholder_or_a_mount(root: Path) -> None:
     with Sandbox((root,), ()).wrap(("true",), root, network=False) as (_, words):
         made = {path.name for path in root.iterdir()}
@@ -296,6 +307,7 @@ def of_size(folder: Path, count: int, size: int) -> None:
         os.truncate(file, size)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("are_tracked", [False, True])
 def test_a_folder_of_large_files_holds_up_nothing(
     root: Path, are_tracked: bool
@@ -329,6 +341,7 @@ def test_a_folder_of_large_files_holds_up_nothing(
         assert True not in touched[-8:]
 
 
+@pytest.mark.process
 def test_files_of_the_user_s_commits_stay_if_they_are_of_ordinary_size(
     root: Path,
 ) -> None:

@@ -120,6 +120,7 @@ def test_no_program_that_a_command_could_have_put_on_the_path_starts_the_sandbox
     assert words[0].startswith("/")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="no prlimit")
 def test_limits_are_no_higher_than_those_of_the_agent_which_it_cannot_raise() -> None:
     code = (
@@ -140,6 +141,7 @@ def test_limits_are_no_higher_than_those_of_the_agent_which_it_cannot_raise() ->
     assert {"--nproc=1000", "--data=900000000"} <= {*words}
 
 
+@pytest.mark.process
 def test_there_is_a_sandbox_wherever_bubblewrap_works() -> None:
     plain = (
         "bwrap",

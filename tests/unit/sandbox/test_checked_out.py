@@ -15,7 +15,10 @@ from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.files.local import LocalFiles
 from support.guarded_project import COMMIT, FILES, NAMES, PLANT, Project
 
-pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+pytestmark = [
+    pytest.mark.skipif(bool(fault()), reason="no bubblewrap"),
+    pytest.mark.process,
+]
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from acp_agent.processes import environment_without
 from acp_agent.sandbox.config_syntax import settings_in
 
+pytestmark = pytest.mark.process
+
 PIECES = (
     "[options]",
     "[a.b]",

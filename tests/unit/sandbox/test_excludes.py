@@ -19,7 +19,10 @@ from acp_agent.sandbox.excludes import _pattern  # pyright: ignore[reportPrivate
 from acp_agent.sandbox.policy import GUARDED
 from acp_agent.sandbox.sandbox import Sandbox
 
-pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+pytestmark = [
+    pytest.mark.skipif(bool(fault()), reason="no bubblewrap"),
+    pytest.mark.process,
+]
 
 
 def git(folder: Path, *words: str) -> str:

@@ -53,6 +53,7 @@ def test_each_pattern_of_the_table_has_an_example_here() -> None:
         ), pattern
 
 
+@pytest.mark.process
 @needs_sandbox
 def test_a_file_that_matches_a_pattern_is_renamed_while_the_command_runs(
     tmp_path: Path,
@@ -78,6 +79,7 @@ FORMS = {
 }
 
 
+@pytest.mark.process
 @needs_sandbox
 @pytest.mark.parametrize("form", FORMS)
 def test_no_file_that_matches_a_pattern_is_there_after_a_command(
@@ -96,6 +98,7 @@ def test_no_file_that_matches_a_pattern_is_there_after_a_command(
             shutil.rmtree(project.root / parent, ignore_errors=True)
 
 
+@pytest.mark.process
 @needs_sandbox
 def test_existing_files_that_match_a_pattern_are_not_changed(tmp_path: Path) -> None:
     project = Project(tmp_path)
@@ -114,6 +117,7 @@ def test_existing_files_that_match_a_pattern_are_not_changed(tmp_path: Path) -> 
         assert (project.root / name).read_text() == "mine\n", name
 
 
+@pytest.mark.process
 @needs_sandbox
 def test_templates_and_renamed_files_are_left_alone(tmp_path: Path) -> None:
     project = Project(tmp_path)
@@ -122,6 +126,7 @@ def test_templates_and_renamed_files_are_left_alone(tmp_path: Path) -> None:
     assert project.run(line) == []
 
 
+@pytest.mark.process
 @needs_sandbox
 def test_files_of_the_user_s_commits_that_match_a_pattern_are_checked_out(
     tmp_path: Path,
@@ -136,6 +141,7 @@ def test_files_of_the_user_s_commits_that_match_a_pattern_are_checked_out(
     assert names(project.root) >= set(files)
 
 
+@pytest.mark.process
 @needs_sandbox
 def test_a_file_that_matches_a_pattern_is_neither_staged_nor_added_by_its_new_name(
     tmp_path: Path,
@@ -183,6 +189,7 @@ sys.addaudithook(
 )
 
 
+@pytest.mark.process
 def test_a_folder_is_listed_again_only_after_it_has_changed(tmp_path: Path) -> None:
     (tmp_path / "mise").mkdir()
     end = time.monotonic() + 20

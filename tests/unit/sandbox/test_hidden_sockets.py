@@ -21,6 +21,8 @@ from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
 
+pytestmark = pytest.mark.process
+
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 PYTHON = f"{sys.base_prefix}/bin/python3"  # a virtual environment in `/tmp` is not there in the sandbox
 OBEDIENT = (

@@ -78,6 +78,7 @@ ATTACKS = (
 )
 
 
+@pytest.mark.process
 @pytest.mark.skipif(bool(fault()), reason="no sandbox here")
 @pytest.mark.parametrize(
     "place",
@@ -121,6 +122,7 @@ def test_no_command_changes_the_agent_s_own_installation(
     }
 
 
+@pytest.mark.process
 @pytest.mark.skipif(bool(fault()), reason="no sandbox here")
 def test_where_the_agent_runs_from_uv_s_cache_commands_have_another_that_they_can_write(
     environment: Callable[[str], Path], tmp_path: Path
@@ -219,6 +221,7 @@ async def test_an_edit_of_the_agent_s_own_installation_is_asked_for(
         assert (package / "__init__.py").read_text() == "own = True\n"
 
 
+@pytest.mark.process
 def test_no_module_is_imported_from_the_directory_that_the_agent_is_started_in(
     tmp_path: Path,
 ) -> None:
@@ -236,6 +239,7 @@ def test_no_module_is_imported_from_the_directory_that_the_agent_is_started_in(
             assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(bool(fault()), reason="no sandbox here")
 @pytest.mark.parametrize("place", ["home/.cache/pycache", "project/.pycache"])
 def test_no_command_changes_the_bytecode_that_the_agent_loads(
@@ -266,6 +270,7 @@ def test_no_command_changes_the_bytecode_that_the_agent_loads(
     assert not list(prefix.iterdir())
 
 
+@pytest.mark.process
 @pytest.mark.skipif(bool(fault()), reason="no sandbox here")
 @pytest.mark.parametrize(
     "name",

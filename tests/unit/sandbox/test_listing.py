@@ -143,6 +143,7 @@ def obey(folder: Path, lines: tuple[str, ...]) -> tuple[Path, Path, str]:
     return root, home, done.stdout
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.skipif(
     AS_ROOT and shutil.which("setpriv") is None, reason="root does not obey permissions"
@@ -155,6 +156,7 @@ def test_a_command_that_removes_permissions_hides_nothing_from_the_agent(
     assert state(root) == AS_BEFORE, printed
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.skipif(
     AS_ROOT and shutil.which("setpriv") is None, reason="root does not obey permissions"
@@ -175,6 +177,7 @@ def test_a_commit_of_a_command_does_not_become_the_user_s_when_its_branch_cannot
     assert f"command {commit}" in kept, printed
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_the_user_is_told_what_a_command_made_even_if_its_commits_cannot_be_recorded(
     tmp_path: Path,
@@ -185,6 +188,7 @@ def test_the_user_is_told_what_a_command_made_even_if_its_commits_cannot_be_reco
     assert "kept" in printed.splitlines(), printed
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.skipif(
     AS_ROOT and shutil.which("setpriv") is None, reason="root does not obey permissions"

@@ -88,6 +88,7 @@ PLACES = {
 }
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("place", PLACES)
 def test_an_unfinished_rebase_runs_nothing_in_any_repository_that_a_command_may_write(
@@ -158,6 +159,7 @@ UNFINISHED = {
 }
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_no_unfinished_operation_and_no_remote_names_what_a_command_has_chosen(
@@ -211,6 +213,7 @@ def test_a_strategy_of_git_s_own_is_none_of_the_command_s_however_it_is_quoted(
     assert not state_of(tmp_path)
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize(
     "line",
@@ -229,6 +232,7 @@ def test_ordinary_unfinished_work_is_left_alone(root: Path, line: str) -> None:
     assert run(root, f"({line}) > /dev/null 2>&1; true") == []
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_the_user_left_unfinished_goes_on_in_the_sandbox(root: Path) -> None:
     nested = repository(root / "nested")
@@ -261,6 +265,7 @@ def test_what_the_user_left_unfinished_goes_on_in_the_sandbox(root: Path) -> Non
     assert not (nested / ".git/rebase-merge").exists()
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("place", ["a nested repository", "a new work tree"])
 def test_git_writes_through_no_link_in_other_repositories_either(
@@ -298,6 +303,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("name", SETTINGS)
 def test_values_that_lead_out_of_a_repository_that_a_command_made_become_comments(
@@ -318,6 +324,7 @@ def test_values_that_lead_out_of_a_repository_that_a_command_made_become_comment
     assert len(keeper.done) == 1
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize(
     "line",
@@ -339,6 +346,7 @@ def test_ordinary_values_stay(root: Path, line: str) -> None:
     assert keeper.done == []
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_work_trees_of_submodules_stay_and_are_looked_at_again_when_a_link_takes_their_place(
     root: Path,
@@ -372,6 +380,7 @@ def test_work_trees_of_submodules_stay_and_are_looked_at_again_when_a_link_takes
     assert any("worktree" in done for done in keeper.done)
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_partial_clone_stays_one_where_the_command_had_the_network(
     root: Path,

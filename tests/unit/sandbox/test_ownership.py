@@ -132,6 +132,7 @@ async def test_a_link_of_another_user_is_foreign_wherever_it_leads(
     assert "Own." not in await instructions(tmp_path, home)
 
 
+@pytest.mark.process
 async def test_what_the_user_names_to_git_as_safe_counts_as_the_user_s_own(
     shared: Path, home: Path
 ) -> None:
@@ -203,6 +204,7 @@ async def test_the_model_reads_no_instructions_of_another_user(tmp_path: Path) -
         assert f"Rules of {OTHER}." not in request
 
 
+@pytest.mark.process
 async def test_what_another_user_exchanges_while_it_is_read_is_not_used(
     tmp_path: Path, home: Path
 ) -> None:

@@ -95,6 +95,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_program_of_a_repository_that_a_command_made_is_run_by_git_outside(
@@ -109,6 +110,7 @@ def test_no_program_of_a_repository_that_a_command_made_is_run_by_git_outside(
     assert not what_git_runs(root, ran)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["worktree", "folder", "submodule"])
 def test_gitlinks_are_found_where_the_session_s_folder_has_no_index_of_its_own(
     root: Path, tmp_path: Path, kind: str
@@ -153,6 +155,7 @@ def test_gitlinks_are_found_where_the_session_s_folder_has_no_index_of_its_own(
     assert session / place in gitlinks_below(session, ())
 
 
+@pytest.mark.process
 def test_a_repository_behind_a_thousand_folders_is_found(tmp_path: Path) -> None:
     for number in range(1_000):
         (tmp_path / f"d{number}").mkdir()
@@ -170,6 +173,7 @@ def test_an_index_whose_paths_only_grow_is_read_no_further_than_a_path_can_be_lo
     assert sum(map(len, gitlinks_in(index))) < 20_000
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_repository_that_is_there_keeps_its_settings_hooks_and_place(
     root: Path,
@@ -206,6 +210,7 @@ def test_a_repository_that_is_there_keeps_its_settings_hooks_and_place(
     )
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_cloning_and_removing_repositories_is_ordinary_work(
     root: Path, tmp_path: Path
@@ -231,6 +236,7 @@ def test_cloning_and_removing_repositories_is_ordinary_work(
     assert len(keeper.planted) == 2
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(
     root: Path, tmp_path: Path
@@ -248,6 +254,7 @@ def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(
     assert not what_git_runs(root, ran)
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_hooks_of_a_made_repository_are_kept_under_another_name(root: Path) -> None:
     keeper = Kept()
@@ -261,6 +268,7 @@ def test_hooks_of_a_made_repository_are_kept_under_another_name(root: Path) -> N
     assert "hooks.off" in planted.done[0]
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_settings_folders_that_a_command_makes_further_down_are_found(
     root: Path,
@@ -308,6 +316,7 @@ LINES = (
 )
 
 
+@pytest.mark.process
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from(["\n", "\r\n"]))
 def test_git_reads_no_setting_but_harmless_ones_of_what_is_left(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str
@@ -326,6 +335,7 @@ def test_git_reads_no_setting_but_harmless_ones_of_what_is_left(
     assert harmless(text, around) == (text, ())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("version", ["2", "3", "4"])
 def test_gitlinks_are_read_from_an_index_of_each_version(
     root: Path, version: str
@@ -349,6 +359,7 @@ def test_gitlinks_are_read_from_an_index_of_each_version(
     assert gitlinks(root / ".git") == links
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_repository_that_cannot_be_protected_is_looked_at_after_the_command(
     root: Path, tmp_path: Path

@@ -135,6 +135,7 @@ def test_in_a_folder_of_a_repository_nothing_stands_between_git_and_the_reposito
         assert not (root / "folder" / ".git").exists()
 
 
+@pytest.mark.process
 def test_what_a_killed_agent_has_left_goes_with_the_next_command(root: Path) -> None:
     _repository(root)
     script = (
@@ -187,6 +188,7 @@ def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_th
     assert not (root / ".idea").stat().st_mode & stat.S_ISVTX
 
 
+@pytest.mark.process
 def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(
     root: Path,
 ) -> None:

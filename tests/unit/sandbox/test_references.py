@@ -16,6 +16,8 @@ from acp_agent.sandbox.references import GitReferences, references_of
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.tips import TipStore, tips_of
 
+pytestmark = pytest.mark.process
+
 NAMES = {
     f"GIT_{who}_{what}": "n@example.org"
     for who in ("AUTHOR", "COMMITTER")

@@ -19,6 +19,8 @@ from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.sandbox import Sandbox
 
+pytestmark = pytest.mark.process
+
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 KINDS = ("worktree", "worktree of a bare repository", "worktree inside", "folder", "folder of a worktree", "submodule",
          "folder of a submodule", "submodule of a worktree", "separate")  # fmt: skip

@@ -84,6 +84,7 @@ MADE: dict[str, tuple[Callable[[Path], object], bool]] = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", MADE)
 def test_a_folder_is_a_repository_where_git_says_so(tmp_path: Path, name: str) -> None:
     make, expected = MADE[name]

@@ -13,6 +13,8 @@ from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.run_by_git import is_run_by_git
 from support.workspace import Workspace
 
+pytestmark = pytest.mark.process
+
 
 def git(folder: Path, *words: str) -> None:
     subprocess.run(("git", *words), cwd=folder, capture_output=True, check=True)

@@ -20,6 +20,7 @@ from acp_agent.sandbox.sandbox import Sandbox
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_holds_the_home_or_is_the_directory_of_a_repository_has_no_sandbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -98,6 +99,7 @@ def test_a_link_that_was_planted_since_it_was_asked_for_stops_the_command(
         pass
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_folder_that_cannot_be_looked_through_or_has_too_much_to_protect_has_no_sandbox(
     tmp_path: Path,
@@ -118,6 +120,7 @@ def test_a_folder_that_cannot_be_looked_through_or_has_too_much_to_protect_has_n
     subprocess.run(["rm", "-rf", str(deep)], check=True)
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_covers_a_missing_path_stays_while_a_process_of_the_command_is_left(
     tmp_path: Path,
@@ -140,6 +143,7 @@ def test_what_covers_a_missing_path_stays_while_a_process_of_the_command_is_left
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_command_that_locks_folders_of_a_project_hangs_no_agent_that_works_there(
     tmp_path: Path,
@@ -183,6 +187,7 @@ def test_a_command_that_locks_folders_of_a_project_hangs_no_agent_that_works_the
     ] == [[], [".git"]]
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_command_cannot_lock_what_the_agents_tell_each_other_by(
     tmp_path: Path,
@@ -201,6 +206,7 @@ def test_a_command_cannot_lock_what_the_agents_tell_each_other_by(
         assert subprocess.run(words, capture_output=True, check=True).stdout == b""
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("size", [2 << 20, 1 << 36])
 def test_a_project_whose_git_settings_are_too_large_to_read_has_no_sandbox(
@@ -222,6 +228,7 @@ def test_a_project_whose_git_settings_are_too_large_to_read_has_no_sandbox(
     assert Sandbox((tmp_path,), ()).usable()[1] == ""
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_an_exclude_file_that_is_too_large_to_read_is_left_as_it_is(
     tmp_path: Path,
@@ -249,6 +256,7 @@ def test_a_file_that_is_larger_than_what_is_read_at_once_is_refused(
         read_regular(file, 1 << 20)
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_worktree_is_recognised_by_an_index_of_many_files(tmp_path: Path) -> None:
     work_tree = tmp_path / "work"

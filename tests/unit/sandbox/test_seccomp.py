@@ -114,6 +114,7 @@ def test_calls_of_other_architectures_are_no_way_around_it(
     assert verdict(filter_program(), number, architecture, first) == refusal(code)
 
 
+@pytest.mark.process
 @on_x86_64
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 def test_the_kernel_obeys_it_and_ordinary_sockets_are_made(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def in_sandbox(root: Path, *words: str, network: bool = False) -> str:
         ).stdout
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("network", [False, True])
 def test_no_socket_of_a_service_is_reached_wherever_it_lies(
@@ -121,6 +122,7 @@ def bound_in(folder: Path, name: str, stack: ExitStack) -> Path:
     return folder / name
 
 
+@pytest.mark.process
 @needs_bubblewrap
 @pytest.mark.parametrize("network", [False, True])
 def test_no_socket_is_reached_whatever_name_it_was_bound_by(
@@ -202,6 +204,7 @@ def test_a_socket_without_a_file_is_searched_for_once(
         assert entered == []
 
 
+@pytest.mark.process
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts need root"
 )
@@ -220,6 +223,7 @@ def test_a_socket_is_found_at_each_place_where_its_folder_is_mounted(
     assert made.stdout.split() == ["place/run/s", "real/run/s"], made.stderr
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_socket_that_a_command_makes_is_its_own_to_use(home: Path) -> None:
     serve = (
@@ -253,6 +257,7 @@ def test_a_kernel_that_does_not_list_files_still_gives_their_names(
         assert {named, relative} <= set(sockets((), ()).paths)
 
 
+@pytest.mark.process
 def test_of_run_the_file_of_the_resolver_is_bound_and_no_folder_with_sockets(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +327,7 @@ def test_sockets_that_the_environment_names_are_found_in_whatever_form(
         assert path in set(sockets((), ()).paths)
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_file_systems_in_memory_hold_less_than_a_process_may_have(
     home: Path, monkeypatch: pytest.MonkeyPatch
@@ -347,6 +353,7 @@ def test_file_systems_in_memory_hold_less_than_a_process_may_have(
     assert "WRITTEN" not in told
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_session_in_a_folder_that_is_denied_otherwise_can_be_written(
     home: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,10 @@ from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.index_file import lines_of, read_index
 from support.guarded_project import COMMIT, FILES, NAMES, Project
 
-pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+pytestmark = [
+    pytest.mark.skipif(bool(fault()), reason="no bubblewrap"),
+    pytest.mark.process,
+]
 
 BLOB = "$(echo evil | git hash-object -w --stdin)"
 STAGE = f"git update-index --add --cacheinfo 100644,{BLOB},.cursor/mcp.json"

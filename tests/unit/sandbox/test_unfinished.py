@@ -77,6 +77,7 @@ def killed(root: Path, home: Path) -> None:
     wait(lambda: not is_mounted_elsewhere(root))
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_a_command_of_a_killed_agent_has_made_is_made_harmless_by_the_next_agent(
     root: Path,
@@ -115,6 +116,7 @@ def test_what_a_command_of_a_killed_agent_has_made_is_made_harmless_by_the_next_
     assert [*(home / "running").iterdir()] == []
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> None:
     home = root.parent / "home"
@@ -145,6 +147,7 @@ def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> 
     assert "alias" in (root / "mine" / ".git" / "config").read_text()
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_what_a_command_in_an_editor_s_terminal_made_after_its_agent_was_killed_is_found_too(
     root: Path,
@@ -164,6 +167,7 @@ def test_what_a_command_in_an_editor_s_terminal_made_after_its_agent_was_killed_
     assert keeper.blocked == [".cursor → .cursor.blocked"]
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
     home = root.parent / "home"
@@ -176,6 +180,7 @@ def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
     assert [*(home / "running").iterdir()] == []
 
 
+@pytest.mark.process
 @needs_bubblewrap
 def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(
     root: Path,

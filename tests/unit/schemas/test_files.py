@@ -62,6 +62,7 @@ def test_the_schema_accepts_the_built_in_recipes(path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_the_command_prints_a_schema() -> None:
     command = [sys.executable, "-m", "acp_agent", "schema", "rule"]
     printed = subprocess.run(
@@ -72,6 +73,7 @@ def test_the_command_prints_a_schema() -> None:
     )
 
 
+@pytest.mark.process
 def test_the_schemas_and_the_tables_of_the_documentation_are_up_to_date() -> None:
     command = [
         sys.executable,

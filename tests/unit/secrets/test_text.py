@@ -297,6 +297,7 @@ def test_known_secrets_are_masked_wherever_they_stand_and_where_they_overlap() -
     )
 
 
+@pytest.mark.process
 def test_an_agent_that_starts_does_not_load_the_patterns() -> None:
     code = "import sys, acp_agent.app; print('acp_agent.secrets.text' in sys.modules)"
     ran = subprocess.run(

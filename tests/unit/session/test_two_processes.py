@@ -15,6 +15,8 @@ from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, model_server
 from support.stored import wait_logged
 
+pytestmark = pytest.mark.process
+
 
 def titles(agent: AgentProcess, session: str, since: int = 0) -> list[str]:
     """The titles that it was told of."""

@@ -163,6 +163,7 @@ def start(script: str, path: Path, name: str = "") -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.process
 async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_nothing(
     path: Path,
 ) -> None:
@@ -184,6 +185,7 @@ async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_no
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lines", [1, 40])
 async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowledged(
     path: Path, lines: int
@@ -209,6 +211,7 @@ async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowled
     await store.aclose()
 
 
+@pytest.mark.process
 async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> None:
     with start(_CROWDED, path) as writer:
         output, errors = writer.communicate(timeout=50)
@@ -226,6 +229,7 @@ async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> No
     }
 
 
+@pytest.mark.process
 async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of_an_earlier_version(
     path: Path,
 ) -> None:
@@ -251,6 +255,7 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of
     assert "is of an earlier version and read-only" in said
 
 
+@pytest.mark.process
 async def test_a_store_that_cannot_be_written_is_searched_without_an_index(
     path: Path,
 ) -> None:
@@ -265,6 +270,7 @@ async def test_a_store_that_cannot_be_written_is_searched_without_an_index(
     assert not list(folder.glob("*.search-*"))
 
 
+@pytest.mark.process
 def test_a_full_disk_at_the_start_is_called_full(path: Path) -> None:
     for size in ("size=4k", "size=8k", "size=12k", "size=40k", "nr_inodes=1"):
         home = path.parent / "home"

@@ -387,6 +387,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.process
 async def test_a_kill_while_the_index_is_written_loses_nothing(
     open_store: Open, tmp_path: Path
 ) -> None:

@@ -151,6 +151,7 @@ PIECES = [
 RAN = "ls() { :; }; touch() { echo ran; }; command_not_found_handle() { echo ran; }\n"
 
 
+@pytest.mark.process
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(
@@ -186,6 +187,7 @@ def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
     assert printed.decode() == expected
 
 
+@pytest.mark.process
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(PIECES)))
 def test_bash_runs_no_program_that_no_pattern_names(pieces: list[str]) -> None:
@@ -197,6 +199,7 @@ def test_bash_runs_no_program_that_no_pattern_names(pieces: list[str]) -> None:
         assert done.stdout == b"", line
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "line",
     ["git diff *", "git diff -*", "git diff ?", "git diff '-'*", "git diff [-]*"],

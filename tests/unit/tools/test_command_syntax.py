@@ -80,6 +80,7 @@ def test_quoted_words_come_back_as_they_are(arguments: list[str]) -> None:
     assert parse(shlex.join(["echo", *arguments])).commands == (("echo", *arguments),)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @settings(max_examples=60, deadline=None)
 @given(st.text("ab-'\"\\ =#~^%+:@,.{}[]!\t", min_size=1, max_size=14))

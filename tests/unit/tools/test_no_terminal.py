@@ -21,6 +21,8 @@ from acp_agent.tools.shell.no_terminal import command_line
 from support.processes import Process, marked, outlive
 from support.pseudo_terminals import EndingThread, start_in_pseudo_terminal
 
+pytestmark = pytest.mark.process
+
 SECONDS = 20
 MANY_LINES = "\n".join(str(number) for number in range(500))
 
