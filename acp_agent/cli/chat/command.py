@@ -261,7 +261,7 @@ class _Conversation:
         else:
             await check_command(self._session, text, others)
             if name == "help":
-                self._view.line("", help_text())
+                self._view.markdown(help_text())
             await self._send(text)
 
     async def _in_our_words(self, text: str) -> str:

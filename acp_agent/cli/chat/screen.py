@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -48,6 +48,8 @@ from acp_agent.cli.terminal.client import Line
 from acp_agent.cli.terminal.streams import unfiltered
 
 _MENU_ROWS = 8
+_ROWS_BELOW = 4
+"""Rows to leave for what is typed and the meter, below a line that is unfinished."""
 FOLDED_ROWS = 8
 """Rows that are shown of a command's output: the last ones."""
 
@@ -69,6 +71,13 @@ _STYLE = Style.from_dict(
     {
         "you": "bold",
         "code": "ansicyan",
+        "heading": "bold",
+        "title": "underline",
+        "strong": "bold",
+        "em": "italic",
+        "s": "strike",
+        "link": "underline",
+        "mark": "ansibrightblack",
         "thought": "ansibrightblack italic",
         "summary": "ansibrightblack italic",
         "dim": "ansibrightblack",
@@ -114,7 +123,7 @@ class Screen:
         self._send, self.input = anyio.create_memory_object_stream[Input](math.inf)
         self.completer = completer
         self._meter = ""
-        self._partial = ("", "")
+        self._partial: Callable[[], Sequence[Line]] | None = None
         self._waits: dict[str, _Wait] = {}
         self._question = ""
         self._typed = Document()
@@ -144,6 +153,12 @@ class Screen:
     def columns(self) -> int:
         """Return the terminal's width."""
         return max(10, self._output.get_size().columns)
+
+    @property
+    def has_colours(self) -> bool:
+        """Return whether the terminal has colours and the user wants them."""
+        depth = ColorDepth.from_env() or self._output.get_default_color_depth()
+        return depth is not ColorDepth.DEPTH_1_BIT
 
     async def run(self) -> None:
         """Take what is typed until the person leaves.
@@ -197,9 +212,12 @@ class Screen:
             print_formatted_text(self._output, [*chain.from_iterable(shown)], _STYLE)
         self._application.invalidate()
 
-    def show_partial(self, style: str, text: str) -> None:
-        """Show a line that is not whole yet; "" for none."""
-        self._partial = (style, text)
+    def show_partial(self, lines: Callable[[], Sequence[Line]] | None) -> None:
+        """Show the lines that are unfinished: their last rows, if they do not fit.
+
+        :param lines: returns them whenever the screen is drawn; None for no lines.
+        """
+        self._partial = lines
         self._application.invalidate()
 
     def busy(self, what: str, key: str = "") -> None:
@@ -276,11 +294,7 @@ class Screen:
                     wrap_lines=True,
                     dont_extend_height=True,
                 ),
-                Condition(
-                    lambda: bool(
-                        self._partial[1] or (self._waits and not self._question)
-                    )
-                ),
+                Condition(lambda: bool(self._above())),
             ),
             FloatContainer(typed, [menu]),
             self._search,
@@ -301,7 +315,7 @@ class Screen:
 
     def _above(self) -> StyleAndTextTuples:
         shown: StyleAndTextTuples = []
-        style, text = self._partial
+        partial = self._partial() if self._partial is not None else ()
         wait = None if self._question else next(reversed(self._waits.values()), None)
         if wait is not None:
             most = min(FOLDED_ROWS, self._output.get_size().rows // 3)
@@ -309,9 +323,17 @@ class Screen:
                 ("", f"  {cut_row(line, self.columns - 2)}\n")
                 for line in wait.printed[-most:]
             ]
-        if text:
-            return [*shown, (f"class:{style}", _one_row(text.replace("\t", "    ")))]
-        assert wait is not None
+        if partial:
+            room = max(1, self._output.get_size().rows - _ROWS_BELOW)
+            for line in partial[-room:]:
+                shown.extend(
+                    (f"class:{style}", _one_row(text.replace("\t", "    ")))
+                    for style, text in line
+                )
+                shown.append(("", "\n"))
+            return shown[:-1]
+        if wait is None:
+            return shown
         seconds = int(time.monotonic() - wait.since)
         return [
             *shown,

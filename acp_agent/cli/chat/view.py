@@ -1,18 +1,16 @@
-"""`ChatView`: a conversation as styled lines. `_StreamWrapper` breaks text that arrives
-in pieces into rows.
-"""
+"""`ChatView`: a conversation as styled lines."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Literal
-
-from prompt_toolkit.utils import get_cwidth
 
 from acp_agent.cli.chat.commands import COMMANDS
+from acp_agent.cli.chat.markdown import MarkdownText
+from acp_agent.cli.chat.plain import PlainText
 from acp_agent.cli.chat.screen import FOLDED_ROWS, Screen, cut_row
+from acp_agent.cli.chat.wrapping import restyled
 from acp_agent.cli.terminal.client import Line, TerminalView, patch_lines
 from acp_agent.cli.terminal.sessions import REFUSED
 from acp_agent.conversation.updates import CallFinished, CallOutput, Command, TurnOver
@@ -23,9 +21,6 @@ from acp_agent.tools.text import counted
 
 _MOST_FOLDED = 50
 """Outputs that can be unfolded, the newest."""
-_MAX_REST = 2_000
-"""Characters of an unfinished row that are shown."""
-_FENCE = "```"
 _STOPS = {
     "refusal": REFUSED,
     "cancelled": "Cancelled.",
@@ -44,7 +39,7 @@ class ChatView(TerminalView):
     def __init__(self, screen: Screen) -> None:
         super().__init__()
         self.screen = screen
-        self._wrapper = _StreamWrapper()
+        self._streamed = self._formatter()
         self._style = ""
         self._printed: dict[str, str] = {}
         self._folded: deque[tuple[str, Sequence[str]]] = deque(maxlen=_MOST_FOLDED)
@@ -56,31 +51,45 @@ class ChatView(TerminalView):
             self.screen.print([[]])
             self._message = key
             self._style = style
-            self._wrapper = _StreamWrapper()
-        # Masked before it is wrapped: a secret may go over the edge of a row.
-        self._print_rows(
-            self._wrapper.feed(self._safe_stream.feed(text), self.screen.columns)
-        )
-        self.screen.show_partial(style, self._wrapper.rest)
+            self._streamed = self._formatter()
+        # Masked before it is broken into rows: a secret may take two of them.
+        safe = self._safe_stream.feed(text)
+        self._print_rows(self._streamed.feed(safe, self.screen.columns))
+        self.screen.show_partial(self._partial)
 
     def end_stream(self) -> None:
         """Finish the last line of the text that streams."""
         if self._message:
             self._message = ""
-            self.screen.show_partial("", "")
-            self._print_rows(
-                self._wrapper.feed(
-                    f"{self._safe_stream.flush()}\n", self.screen.columns
-                )
-            )
+            self.screen.show_partial(None)
+            columns = self.screen.columns
+            self._print_rows(self._streamed.feed(self._safe_stream.flush(), columns))
+            self._print_rows(self._streamed.finish(columns))
 
-    def _print_rows(self, rows: Iterable[tuple[str, str]]) -> None:
-        self.screen.print([(self._style or style, row)] for style, row in rows)
+    def _formatter(self) -> MarkdownText | PlainText:
+        """Return the formatter of a text that streams: Markdown stays as it is without
+        colours.
+        """
+        return MarkdownText() if self.screen.has_colours else PlainText()
+
+    def _partial(self) -> list[Line]:
+        rows = self._streamed.preview(self.screen.columns)
+        return [restyled(row, self._style) for row in rows]
+
+    def _print_rows(self, rows: Iterable[Line]) -> None:
+        self.screen.print([restyled(row, self._style) for row in rows])
+
+    def markdown(self, text: str) -> None:
+        """Show a complete text in Markdown."""
+        formatter = self._formatter()
+        columns = self.screen.columns
+        rows = formatter.feed(self.safe(text), columns)
+        self.lines([*rows, *formatter.finish(columns)])
 
     def line(self, style: str, text: str) -> None:
         """Show a text in one style."""
-        rows = _StreamWrapper().feed(f"{self.safe(text)}\n", self.screen.columns)
-        self.lines([(style, row)] for _, row in rows)
+        rows = PlainText().feed(f"{self.safe(text)}\n", self.screen.columns)
+        self.lines([(style, part)] for row in rows for _, part in row)
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines that are safe already."""
@@ -216,122 +225,3 @@ def _rows(text: str) -> list[str]:
     """
     lines = text.strip("\n").split("\n") if text.strip() else []
     return [line.rstrip("\r").rpartition("\r")[2].expandtabs() for line in lines]
-
-
-class _StreamWrapper:
-    """Breaks prose between words; code and tables keep their lines, so that they can be
-    copied.
-
-    The same rows come of a text however it is cut into pieces. Each character is looked
-    at about once, however long a line or a word is.
-
-    :ivar rest: the end of what is not a whole row yet.
-    """
-
-    def __init__(self) -> None:
-        self.rest = ""
-        self._in_code = False
-        self._begin_line()
-
-    def feed(self, text: str, columns: int) -> list[tuple[str, str]]:
-        """Add a piece of the text, and return the rows that are whole by now, each
-        behind its style.
-        """
-        rows: list[tuple[str, str]] = []
-        *lines, rest = text.replace("\r", "").split("\n")
-        for line in lines:
-            self._add(line, columns, rows)
-            self._end_line(columns, rows)
-        self._add(rest, columns, rows)
-        return rows
-
-    def _begin_line(self) -> None:
-        self._kind: Literal["unknown", "prose", "fence", "fixed"] = (
-            "fixed" if self._in_code else "unknown"
-        )
-        self._mark = ""  # the first characters of the line that are not blank
-        self._begin_row()
-
-    def _begin_row(self) -> None:
-        self._parts: list[str] = []
-        self._length = self._width = 0
-        self._space = 0  # where the last space is at which the row can end
-        self.rest = ""
-
-    def _end_line(self, columns: int, rows: list[tuple[str, str]]) -> None:
-        if self._kind == "unknown":
-            self._decide("prose", columns, rows)
-        rows.append(
-            ("" if self._kind == "prose" else self._style, "".join(self._parts))
-        )
-        self._in_code ^= self._kind == "fence"
-        self._begin_line()
-
-    @property
-    def _style(self) -> str:
-        return "code" if self._in_code or self._kind == "fence" else ""
-
-    def _add(self, text: str, columns: int, rows: list[tuple[str, str]]) -> None:
-        """Add a part of a line."""
-        if self._kind == "prose":
-            self._break(text, columns, rows)
-            return
-        self._keep(text)
-        # The first line within a block of code that has this mark ends it.
-        if self._kind == "unknown" or (
-            self._in_code and self._kind == "fixed" and len(self._mark) < len(_FENCE)
-        ):
-            seen = self._mark + (text if self._mark else text.lstrip())
-            self._mark = seen[: len(_FENCE)]
-            if self._mark == _FENCE:
-                self._kind = "fence"
-            elif (
-                self._kind == "unknown"
-                and self._mark
-                and not _FENCE.startswith(self._mark)
-            ):
-                self._decide(
-                    "fixed" if self._mark.startswith("|") else "prose", columns, rows
-                )
-
-    def _decide(
-        self, kind: Literal["prose", "fixed"], columns: int, rows: list[tuple[str, str]]
-    ) -> None:
-        self._kind = kind
-        if kind == "prose":
-            text = "".join(self._parts)
-            self._begin_row()
-            self._break(text, columns, rows)
-
-    def _keep(self, text: str) -> None:
-        if text:
-            self._parts.append(text)
-            self._length += len(text)
-            self.rest = (self.rest + text)[-_MAX_REST:]
-
-    def _break(self, text: str, columns: int, rows: list[tuple[str, str]]) -> None:
-        """Add prose, and the rows that it makes full: each ends at its last space
-        before the edge, or else at the first one behind it.
-        """
-        start = 0  # where the row begins in the text, or goes on from its earlier parts
-        offset = self._length  # of the text's beginning in the row
-        for at, character in enumerate(text):
-            is_over = self._width > columns
-            self._width += get_cwidth(character)
-            if character == " " and offset + at > 0:
-                self._space = offset + at
-            if (
-                self._width <= columns
-                or not self._space
-                or (is_over and character != " ")
-            ):
-                continue
-            row = "".join(self._parts) + text[start : at + 1]
-            rows.append(("", row[: self._space]))
-            carried = row[self._space + 1 :]  # a word that goes into the next row
-            self._begin_row()
-            self._keep(carried)
-            self._width = get_cwidth(carried)
-            start = at + 1
-            offset = self._length - at - 1
-        self._keep(text[start:])

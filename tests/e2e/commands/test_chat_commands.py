@@ -315,8 +315,8 @@ async def test_commands_of_the_terminal_are_listed_and_a_recipe_of_that_name_com
                 await sends(person, "/mode fast")
                 await person.until("'fast' cannot be chosen")
                 await sends(person, "/help")
-                await person.until("- `/new`: ")
-                await person.until("- `/context`: ")
+                await person.until("- /new: ")
+                await person.until("- /context: ")
                 await sends(person, "/quit")
                 assert await person.ended() == 0
         assert len(server.calls) == 1

@@ -35,7 +35,7 @@ async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks
                 for typed, answer in (
                     ("/status", "version    acp-agent "),
                     ("/usage", "No cost is known yet."),
-                    ("?", "- `/new`: "),
+                    ("?", "- /new: "),
                     ("/login", "`acp-agent login`"),
                     ("/permissions", "`acp-agent permissions`"),
                     ("/rewind", "`/undo` takes back what the last turn changed"),

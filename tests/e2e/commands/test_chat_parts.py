@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.chat.view import ChatView, _StreamWrapper
+from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import MAX_PATCH_LINES, patch_lines
 from acp_agent.cli.terminal.mentions import prompt_parts
 from acp_agent.cli.terminal.prompts import TerminalQuestions
@@ -25,52 +24,6 @@ from acp_agent.tools.files.read import MAX_IMAGE_BYTES
 from acp_agent.tools.forms import FieldChoice, Form, FormField
 from support.chat import typing
 from support.pictures import png
-
-WORDS = st.text(st.sampled_from("ab 漢|`#\r\n\t"), max_size=200)
-
-
-def wrapped(pieces: list[str], columns: int) -> list[tuple[str, str]]:
-    wrapper = _StreamWrapper()
-    return [row for piece in [*pieces, "\n"] for row in wrapper.feed(piece, columns)]
-
-
-@given(
-    text=WORDS,
-    cuts=st.lists(st.integers(0, 200), max_size=8),
-    columns=st.integers(10, 40),
-)
-def test_however_a_text_arrives_the_same_lines_come_of_it(
-    text: str, cuts: list[int], columns: int
-) -> None:
-    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    pieces = [text[begin:end] for begin, end in pairwise(ends)]
-    assert wrapped(pieces, columns) == wrapped([text], columns)
-
-
-@given(text=WORDS, columns=st.integers(10, 40))
-def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(
-    text: str, columns: int
-) -> None:
-    rows = wrapped([text], columns)
-    assert "".join(row for _, row in rows).replace(" ", "") == "".join(
-        text.split("\n")
-    ).replace("\r", "").replace(" ", "")
-    for kind, row in rows:
-        assert (
-            kind == "code"
-            or "|" in row
-            or get_cwidth(row) <= columns
-            or " " not in row.strip()
-        )
-
-
-def test_code_and_tables_keep_their_lines() -> None:
-    wide = "word " * 20
-    text = f"{wide}\n```py\n{wide}\n```\n| {wide}|\n"
-    rows = wrapped([text], 40)
-    assert ("code", wide) in rows
-    assert ("", f"| {wide}|") in rows
-    assert all(len(row) <= 40 for kind, row in rows[:3])
 
 
 @pytest.fixture

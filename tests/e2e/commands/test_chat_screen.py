@@ -205,7 +205,7 @@ async def test_what_streams_what_is_waited_for_and_the_meter_have_their_rows_in_
             "ask · 54.3k of 200k toke",
         ]
         assert [row for row in person.rows if row] == rows
-        person.screen.show_partial("", "An answer that has come so far")
+        person.screen.show_partial(lambda: [[("", "An answer that has come so far")]])
         await person.sees("An answer that has come")
         assert "Run" not in person.text
 
