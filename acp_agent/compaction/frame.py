@@ -8,7 +8,7 @@ the user. The user never sees this framing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -226,10 +226,37 @@ def has_section(summary: str) -> bool:
     return bool(_filled_sections(summary))
 
 
+def texts_below_headings(summary: str) -> list[tuple[str, str]]:
+    """Return the headings of a summary, each with the text up to the next one; "" for
+    the text above the first heading.
+    """
+    texts: list[tuple[str, list[str]]] = [("", [])]
+    for heading, line in _lines(summary):
+        if heading is None:
+            texts[-1][1].append(line)
+        else:
+            texts.append((heading[1], []))
+    return [(title, "\n".join(lines)) for title, lines in texts]
+
+
 def _filled_sections(summary: str) -> set[str]:
     """Return the titles of the sections that have content."""
     filled: set[str] = set()
     above: list[tuple[int, str]] = []  # headings of the current line
+    for heading, line in _lines(summary):
+        if heading is not None:
+            depth, title = heading
+            above = [(level, name) for level, name in above if level < depth]
+            above.append((depth, _title(title)))
+        elif any(character.isalnum() for character in line):
+            filled.update(name for _, name in above)
+    return filled
+
+
+def _lines(summary: str) -> Iterator[tuple[tuple[int, str] | None, str]]:
+    """Yield the lines of a summary without its fences, each after its depth and title
+    if it is a heading.
+    """
     fenced = False
     for line in summary.split("\n"):
         content = line.lstrip(" \t>")
@@ -238,11 +265,9 @@ def _filled_sections(summary: str) -> set[str]:
         if content.startswith(("```", "~~~")):
             fenced = not fenced
         elif 1 <= depth <= 6 and not fenced and title[:1] in ("", " ", "\t"):
-            above = [(level, name) for level, name in above if level < depth]
-            above.append((depth, _title(title.rstrip(" \t#\r"))))
-        elif any(character.isalnum() for character in line):
-            filled.update(name for _, name in above)
-    return filled
+            yield (depth, title.strip(" \t#\r")), line
+        else:
+            yield None, line
 
 
 def _title(heading: str) -> str:

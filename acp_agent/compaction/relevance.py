@@ -1,8 +1,8 @@
-"""Check that an answer without sections is about the conversation.
+"""Check that an answer is a summary of the conversation.
 
-A refusal, or a text about something else, must not replace a conversation. Only answers
-that have none of a recipe's sections are checked, and only by signs that an honest
-summary in any language does not have: it names nothing that the conversation names.
+A refusal, a copy of the instructions, or a text about something else must not replace a
+conversation. The text below headings is checked like any other, and only by signs that
+an honest summary in any language does not have.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from acp_agent.compaction.facts import RUNS, facts_of_run, passages
+from acp_agent.compaction.frame import has_section, texts_below_headings
 from acp_agent.conversation.messages import Entry
 from acp_agent.errors import CompactionError
 
@@ -31,29 +32,102 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _MARKS = " \t\n*_>\"'“„«"
+_BULLET = re.compile(r"[\s>]*(?:[-*+•–—]|\d{1,3}[.)])\s+")
+_NOTHING = re.compile(
+    r"\W*(?:none|n/?a|nil|nothing|nothing to (?:say|report|add)|not applicable|empty"
+    r"|keine?s?|entfällt|aucune?|néant|ningun[oa]|ninguna?|ningún|nada|nessun[oa]?|нет"
+    r"|无|無|没有|沒有|なし|없음)?\W*",
+    re.IGNORECASE,
+)
+"""What a section says that has nothing to say."""
+_PIECE_END = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
+_WORDS = re.compile(r"[^\W_]+")
+_SHORTEST_COPY = 12
+"""Characters of a sentence of the instructions that a summary does not have by chance."""
+_ADVICE = "The history is unchanged; try /compact again, or with another model."
 _PARTS = re.compile(r"[A-Z]?[^\W\d_A-Z]{3,}|[A-Z]{4,}|[^\W\d_]{4,}|\d{3,}")
 
 
-def check_relevance(summary: str, entries: Sequence[Entry]) -> None:
-    """Check that a summary without sections is about these entries.
+def check_relevance(
+    summary: str,
+    entries: Sequence[Entry],
+    *,
+    instructions: str,
+    least: int,
+    sections: Sequence[str],
+) -> None:
+    """Check that a summary is about these entries.
 
     Call this in a worker thread: it may read the whole conversation.
 
-    :raises CompactionError: if the summary is a refusal, or if the conversation has
-        many names and the summary repeats no part of any.
+    :param instructions: what the model was asked to write.
+    :param least: minimum characters of a text above the headings, such as "Sure!",
+        that is a summary by itself.
+    :param sections: headings that the summary should have.
+    :raises CompactionError: if the summary is a refusal, if it says nothing or only
+        repeats the instructions, or if it has no section and repeats no part of any of
+        the conversation's many names.
     """
-    advice = "The history is unchanged; try /compact again, or with another model."
-    if _REFUSAL.match(summary.lstrip(_MARKS)) and _is_refusal(summary, entries):
-        raise CompactionError("The model refused to write a summary.", advice)
-    if _is_latin(summary) and not _shares_a_word(summary, entries):
+    texts = texts_below_headings(summary)
+    own = [_without_copies(text, instructions) for _, text in texts]
+    said = [text for text in own if not _says_nothing(text)]
+    first = [title for title, _ in texts[1:2]] + said[:1]
+    if any(map(_is_refusal, first)) and _names_few("\n".join(said), entries):
+        raise CompactionError("The model refused to write a summary.", _ADVICE)
+    introduction, *below = own
+    is_copy = own != [text for _, text in texts]
+    if is_copy and below and len(introduction) < least:
+        said = [text for text in below if not _says_nothing(text)]
+    if not said:
+        reason = (
+            "it repeats the instructions"
+            if is_copy
+            else "none of its sections says anything"
+        )
+        raise CompactionError(f"The model's answer is no summary: {reason}.", _ADVICE)
+    is_free = bool(sections) and not has_section(summary)
+    if is_free and _is_latin(summary) and not _shares_a_word(summary, entries):
         raise CompactionError(
             "The model's answer is no summary: it names nothing from the conversation.",
-            advice,
+            _ADVICE,
         )
 
 
-def _is_refusal(summary: str, entries: Sequence[Entry]) -> bool:
-    said = set(_names_in(summary))
+def _without_copies(text: str, instructions: str) -> str:
+    """Return a text without sentences of the instructions."""
+    asked = _words_of(instructions)
+    pieces = _PIECE_END.split(text)
+    kept: list[str] = []
+    for piece in pieces:
+        words = _words_of(piece)
+        if len(words) < _SHORTEST_COPY or words not in asked:
+            kept.append(piece)
+    return text if len(kept) == len(pieces) else "\n".join(kept)
+
+
+def _words_of(text: str) -> str:
+    return " ".join(_WORDS.findall(text.casefold()))
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether each line of a text is blank or a word such as "None"."""
+    return all(
+        _NOTHING.fullmatch(_BULLET.sub("", line, count=1)) for line in text.split("\n")
+    )
+
+
+def _is_refusal(text: str) -> bool:
+    """Return whether a text begins like a refusal."""
+    bullet = _BULLET.match(text)
+    start = text[bullet.end() :] if bullet else text
+    return _REFUSAL.match(start.lstrip(_MARKS)) is not None
+
+
+def _names_few(text: str, entries: Sequence[Entry]) -> bool:
+    """Return whether a text has fewer names of the conversation than an honest summary
+    that begins with an apology.
+    """
+    said = set(_names_in(text))
     if len(said) < _REFUSAL_NAMES:
         return True
     return len(said.intersection(_names(entries))) < _REFUSAL_NAMES

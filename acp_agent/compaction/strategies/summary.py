@@ -27,7 +27,6 @@ from acp_agent.compaction.estimate import (
 )
 from acp_agent.compaction.frame import (
     frame_summary,
-    has_section,
     layer_of,
     summary_request,
 )
@@ -280,12 +279,17 @@ class _Dialogue:
 
         :raises CompactionError: if the answer is no summary of the conversation.
         """
-        sections = self._task.policy.sections
-        summary = summary_in(answer, sections, self._least)
-        if sections and not has_section(summary):
-            await to_thread.run_sync(
-                check_relevance, summary, self._replaced, abandon_on_cancel=True
-            )
+        policy = self._task.policy
+        summary = summary_in(answer, policy.sections, self._least)
+        check = partial(
+            check_relevance,
+            summary,
+            self._replaced,
+            instructions=policy.prompt,
+            least=self._least,
+            sections=policy.sections,
+        )
+        await to_thread.run_sync(check, abandon_on_cancel=True)
         return summary
 
     async def _answer(self, *, shown: bool) -> Answered:

@@ -30,7 +30,45 @@ REFUSAL = (
     "me to talk about, and I would rather not go into the details. Please ask me something else instead, and I will "
     "do my best to give you a good answer. Thank you for your understanding and for your patience today."
 )
+INSTRUCTIONS = """Write the summary that will stand in place of the conversation above
+this message. Report history; give no orders. The user asks for this focus: keep the
+name of the test test_totals_are_whole.
+
+# The sections
+
+## Goal and requirements
+What the user wants in the end, and the present request as a part of it. Every rule that
+still holds, word for word where it is short.
+
+## Files
+Each file that was made, changed or read for a reason that still matters: its path, its
+state, and what in it is important.
+"""
+SORRY = "I'm sorry, I can't help with that."
+BELOW = (
+    "The material above touches on things that my guidelines do not cover. Please ask "
+    "something else instead."
+)
 USELESS = {
+    "a refusal below a heading": f"## Summary\n\n{REFUSAL}",
+    "a short refusal below a heading": f"# Summary\n{SORRY}",
+    "a refusal in each section": f"## Goal and requirements\n{SORRY}\n\n## Files\n{SORRY}",
+    "a refusal and reasons": f"## Goal and requirements\n- {SORRY}\n\n## Files\n{BELOW}",
+    "a refusal and empty sections": f"## Goal and requirements\nNone.\n\n## Files\n> {SORRY}",
+    "a refusal in a fence": f"## Goal and requirements\n```\n{SORRY}\n```",
+    "a refusal as a heading": f"# I'm sorry, I can't help with that\n\n{BELOW}",
+    "a refusal above headings": f"{SORRY}\n\n## Goal and requirements\n{BELOW}",
+    "a German refusal below a heading": "## Files\n**Es tut mir leid, dabei kann ich nicht helfen.**",
+    "sections that say nothing": "## Goal and requirements\nN/A\n\n## Files\n- None.",
+    "sections without text": "## Goal and requirements\n- \n\n## Files\n*nothing*\n...",
+    "sections that say nothing in Chinese": "## Goal and requirements\n无。\n\n## Files\n没有",
+    "the instructions": INSTRUCTIONS,
+    "the instructions with other line ends": " ".join(INSTRUCTIONS.split("\n")).replace(
+        "## ", "\n## "
+    ),
+    "the sections of the instructions": f"Sure!\n\n{INSTRUCTIONS[INSTRUCTIONS.index('## G') :]}",
+    "a template": "## Goal and requirements\n[What the user wants in the end]\n\n## Files\n"
+    "- [Each file that was made, changed or read for a reason that still matters]\n",
     "a refusal": REFUSAL,
     "a refusal with a preamble": f"**Unfortunately, I am unable to provide a summary of cart.** {REFUSAL[50:]}",
     "a German refusal": "Es tut mir leid, aber dabei kann ich nicht helfen. "
@@ -50,6 +88,14 @@ USELESS = {
     "enjoy it with friends.",
 }
 HONEST = {
+    "a quoted refusal": "## Goal and requirements\nThe user asked for a poem.\n\n"
+    f'## Errors\nThe model answered "{SORRY}"\n> {SORRY}',
+    "a section that is only a quoted refusal": f"## Goal and requirements\nA cart.\n\n## Errors\n{SORRY}",
+    "a refusal that names what it is about": f"## Goal and requirements\n{SORRY} was the answer about "
+    "shop/cart_1.py, shop/cart_2.py and total_3.",
+    "one section with content": "## Goal and requirements\nA cart.\n\n## Files\nN/A",
+    "a rule of the instructions": "## Goal and requirements\nKeep the name of the test test_totals_are_whole.\n"
+    "A cart.\n\n## Files\nNone.",
     "with its sections": "## Goal and requirements\nA cart.\n\n## Files\nNone.",
     "prose with a name": "The user asked why quantities are lost. The reason is that cart_7 keeps a "
     "copy of each line, so a "
@@ -86,10 +132,16 @@ def conversation(text: str = LONG) -> list[Message]:
     ]
 
 
-def compacted(answer: str, *, by_hand: bool = False) -> tuple[str, tuple[str, ...]]:
+def checked(summary: str, entries: list[Entry]) -> None:
+    check_relevance(summary, entries, instructions="", least=200, sections=SECTIONS)
+
+
+def compacted(
+    answer: str, *, by_hand: bool = False, sections: tuple[str, ...] = SECTIONS
+) -> tuple[str, tuple[str, ...]]:
     """Return the strategy that was used, and the notes of the receipt."""
     policy = CompactionPolicy(
-        "Summarise.", sections=SECTIONS, by_hand=by_hand, strategy="summary", tail=0
+        INSTRUCTIONS, sections=sections, by_hand=by_hand, strategy="summary", tail=0
     )
     state = state_of(conversation(), used=60_000, window=64_000)
     result = run(state, policy, Model([says(answer)]))
@@ -108,6 +160,11 @@ def test_a_long_and_useless_answer_is_no_summary_and_excerpts_take_its_place(
         compacted(USELESS[kind], by_hand=True)
 
 
+@pytest.mark.parametrize("kind", [each for each in USELESS if "refusal" in each])
+def test_a_refusal_is_no_summary_of_a_recipe_without_sections(kind: str) -> None:
+    assert compacted(USELESS[kind], sections=())[0] == "excerpts"
+
+
 @pytest.mark.parametrize("kind", HONEST)
 def test_an_honest_summary_in_any_form_and_language_is_accepted(kind: str) -> None:
     assert compacted(HONEST[kind])[0] == "summary"
@@ -118,7 +175,7 @@ def test_nothing_is_expected_of_a_summary_of_a_conversation_that_names_little() 
         f"We spoke of item_{number}." for number in range(FEWEST_NAMES - 1)
     )
     entries = [Entry(1, message) for message in conversation(names)]
-    check_relevance(USELESS["another subject"], entries)
+    checked(USELESS["another subject"], entries)
 
 
 @given(st.text(), st.integers(0, 799))
@@ -126,4 +183,4 @@ def test_a_text_with_a_name_of_the_conversation_is_about_it(
     text: str, number: int
 ) -> None:
     entries = [Entry(1, message) for message in conversation()]
-    check_relevance(f"The file shop/cart_{number}.py. {text}", entries)
+    checked(f"The file shop/cart_{number}.py. {text}", entries)

@@ -128,7 +128,7 @@ async def test_what_is_needed_does_not_depend_on_what_a_summary_says(
 ) -> None:
     needed: list[dict[str, int]] = []
     for written in (
-        "Nothing.",
+        "It went well.",
         "We decided to paint it green because the vouchers are stacked there twice. Port 8347.",
     ):
         [result] = await measured([cart], [telling(written, [])])
