@@ -16,6 +16,7 @@
     │   └── CompactionVetoedError  a hook refused the compaction
     ├── HookError                  a hook failed; names it
     ├── ToolError                  goes back to the model as a failed tool call
+    │   └── CallRefusedError       not allowed by the mode, a hook or a recipe
     └── ModelError                 the model's answer did not arrive
         ├── ModelAuthError         no key, or a key the provider refused        (-32000)
         ├── ModelUnavailableError  the provider cannot be reached or is overloaded
@@ -38,6 +39,8 @@ from acp_agent.visible import harmless, on_one_line
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """The limit of the provider that a request exceeded."""
+Refuser: TypeAlias = Literal["mode", "hook", "recipe"]
+"""What can refuse a tool call without asking the user."""
 
 
 # A file may be untrusted, and a terminal or an editor may execute control sequences in
@@ -188,6 +191,17 @@ class HookError(AgentError):
 
 class ToolError(AgentError):
     """A tool call failed in a way that the model should read and react to."""
+
+
+class CallRefusedError(ToolError):
+    """A tool call was not allowed, and the user was not asked.
+
+    :ivar by: what refused it.
+    """
+
+    def __init__(self, message: str, *, by: Refuser) -> None:
+        super().__init__(message)
+        self.by: Refuser = by
 
 
 class SandboxError(ToolError):

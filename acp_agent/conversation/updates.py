@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import JsonObject, ResultPart, UserPart
+from acp_agent.errors import Refuser
 from acp_agent.frozen import frozen
 
 CallStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
@@ -116,6 +117,9 @@ class CallOutput:
 class CallFinished:
     """The call has ended. A replay sends only this update of a call, so that it is
     complete.
+
+    :ivar refused_by: what did not allow the call without asking the user; None if it
+        was allowed, if the user was asked, and in a replay.
     """
 
     call_id: str
@@ -125,6 +129,7 @@ class CallFinished:
     status: CallStatus
     parts: tuple[ResultPart, ...]
     replayed: bool = False
+    refused_by: Refuser | None = None
 
 
 @frozen

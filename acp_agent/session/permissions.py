@@ -13,7 +13,7 @@ import anyio.to_thread
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.conversation.events import PermissionGranted
 from acp_agent.conversation.messages import ToolCall
-from acp_agent.errors import ConfigError, ToolError, sentence
+from acp_agent.errors import CallRefusedError, ConfigError, ToolError, sentence
 from acp_agent.session.client import MAX_LABEL, Answer, Grant, SessionClient
 from acp_agent.session.notices import Notices
 from acp_agent.session.state import SessionState
@@ -166,7 +166,8 @@ class Permissions:
             verdict = "allow" if decision.verdict == "allow" else "ask"
         if verdict == "ask":
             try:
-                answer = await self._ask(call, prepared, reason)
+                by_hook = decision is not None and not access.demand
+                answer = await self._ask(call, prepared, reason, by_hook=by_hook)
             except ToolError as error:
                 raise ToolError(f"{error} {reason}".rstrip()) from error
             if answer == "cancelled":
@@ -194,9 +195,10 @@ class Permissions:
             self._state.context.grants if self._state.is_at_home else self._elsewhere,
         )
         if verdict == "deny":
-            raise ToolError(
+            raise CallRefusedError(
                 f"{call.name} may not run in {mode} mode, which only reads. Describe the change instead; the user can "
-                "switch the mode."
+                "switch the mode.",
+                by="mode",
             )
         if verdict == "ask":
             rules = frozenset[str]()
@@ -212,11 +214,12 @@ class Permissions:
         return verdict
 
     async def _ask(
-        self, call: ToolCall, prepared: PreparedCall, reason: str
+        self, call: ToolCall, prepared: PreparedCall, reason: str, *, by_hook: bool
     ) -> Answer | Grant:
         """Ask the user about a call, and remember an "always" answer.
 
         :param reason: why the user is asked; empty if because of the mode.
+        :param by_hook: whether a hook demands the question.
         :raises SessionConflictError: if another process has continued the session
             before the user answered.
         """
@@ -225,7 +228,10 @@ class Permissions:
             grant.label, MAX_LABEL
         )
         question = question_of(
-            prepared, call.arguments, "" if named or grant is None else grant.subject
+            prepared,
+            call.arguments,
+            "" if named or grant is None else grant.subject,
+            by_hook=by_hook,
         )
         view = replace(prepared.view, title=question.title)
         answer = await self._client.ask_permission(

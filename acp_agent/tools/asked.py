@@ -18,7 +18,7 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.frozen import frozen
 from acp_agent.tools.matching.hunks import added_in, change_counts, hunks
 from acp_agent.tools.text import counted, title_line
-from acp_agent.tools.tool import Fact, PreparedCall
+from acp_agent.tools.tool import Access, Fact, PreparedCall
 from acp_agent.visible import code_point, hidden_in, visible
 
 MOST_SHOWN = 1_000_000
@@ -45,10 +45,14 @@ class Question:
 
     :ivar title: one line that starts with the path and keeps both ends of a long text.
     :ivar facts: the most important first, with every character visible.
+    :ivar access: what the call would access.
+    :ivar by_hook: whether a hook demands the question, which no mode avoids.
     """
 
     title: str
     facts: tuple[Fact, ...]
+    access: Access
+    by_hook: bool = False
 
     @property
     def markdown(self) -> str:
@@ -82,20 +86,26 @@ class Question:
 
 
 def question_of(
-    prepared: PreparedCall, arguments: JsonObject, covers: str = ""
+    prepared: PreparedCall,
+    arguments: JsonObject,
+    covers: str = "",
+    *,
+    by_hook: bool = False,
 ) -> Question:
     """Return the question to show for a call.
 
     :param arguments: the call's arguments, as the model wrote them.
     :param covers: what "always allow" covers; empty if the option's name already says
         so.
+    :param by_hook: whether a hook demands the question.
     """
     facts = [*prepared.facts] or [*_places(prepared), *_arguments(arguments)]
     facts += _about_changes(prepared)
     if covers:
         facts.append(Fact("“Always allow” covers", covers))
     title = prepared.asked_title or title_line(prepared.view.title, 200)
-    return Question(title, tuple(_shown(fact) for fact in facts))
+    shown = tuple(_shown(fact) for fact in facts)
+    return Question(title, shown, prepared.access, by_hook)
 
 
 def arguments_fact(arguments: JsonObject) -> Fact:

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.events import CallView, FileVersion, PlanEntry
 from acp_agent.conversation.messages import JsonObject, ResultPart
+from acp_agent.errors import Refuser
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment, Report
 
@@ -33,6 +34,8 @@ class Access:
         if there is no reason.
     :ivar fault: why a command runs without the sandbox that the user wants; otherwise
         empty.
+    :ivar named: paths outside the roots that a sandboxed command names. They only help
+        the user to allow it; the sandbox decides what it reaches.
     """
 
     effect: Effect
@@ -43,6 +46,7 @@ class Access:
     words: tuple[str, ...] = ()
     demand: str = ""
     fault: str = ""
+    named: tuple[Path, ...] = ()
 
 
 @frozen
@@ -71,6 +75,8 @@ class CallResult:
     :ivar plan: the new plan if the call set one.
     :ivar again: if the call failed for lack of it, the same call outside the sandbox or
         with network access.
+    :ivar refused_by: what did not allow the call without asking the user; None if it
+        was allowed, or the user was asked.
     """
 
     parts: tuple[ResultPart, ...]
@@ -80,6 +86,7 @@ class CallResult:
     before: tuple[FileVersion, ...] = ()
     plan: tuple[PlanEntry, ...] | None = None
     again: PreparedCall | None = None
+    refused_by: Refuser | None = None
 
 
 @frozen

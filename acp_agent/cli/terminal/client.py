@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
 import anyio
@@ -42,7 +42,7 @@ from acp_agent.conversation.updates import (
     UsageUpdated,
     UserSaid,
 )
-from acp_agent.errors import ToolError
+from acp_agent.errors import Refuser, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.server.v2.diffs import patch
@@ -229,11 +229,12 @@ def patch_lines(
 class RefusedCall:
     """A call that was not allowed.
 
-    :ivar asked: whether the user was asked; False if nobody was there.
+    :ivar reason: what did not allow it: the user; nobody, if there was no one to ask;
+        or a rule.
     """
 
     title: str
-    asked: bool
+    reason: Literal["rejected", "nobody_asked"] | Refuser
 
 
 class TerminalClient:
@@ -305,6 +306,10 @@ class TerminalClient:
                 if update.call_id in self.refused:
                     # Its text tells the model what to do, and the person knows why.
                     update = replace(update, parts=())
+                elif update.refused_by is not None:
+                    self.refused[update.call_id] = RefusedCall(
+                        update.view.title, update.refused_by
+                    )
                 view.call_finished(
                     update, changes=update.call_id not in self._changes_shown
                 )
@@ -386,10 +391,13 @@ class TerminalClient:
             "Allow?", "yan" if grant else "yn", permission_options(grant)
         )
         if answer is None or answer == "reject_once":
-            self.refused[call_id] = RefusedCall(view.title, asked=answer is not None)
+            reason_of = "nobody_asked" if answer is None else "rejected"
+            self.refused[call_id] = RefusedCall(view.title, reason_of)
         if answer is None:
-            # No mode avoids a question that a hook demands.
-            hint = "" if reason else f" {_hint(view, grant)}"
+            # No option avoids a question that a hook demands.
+            hint = (
+                "" if question.by_hook else f" {_hint(view, question, self.view.cwd)}"
+            )
             self.view.line("warning", f"  Not allowed: nobody is here to ask.{hint}")
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
@@ -449,18 +457,36 @@ class TerminalClient:
         return None
 
 
-def _hint(view: CallView, grant: Grant | None) -> str:
-    """Return how to allow a call without a question."""
-    subject = "" if grant is None else grant.subject
+def _hint(view: CallView, question: Question, cwd: Path) -> str:
+    """Return how to allow a call without a question.
+
+    :param cwd: the session's directory; adding a directory below it changes nothing.
+    """
+    access = question.access
     outside = [
-        Path(place.path) for place in view.locations if f" {place.path}" in subject
+        path for path in access.outside or access.named if not path.is_relative_to(cwd)
     ]
-    if not outside:
+    folders = dict.fromkeys(folder for path in outside if (folder := _folder(path)))
+    options = " ".join(f"--add-dir {shlex.quote(str(folder))}" for folder in folders)
+    is_confined = access.sandboxed or bool(access.named)
+    if access.effect == "execute" and not (is_confined and options):
+        options = ""
+    if not options:
         return "Allow it with --mode full-access, an edit in the project with accept-edits."
-    folders = dict.fromkeys(
-        str(path if path.is_dir() else path.parent) for path in outside
-    )
-    options = " ".join(f"--add-dir {shlex.quote(folder)}" for folder in folders)
     if view.kind in ("read", "search"):
         return f"Allow it with {options}."
-    return f"Allow edits there with {options} --mode accept-edits."
+    what = "edits" if access.effect == "edit" else "commands"
+    return f"Allow {what} there with {options} --mode accept-edits."
+
+
+def _folder(path: Path) -> Path | None:
+    """Return the directory to add for a path: the path itself, or the nearest existing
+    directory above it; None if that contains the home directory.
+    """
+    home = Path.home()
+    for folder in (path, *path.parents):
+        if home.is_relative_to(folder):
+            return None
+        if folder.is_dir():
+            return folder
+    return None

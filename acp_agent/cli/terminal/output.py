@@ -285,7 +285,7 @@ class ScriptClient(TerminalClient):
             {
                 "toolCallId": call_id,
                 "title": call.title,
-                "reason": "rejected" if call.asked else "nobody_asked",
+                "reason": call.reason,
             }
             for call_id, call in self.refused.items()
         )

@@ -21,7 +21,7 @@ from acp_agent.conversation.updates import (
     CallTerminal,
     Show,
 )
-from acp_agent.errors import ToolError
+from acp_agent.errors import CallRefusedError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome, cut
 from acp_agent.llm.parts import arguments_fault
@@ -91,7 +91,7 @@ class ToolCalls:
                 return "cancelled"
             if ending is not None:
                 for left in calls[number:]:
-                    error = ToolError(_stopped(ending.reason))
+                    error = CallRefusedError(_stopped(ending.reason), by="hook")
                     await self._record.finish_call(
                         left, _failure(left, view_of(left), error)
                     )
@@ -124,9 +124,11 @@ class ToolCalls:
             stop = hooked.stop
             added = hooked.context
             if hooked.blocks:
-                raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
+                raise CallRefusedError(
+                    f"A hook refused this call. {hooked.reason}".rstrip(), by="hook"
+                )
             if stop is not None:
-                raise ToolError(_stopped(stop))
+                raise CallRefusedError(_stopped(stop), by="hook")
             effective = call
             if hooked.tool_input is not None:
                 effective = replace(call, arguments=hooked.tool_input)
@@ -249,15 +251,18 @@ def _allowed_tool(
         and not (call.name.startswith("mcp__") and server in allowed)
     ):
         names = ", ".join(sorted(allowed)) or "none"
-        raise ToolError(
-            f"{call.name} may not run in this recipe. Tools that may: {names}."
+        raise CallRefusedError(
+            f"{call.name} may not run in this recipe. Tools that may: {names}.",
+            by="recipe",
         )
     if call.invalid is not None:
         raise ToolError(f"{call.name}: {arguments_fault(call.invalid)}")
     if call.name == "shell" and commands is not None:
         reason = refusal(str(call.arguments.get("command", "")), commands)
         if reason:
-            raise ToolError(f"This command may not run in this recipe: {reason}.")
+            raise CallRefusedError(
+                f"This command may not run in this recipe: {reason}.", by="recipe"
+            )
     return tool
 
 
@@ -274,7 +279,10 @@ def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
         else log_failure(_log, f"{call.name} failed inside the agent", error)
     )
     return CallResult(
-        (Text(said),), CallView(view.title, view.kind, view.locations), is_error=True
+        (Text(said),),
+        CallView(view.title, view.kind, view.locations),
+        is_error=True,
+        refused_by=error.by if isinstance(error, CallRefusedError) else None,
     )
 
 

@@ -151,6 +151,7 @@ class TurnRecord:
                     call.arguments,
                     status,
                     returned.parts,
+                    refused_by=returned.refused_by,
                 )
             )
             if returned.plan is not None:

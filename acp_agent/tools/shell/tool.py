@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from anyio import to_thread
 from pydantic import Field
@@ -22,6 +23,7 @@ from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target, missing_directory, raw_name
 from acp_agent.tools.shell.guarded import renamed, split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
+from acp_agent.tools.shell.outside import outside_in_command, outside_in_output
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.shell.screen import as_shown
 from acp_agent.tools.shell.syntax import parse
@@ -71,6 +73,7 @@ class _Command:
     :ivar sandbox: None to run without a sandbox.
     :ivar demand: why the user must be asked; see `Access`.
     :ivar fault: why there is no sandbox; empty if there is one or none is wanted.
+    :ivar failed: what the command printed when it failed in the sandbox.
     """
 
     line: str
@@ -80,6 +83,7 @@ class _Command:
     network: bool = False
     demand: str = ""
     fault: str = ""
+    failed: str = ""
 
     @property
     def title(self) -> str:
@@ -157,11 +161,23 @@ class _Command:
             words=words,
             demand=self.demand,
             fault=self.fault,
+            named=self._named(),
         )
         view = CallView(self.title, "execute")
         return PreparedCall(
             view, access, self._run, asked_title=self.asked_title, facts=self.facts
         )
+
+    def _named(self) -> tuple[Path, ...]:
+        """Return the paths outside the session's directories that the command lacked,
+        or may lack in the sandbox.
+        """
+        roots = self.target.environment.roots
+        cwd = self.target.path
+        if self.failed:
+            denied = outside_in_output(self.failed, cwd, roots)
+            return denied or outside_in_command(self.line, cwd, roots)
+        return outside_in_command(self.line, cwd, roots) if self.sandbox else ()
 
     async def _run(self, report: Report) -> CallResult:
         target = self.target
@@ -226,7 +242,9 @@ class _Command:
             return None
         if not self.sandbox.required and (found := _OUTSIDE.search(output)):
             demand = f"It failed in the sandbox ({found[0].strip()}), and would run again from its beginning."
-            return replace(self, sandbox=None, demand=demand).call()
+            lines = [line for line in output.split("\n") if _OUTSIDE.search(line)]
+            failed = "\n".join(lines)
+            return replace(self, sandbox=None, demand=demand, failed=failed).call()
         if not (self.network or self.sandbox.network) and (
             found := _NETWORK.search(output)
         ):

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from acp_agent.sandbox.bubblewrap import fault
 from support.called import call_command
 from support.compactions import messages
 from support.models import ModelServer, Reply, ToolCall, model_server
@@ -161,6 +162,26 @@ async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(
             "Allow edits there with --add-dir {other} --mode accept-edits.",
         ),
         (
+            ToolCall("shell", {"command": "ls", "cwd": "../other"}),
+            "Allow commands there with --add-dir {other} --mode accept-edits.",
+        ),
+        (
+            ToolCall("shell", {"command": "cat a.py; echo b >> ../other/a.txt"}),
+            "Allow commands there with --add-dir {other} --mode accept-edits.",
+        ),
+        (
+            ToolCall("shell", {"command": "touch ran"}),
+            "Allow it with --mode full-access",
+        ),
+        (
+            ToolCall("shell", {"command": "ls ../other", "outside": True}),
+            "Allow it with --mode full-access",
+        ),
+        (
+            ToolCall("write", {"path": ".git/hooks/pre-commit", "content": "b"}),
+            "Allow it with --mode full-access",
+        ),
+        (
             ToolCall("write", {"path": "b.txt", "content": "b"}),
             "Allow it with --mode full-access, an edit in the project with accept-edits.",
         ),
@@ -207,3 +228,74 @@ async def test_the_result_of_a_run_lists_the_calls_that_were_not_allowed(
     assert refused["reason"] == "nobody_asked"
     assert refused["toolCallId"]
     assert result["status"] == "completed"
+
+
+@pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+async def test_a_command_that_the_sandbox_stopped_is_allowed_by_the_folder_that_the_advice_names(
+    tmp_path: Path,
+) -> None:
+    shop = tmp_path / "shop"
+    other = tmp_path / "the other"
+    for folder in (shop, other):
+        folder.mkdir()
+    # Below /tmp, the sandbox hides the folder instead of making it read-only.
+    says = "echo \"cannot create '../the other/b.txt': Read-only file system\" >&2"
+    command = f"echo b > '../the other/b.txt' || {{ {says}; exit 1; }}"
+    call = ToolCall("shell", {"command": command})
+    script = [Reply("", tool_calls=[call]), Reply("Done.")] * 2
+    async with model_server(script, "openai") as server:
+        words = ("run", "--mode", "accept-edits", "Do it.")
+        ran = await call_command(tmp_path, *words, env=server.env(), cwd=shop)
+        assert "It failed in the sandbox" in ran.err
+        advice = f"Allow commands there with --add-dir '{other}' --mode accept-edits."
+        assert f"nobody is here to ask. {advice}" in ran.err
+        options = ("--add-dir", str(other), "--mode", "accept-edits")
+        ran = await call_command(
+            tmp_path, "run", *options, "Do it.", env=server.env(), cwd=shop
+        )
+        assert "Not allowed" not in ran.err
+    assert (other / "b.txt").read_text() == "b\n"
+
+
+RULE = """\
+on: before_tool_call
+when:
+  tool: write
+then:
+  block: Not today.
+"""
+RECIPE = """\
+---
+name: look
+description: Look
+allowed_tools: [read]
+---
+Look at it.
+"""
+
+
+async def test_the_result_of_a_run_lists_the_calls_that_a_mode_a_hook_or_a_recipe_refused(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    for name, text in (("hooks/no.yaml", RULE), ("recipes/look.md", RECIPE)):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    write = ToolCall("write", {"path": "b.txt", "content": "b"})
+    touch = ToolCall("shell", {"command": "touch ran"})
+    (tmp_path / "b.txt").write_text("a")
+    script = [Reply("", tool_calls=[write, touch]), Reply("Not done.")] * 3
+    async with model_server(script, "openai") as server:
+        env = {**server.env(), "ACP_AGENT_HOME": str(home)}
+        reasons: list[list[str]] = []
+        for words in (("--mode", "plan", "Do it."), ("Do it.",), ("-r", "look")):
+            ran = await call_command(tmp_path, "run", "--output=json", *words, env=env)
+            refused = json.loads(ran.out)["refusedCalls"]
+            reasons.append([call["reason"] for call in refused])
+            assert [call["title"] for call in refused] == ["Write b.txt", "touch ran"]
+    assert reasons == [
+        ["hook", "mode"],
+        ["hook", "nobody_asked"],
+        ["recipe", "recipe"],
+    ]
+    assert (tmp_path / "b.txt").read_text() == "a"
