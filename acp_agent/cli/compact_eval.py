@@ -100,7 +100,7 @@ async def run(arguments: argparse.Namespace) -> int:
         activity.idle()
         await registry.aclose()
     if not measured:
-        raise AgentError("There is no point to compact at: name longer sessions.")
+        raise AgentError("These sessions are too short to compact. Name longer ones.")
     tokens = sum(estimate_messages(recording.messages) for recording in recordings)
     forms = ", ".join(sorted({recording.form for recording in recordings}))
     sessions = f"{len(recordings)} session{'s' * (len(recordings) > 1)}"
@@ -155,7 +155,7 @@ def _recipes(names: Sequence[str], settings: Settings) -> dict[str, RecipeRun]:
             found[name if name.endswith(SUFFIX) else f"/{name}"] = run
         elif names:
             raise AgentError(
-                f"The recipe {name!r} does not compact: no hook of it swaps the context."
+                f"The recipe {name!r} does not compact: none of its hooks swaps the context."
             )
     return found
 
@@ -192,7 +192,7 @@ async def _model(
 
 
 async def _no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    raise CompactionError("This strategy asks a model: name one with --model.")
+    raise CompactionError("This strategy needs a model. Name one with --model.")
     yield  # the type of a stream
 
 
@@ -203,7 +203,7 @@ def _size(text: str) -> SizeOf:
     if text.isdecimal() and 0 < int(text) < 10**9:
         return lambda _: int(text)
     raise AgentError(
-        f"--size {text}: a size is a share of the conversation, as 20%, or tokens, as 20000."
+        f"--size {text}: give a share of the conversation, such as 20%, or tokens, such as 20000."
     )
 
 

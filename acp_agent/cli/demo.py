@@ -167,19 +167,16 @@ async def run(_: argparse.Namespace) -> int:
         compacted = (
             await _agent(project, env, "compact", "--follow", _INSTRUCTIONS) == 0
         )
-        _heading(
-            "Another process goes on: what “the test” is, stands in what the compaction kept"
-        )
+        _heading("Another process continues: the compaction kept what “the test” is")
         await _agent(project, env, "run", "--follow", _NOW)
         after = await anyio.to_thread.run_sync(_run_tests, project)
     promises = {
         f"Tests: {_result(*before)} → {_result(*mended)}": bool(before[1])
         and not mended[1],
         "Compaction": compacted,
-        f"The test that was meant: {_result(*after)}": not after[1]
-        and after[0] > before[0],
+        f"The requested test: {_result(*after)}": not after[1] and after[0] > before[0],
     }
-    _heading("What came of it")
+    _heading("Result")
     for promise, kept in promises.items():
         _say(f"{'✓' if kept else '✗'} {promise}")
     _say(f"The scratch project {project} is deleted.")

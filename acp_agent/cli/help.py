@@ -130,7 +130,8 @@ def _print_first_page(pages: Mapping[str, Path]) -> None:
             print(f"  {name:<{width}}  {first}")
         print()
     aside(
-        "New here? `acp-agent help start`. `acp-agent help TOPIC` shows a page, `acp-agent COMMAND --help` the options."
+        "New here? Run `acp-agent help start`. `acp-agent help TOPIC` shows a page, `acp-agent COMMAND --help` "
+        "the options."
     )
 
 

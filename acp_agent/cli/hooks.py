@@ -66,7 +66,7 @@ from acp_agent.visible import on_one_line
 _SESSION = "sess_test"
 _WINDOW = 200_000
 """Tokens of the window of a sample."""
-_SUMMARY = "# Goal\nThis is a sample of a summary. In a session, a model writes it."
+_SUMMARY = "# Goal\nThis is a sample summary. In a session, a model writes it."
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -94,7 +94,7 @@ async def run(arguments: argparse.Namespace) -> int:
     for error in found.errors:
         complain(str(error))
     if not trusted:
-        complain(f"The project's hooks are left out. {advice([str(Path.cwd())])}")
+        complain(f"The project's hooks are ignored. {advice([str(Path.cwd())])}")
     if event is not None:
         failed = await _test(event, found, settings.home)
         _tell(notices)
@@ -151,9 +151,9 @@ async def _test(event: HookEvent, found: FoundHooks, home: Path) -> bool:
         show,
     ).dispatch(event)
     if not asked:
-        print(f"No hook would be asked about this {event.name}.")
+        print(f"No hook runs at this {event.name}.")
     elif event.name in OBSERVED:
-        print(f"What is answered at {event.name} changes nothing.")
+        print(f"Answers at {event.name} have no effect.")
     else:
         print(f"together {_shown(together)}")
     return bool(failures)
@@ -188,7 +188,7 @@ class _NoSession:
 
     @property
     def store(self) -> SessionStore:
-        raise HookError("A test has no store of sessions.")
+        raise HookError("A test has no session store.")
 
     async def compaction(
         self,
@@ -199,9 +199,7 @@ class _NoSession:
     ) -> Summary:
         """Return a sample summary without calling a model."""
         before = self.used if messages is None else estimate_messages(messages)
-        print(
-            f"         has {before:,} tokens compacted, and gets a sample of a summary"
-        )
+        print(f"         compacts {before:,} tokens, and gets a sample summary")
         return Summary(_SUMMARY, before, min(before, estimate_text(_SUMMARY)))
 
     async def ask_model(
@@ -269,9 +267,9 @@ def _call(at: Moment, arguments: argparse.Namespace) -> tuple[str, JsonObject]:
     try:
         value = cast("object", json.loads(arguments.input or "{}"))
     except ValueError as error:
-        raise AgentError(f"--input is no JSON: {error}.") from error
+        raise AgentError(f"--input is not JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise AgentError('--input should be a JSON object, as {"command": "ls"}.')
+        raise AgentError('--input should be a JSON object, such as {"command": "ls"}.')
     given = cast("JsonObject", value)
     return tool, with_our_keys(tool, given, given, at.cwd) if given else {}
 

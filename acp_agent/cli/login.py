@@ -36,11 +36,11 @@ async def run(arguments: argparse.Namespace) -> int:
     name = arguments.provider or await _chosen(settings, places)
     registry.places.endpoint(name)  # says which providers there are
     if name not in places:
-        raise AgentError(f"{name} plays a script and has no key.")
+        raise AgentError(f"{name} plays a script and needs no key.")
     place = places[name]
     if place.base_url is None:
         raise ConfigError(
-            "needs `base_url: URL`; a key has nowhere to go without it",
+            "needs `base_url: URL`, the address that the key is for",
             key=f"providers.{name}",
         )
     if (
@@ -51,25 +51,23 @@ async def run(arguments: argparse.Namespace) -> int:
         return await _without_key(registry, place)
     home = ensure_private_dir(home_dir(os.environ))
     if is_interactive():
-        key = await typed_secret(f"The key for {name} (it is not shown): ")
+        key = await typed_secret(f"Key for {name} (not shown as you type): ")
     else:
         line = await anyio.to_thread.run_sync(
             sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True
         )
         key = line.decode("utf-8", "replace").strip()
     if not key:
-        raise AgentError("No key was given, and none was stored.")
+        raise AgentError("You entered no key. Nothing was stored.")
     if arguments.no_check:
         check_key(name, key, "the key that you gave")
     else:
         try:
             if not await registry.try_key(name, key):
-                aside(
-                    f"{name} has no list of models, so that the key could not be tried."
-                )
+                aside(f"{name} has no list of models, so the key was not tested.")
         except ModelError as error:
             raise AgentError(
-                f"{error} Nothing was stored; `--no-check` stores a key without trying it."
+                f"{error} Nothing was stored; `--no-check` stores a key without testing it."
             ) from error
     # The system's keyring may wait until it is unlocked.
     where = await anyio.to_thread.run_sync(
@@ -78,7 +76,7 @@ async def run(arguments: argparse.Namespace) -> int:
     print(f"The key for {name} is stored in {where}.")
     if place.variable is not None:
         aside(
-            f"{place.variable} is set in this environment, and goes before it wherever it is set."
+            f"{place.variable} is set in this environment, and takes precedence over the stored key."
         )
     return 0
 
@@ -94,7 +92,7 @@ async def _without_key(registry: Registry, place: Place) -> int:
     ]
     if not models:
         aside(
-            f"{place.name} needs no key, but nothing answers at {place.base_url}. Start it, and pull a model."
+            f"{place.name} needs no key, but there is no answer from {place.base_url}. Start it, and pull a model."
         )
         return 1
     print(

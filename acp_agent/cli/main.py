@@ -23,29 +23,29 @@ from acp_agent.visible import on_one_line
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
-    "chat": ("chat.command", "talk with the agent in the terminal"),
+    "chat": ("chat.command", "chat with the agent in the terminal"),
     "compact": ("run", "compact a session's context", "add_compact_arguments", "run"),
     "compact-eval": (
         "compact_eval",
-        "measure what compactions of recorded sessions keep",
+        "measure what compactions keep of recorded sessions",
     ),
     "sessions": (
         "sessions",
-        "list the sessions; rename, remove, archive, move or fork one",
+        "list sessions, or rename, remove, archive, move or fork one",
     ),
     "serve": ("serve", "serve clients over WebSocket, several at once"),
     "inspect": (
         "inspect.command",
-        "show a session as a page: its turns, its context, its compactions",
+        "show a session as a web page: turns, context, compactions",
     ),
     "wire": (
         "wire",
-        "show what the editor and the agent said to each other, as recorded",
+        "show the recorded messages between the editor and the agent",
     ),
-    "hooks": ("hooks", "show the hooks of this directory, or try them"),
+    "hooks": ("hooks", "list the hooks of this directory, or test them"),
     "models": (
         "models",
-        "list the models with window and price, and which key is missing",
+        "list the models with window and price, and missing keys",
     ),
     "config": (
         "models",
@@ -53,26 +53,26 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
         "add_config_arguments",
         "run_config",
     ),
-    "login": ("login", "store a provider's key, after trying it"),
+    "login": ("login", "test a provider's key and store it"),
     "logout": ("login", "forget stored keys", "add_logout_arguments", "run_logout"),
     "trust": ("trust", "allow the hooks and recipes of a project to run"),
     "permissions": (
         "trust",
-        "list what you have allowed for good, or revoke it",
+        "list permanent permissions, or revoke them",
         "add_permissions_arguments",
         "run_permissions",
     ),
-    "recipe": ("recipe", "list the recipes, show, make or check one"),
+    "recipe": ("recipe", "list recipes, or show, create or check one"),
     "schema": (
         "recipe",
-        "print the JSON Schema of a file that you write",
+        "print the JSON Schema of a configuration file, recipe or rule",
         "add_schema_arguments",
         "run_schema",
     ),
-    "setup": ("setup", "put the agent into an editor's settings"),
+    "setup": ("setup", "add the agent to an editor's settings"),
     "doctor": (
         "doctor.command",
-        "check that all is there, and say what to do where it is not",
+        "check the installation and suggest fixes",
     ),
     "demo": ("demo", "show the agent at work on a scratch project"),
     "help": ("help", "show a page of the documentation"),
@@ -86,7 +86,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
 """The sub-commands by name: the module below this package, what `--help` and the
 documentation say of it, and the two functions where it is the second one of its module.
 """
-_EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
+_EPILOG = "Without a command, it serves the Agent Client Protocol on stdin and stdout, as editors start it."
 
 
 def main(argv: Sequence[str]) -> NoReturn:
@@ -147,7 +147,7 @@ class _Parser(argparse.ArgumentParser):
         advice = (
             did_you_mean(first, options)
             if first.startswith("-")
-            else "put words that belong together in quotes"
+            else "quote words that belong together"
         )
         self.error(f"unrecognized arguments: {' '.join(unknown)}; {advice}")
 

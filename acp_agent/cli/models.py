@@ -87,7 +87,7 @@ async def run(arguments: argparse.Namespace) -> int:
             else "by default"
         )
         aside(
-            f"\n▸ is the model of new sessions ({where}). `--model PROVIDER/MODEL` chooses another one."
+            f"\n▸ is the model of new sessions ({where}). `--model PROVIDER/MODEL` chooses another."
         )
     return 0
 
@@ -119,7 +119,7 @@ def _window(settings: Settings, registry: Registry, model: str) -> str:
         source = (
             "configured"
             if own is not None and own.context_window
-            else "assumed until the provider says"
+            else "assumed until the provider states it"
         )
     return f"{profile.context_window:>9,} tokens ({source})"
 

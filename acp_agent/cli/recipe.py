@@ -64,7 +64,7 @@ description: What it does, in one line for the editor's list
 #   depth: {description: how deep to go, default: normal}
 # allowed_tools: [read, list, glob, grep]
 ---
-Say here what the model is to do, as you would tell a colleague who knows nothing of it yet.
+Say what the model should do, as you would tell a colleague who is new to it.
 
 {{ instructions }}
 """
@@ -268,7 +268,7 @@ def _may_run(recipe: Recipe, settings: Settings, sandbox: Sandbox) -> bool:
         "y",
         "yes",
     ):
-        why = "its commands were not run: there is no sandbox for them, and you did not allow them"
+        why = "its commands did not run: there is no sandbox for them, and you did not allow them"
         raise RecipeError(why, source=str(recipe.source))
     return True
 
@@ -277,11 +277,11 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
     name: str = arguments.name.replace(":", "/")
     if not is_recipe_name(name):
         raise AgentError(
-            f"{name!r} is no recipe's name: it has lower-case letters, digits, - and _ alone, with / behind a "
-            f"folder's, of which there are {MAX_DEPTH} at most."
+            f"{name!r} is not a valid recipe name. Use lower-case letters, digits, - and _, with / after the "
+            f"name of a folder; at most {MAX_DEPTH} folders."
         )
     if name in RESERVED:
-        raise AgentError(f"/{name} is a command of the agent's own; take another name.")
+        raise AgentError(f"/{name} is a built-in command. Choose another name.")
     folder = RecipeFolder("user", settings.home / RECIPES)
     cwd = Path.cwd()
     if arguments.project:
@@ -307,10 +307,10 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
                 builtin.read_text(encoding="utf-8") if builtin.is_file() else _TEMPLATE
             )
     except FileExistsError as error:
-        raise AgentError(f"{path} is there already, and was not changed.") from error
+        raise AgentError(f"{path} exists already, and was not changed.") from error
     print(on_one_line(path))
     if builtin.is_file():
-        aside(f"It begins as the built-in {name}, which it replaces.")
+        aside(f"It starts as a copy of the built-in {name}, which it replaces.")
     if arguments.project:
         aside(safe_for()(_trust_after(settings, before, path)))
     return 0
@@ -355,7 +355,7 @@ def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> i
                 errors.append(error)
         else:
             raise AgentError(
-                f"There is no folder and no recipe {path}; a recipe's name ends in {SUFFIX}."
+                f"There is no folder or recipe {path}. The names of recipe files end in {SUFFIX}."
             )
     # One by one, since a recipe replaces one of its name in a folder before.
     for folder in folders:

@@ -121,13 +121,13 @@ async def _take_turn(
     words = _typed_words(arguments.text)
     name = arguments.recipe
     if name is None and arguments.arguments:
-        raise AgentError("--arg is for a recipe: name that with -r.")
+        raise AgentError("--arg needs a recipe: name it with -r.")
     piped = await piped_text(
         waits=arguments.text[-1:] == ["-"], expected=arguments.is_piped
     )
     if name is None and not (words + piped).strip():
         raise AgentError(
-            'Nothing to do: say what, as in `acp-agent run "explain this repository"`.'
+            'Nothing to do. Give a prompt, as in `acp-agent run "explain this repository"`.'
         )
     opened: OpenedSession | None = None
     before: Context | None = None

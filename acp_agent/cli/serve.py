@@ -47,7 +47,7 @@ def _address(text: str) -> tuple[str, int]:
         port = 0
     if not host or "@" in text or "/" in text:
         raise AgentError(
-            f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080."
+            f"{text!r} is not an address. Write HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080."
         )
     return "127.0.0.1" if host == "localhost" else host, port
 
@@ -102,8 +102,9 @@ async def run(arguments: argparse.Namespace) -> int:
     exposed = [host for host, _ in addresses if not _is_loopback(host)]
     if token is None and exposed:
         raise AgentError(
-            f"{exposed[0]} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
-            f"file (--token-file FILE) or as {VARIABLE}, or listen on 127.0.0.1 and forward the port with ssh."
+            f"{exposed[0]} is not a loopback address: anyone who can reach it could run commands here as you. Set a "
+            f"token, in a file (--token-file FILE) or as {VARIABLE}, or listen on 127.0.0.1 and forward the port with "
+            "ssh."
         )
     if find_spec("websockets") is None:
         raise AgentError(
@@ -119,7 +120,8 @@ async def run(arguments: argparse.Namespace) -> int:
         server = WebServer(endpoint.app())
         if exposed:
             aside(
-                f"There is no TLS: the token, prompts and files can be read and changed on the way to {exposed[0]}. "
+                f"There is no TLS: others on the network can read and change the token, prompts and "
+                f"files on their way to {exposed[0]}. "
                 "Put a proxy with TLS in front, or listen on 127.0.0.1 and forward the port with ssh."
             )
         for (host, _), listening in zip(addresses, sockets, strict=True):
@@ -186,8 +188,8 @@ def _content(file: str) -> str:
                 and mode & 0o077
             ):
                 raise AgentError(
-                    f"The token in {file} is no secret: other users of this machine may read or change the file (mode "
-                    f"{mode:04o}). Make another token, and the file yours alone: chmod 600 {file}"
+                    f"The token in {file} is not secret: other users of this machine can read or change the file (mode "
+                    f"{mode:04o}). Create another token, and restrict the file: chmod 600 {file}"
                 )
             return opened.read(4096).decode()
     except (OSError, ValueError) as error:

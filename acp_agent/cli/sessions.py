@@ -38,13 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         argparse.SUPPRESS,
     )
     for name, text, listed in (
-        ("rm", "remove sessions with their history, for good", "sessions"),
+        ("rm", "remove sessions and their history permanently", "sessions"),
         (
             "archive",
-            "leave sessions out of the list, with all they hold kept",
+            "hide sessions from the list without removing them",
             "sessions",
         ),
-        ("unarchive", "list sessions again that were archived", "sessions --archived"),
+        (
+            "unarchive",
+            "show archived sessions in the list again",
+            "sessions --archived",
+        ),
     ):
         action = actions.add_parser(name, help=text)
         action.add_argument(
@@ -63,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     move = actions.add_parser(
         "move",
-        help="tell a session that its directory was moved",
+        help="change the directory of a session after you moved it",
     )
     move.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     move.add_argument(
@@ -88,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_list_options(parser: argparse.ArgumentParser, default: object = False) -> None:
     for option, text in (
-        ("--archived", "list those that are archived, and no others"),
+        ("--archived", "list only archived sessions"),
         ("--json", "print a JSON array, for scripts; see `acp-agent help scripts`"),
     ):
         parser.add_argument(option, action="store_true", default=default, help=text)

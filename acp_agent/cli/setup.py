@@ -1,4 +1,4 @@
-"""`acp-agent setup`: put the agent into an editor's settings, or print what belongs
+"""`acp-agent setup`: add the agent to an editor's settings, or print what belongs
 into them.
 
 Settings that are there keep their comments and their form; the change is shown first,
@@ -84,7 +84,7 @@ EDITORS: Mapping[str, _Editor] = {
     "zed": _Editor(
         "Zed",
         "zed/settings.json",
-        "In Zed: open the agent panel, and choose acp-agent behind the plus sign.",
+        "In Zed: open the agent panel, click + and choose acp-agent.",
         ".config/zed/settings.json",
         at="agent_servers",
     ),
@@ -108,22 +108,23 @@ EDITORS: Mapping[str, _Editor] = {
     "neovim": _Editor(
         "CodeCompanion",
         "neovim/codecompanion.lua",
-        "Put it where you set CodeCompanion up, then :CodeCompanionChat. For others: setup avante, setup agentic.",
+        "Put it where you set up CodeCompanion, then run :CodeCompanionChat. For other plugins: setup avante, "
+        "setup agentic.",
     ),
     "avante": _Editor(
         "avante",
         "neovim/avante.lua",
-        "Put it where you set avante up, with HOME and your keys in `env`, then :AvanteAsk.",
+        "Put it where you set up avante, with HOME and your keys in `env`, then run :AvanteAsk.",
     ),
     "agentic": _Editor(
         "agentic.nvim",
         "neovim/agentic.lua",
-        "Put it where you set agentic.nvim up, then open its chat.",
+        "Put it where you set up agentic.nvim, then open its chat.",
     ),
     "emacs": _Editor(
         "Emacs",
         "emacs/acp-agent.el",
-        "Put it into your init file behind agent-shell, then M-x agent-shell-acp-agent.",
+        "Put it into your init file after agent-shell, then run M-x agent-shell-acp-agent.",
     ),
 }
 
@@ -146,8 +147,8 @@ def program() -> str:
     found = str(sibling) if sibling.is_file() else shutil.which(NAME)
     if found is None:
         raise AgentError(
-            f"There is no command {NAME} next to {sys.executable} or on the PATH. Install the agent, as with "
-            "`pipx install acp-agent-server`, and call this again."
+            f"There is no command {NAME} next to {sys.executable} or on the PATH. Install the agent, for "
+            "example with `pipx install acp-agent-server`, and run this again."
         )
     return str(Path(found).absolute())
 
@@ -185,12 +186,12 @@ def _list_editors(home: Path) -> None:
     for name, editor in EDITORS.items():
         file = editor.file(home)
         where = (
-            "prints what belongs in your own file"
+            "prints the lines for your own file"
             if file is None
             else on_one_line(file)
         )
         if file is not None and not file.exists():
-            where += " (not there yet)"
+            where += " (does not exist yet)"
         print(f"{name:<{width}}  {editor.title:<14}  {where}")
     aside("\n`acp-agent setup EDITOR` sets one up; it asks before it writes.")
 
@@ -203,9 +204,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     home = user_home(os.environ)
     if home is None:
-        raise AgentError(
-            "There is no home directory to look for settings in. Set HOME."
-        )
+        raise AgentError("There is no home directory with settings. Set HOME.")
     if arguments.editor is None:
         _list_editors(home)
         return 0
@@ -220,21 +219,21 @@ async def run(arguments: argparse.Namespace) -> int:
     before = _settings_of(file)
     after = text if before is None else _with_entry(before, editor, text, file)
     if before == after:
-        aside(f"{shown} names the agent already. {editor.then}")
+        aside(f"{shown} contains the agent already. {editor.then}")
         return 0
     if before is not None:
         aside(f"This changes {shown}:\n{_difference(before, after)}")
     if arguments.dry_run:
-        aside(f"This would be written into {shown}.")
+        aside(f"This would be written to {shown}.")
         return 0
     if not (
         arguments.yes
-        or await typed(f"Write this into {shown}? [y]es, [n]o: ") in ("y", "yes")
+        or await typed(f"Write this to {shown}? [y]es, [n]o: ") in ("y", "yes")
     ):
         aside("Nothing was written; --yes writes without asking.")
         return 1
     backup = _write(file, before, after)
-    kept = "" if backup is None else f" The file as it was: {on_one_line(backup)}."
+    kept = "" if backup is None else f" The previous file is {on_one_line(backup)}."
     aside(f"Written: {shown}.{kept} {editor.then}")
     return 0
 
@@ -278,7 +277,7 @@ def _with_entry(before: str, editor: _Editor, text: str, file: Path) -> str:
         return with_member(before, path, entry)
     except (ValueError, RecursionError) as error:
         raise AgentError(
-            f"{file} cannot be changed ({error}). Put `{editor.at}` next to the rest by hand. {editor.then}"
+            f"{file} cannot be changed ({error}). Add `{editor.at}` by hand. {editor.then}"
         ) from error
 
 
@@ -322,7 +321,7 @@ def _write(file: Path, before: str | None, after: str) -> Path | None:
         real = file.resolve()
         if read_regular(real, _MOST_SETTINGS).decode() != before:
             raise AgentError(
-                f"{file} has changed meanwhile, and was left alone. Call this again."
+                f"{file} has changed in the meantime, so it was not written. Run this again."
             )
         mode = stat.S_IMODE(real.stat().st_mode)
         copies = (

@@ -60,7 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
         _accept_commits(folder, accepted)
         for path in accepted:
             print(
-                f"{on_one_line(path)}, which a command made, counts as the project's from now on."
+                f"{on_one_line(path)}, which a command made, now counts as part of the project."
             )
         if codes:
             store.trust(codes)
@@ -83,7 +83,7 @@ def _accept_commits(folder: Path, made: Iterable[Path]) -> None:
     for place, wholly in wanted:
         repository = repository_of(place)
         if repository is not None and store.accept(repository, wholly=wholly):
-            print(f"The commits in {on_one_line(place)} count as your own from now on.")
+            print(f"The commits in {on_one_line(place)} now count as your own.")
 
 
 def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
@@ -142,9 +142,9 @@ def _shown(folder: Path) -> tuple[ProjectCode, ...]:
                 f"{on_one_line(code.place)} is not trusted: {code.problem}."
             )
     if not codes:
-        print(f"{on_one_line(folder)} brings no hooks and no recipes.")
+        print(f"{on_one_line(folder)} has no hooks and no recipes.")
     for code in codes:
-        print(f"What {on_one_line(code.place)} may run once it is trusted:")
+        print(f"If you trust {on_one_line(code.place)}, it can run:")
         for line in lines_of(code):
             print(f"  {line}")
     return codes
@@ -159,10 +159,10 @@ def _revoke(store: TrustStore, path: str) -> None:
         places = ()  # what is wrong with a project's files is no reason to trust it
     revoked = store.revoke(folder, places)
     for place in revoked:
-        print(f"Not trusted any more: {on_one_line(place)}")
+        print(f"No longer trusted: {on_one_line(place)}")
     if not revoked:
         raise AgentError(
-            f"Nothing of {on_one_line(folder)} was trusted. `acp-agent trust --list` shows what is."
+            f"{on_one_line(folder)} was not trusted. `acp-agent trust --list` lists trusted projects."
         )
 
 
@@ -204,7 +204,7 @@ async def run_permissions(arguments: argparse.Namespace) -> int:
         for subject, since in allowed.items():
             print(f"  {since}  {_rule(subject)}")
     if not found:
-        print("Nothing is allowed without asking.")
+        print("There are no permanent permissions.")
     return 0
 
 
@@ -216,7 +216,7 @@ def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> N
             f"{on_one_line(project)} has no such rule. `acp-agent permissions` lists them."
         )
     for subject in rules.revoke(project, {allowed[rule] for rule in wanted}):
-        print(f"Asked for again: {_rule(subject)}")
+        print(f"Revoked: {_rule(subject)}")
 
 
 def _rule(subject: str) -> str:

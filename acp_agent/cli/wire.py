@@ -80,8 +80,8 @@ async def run(arguments: argparse.Namespace) -> int:
     files = recordings(folder)
     if not files:
         raise AgentError(
-            f"Nothing is recorded yet. Set {WIRE_VARIABLE}=1 in the environment that your editor starts the agent "
-            "with, or `wire_log: true` in config.yaml, and start the agent again."
+            f"Nothing has been recorded yet. Set {WIRE_VARIABLE}=1 in the environment in which your editor starts "
+            "the agent, or `wire_log: true` in config.yaml, and start the agent again."
         )
     older = {
         path for path in files if not session and _process(path) != _process(files[-1])
@@ -98,7 +98,7 @@ async def run(arguments: argparse.Namespace) -> int:
         ]
         lines = [line for line in new if line.session.startswith(session)]
         if session and not lines and not arguments.follow:
-            raise AgentError(f"Nothing of the session {session!r} was recorded.")
+            raise AgentError(f"No messages of session {session!r} were recorded.")
         for line in lines:
             if not arguments.method or any(
                 fnmatchcase(line.method, method) for method in arguments.method
@@ -156,7 +156,7 @@ class _Reader:
         number = f" #{json.dumps(id)}" if "id" in body else ""
         if "result" in body or "error" in body:
             asked = self._requests.pop((process, str(not incoming), repr(id)), None)
-            method = "(response to nothing known)"
+            method = "(response to an unknown request)"
             mark = f" ={' ✗' if 'error' in body else ''}"
             if asked is not None:
                 method = asked.method

@@ -47,8 +47,8 @@ from acp_agent.tools.text import counted
 from acp_agent.visible import on_one_line
 
 _NO_TERMINAL = (
-    "A conversation needs a terminal for both its input and its output, and one that can move its cursor. Without it, "
-    'ask with `acp-agent run "…"`, and `acp-agent run --follow "…"` goes on.'
+    "`chat` needs a terminal that can move its cursor, for both input and output. Without one, "
+    'use `acp-agent run "…"`, and `acp-agent run --follow "…"` to continue.'
 )
 _HISTORY_FILE = "chat_history"
 _NEXT_MODES = {"ask": "accept-edits", "accept-edits": "plan"}
@@ -151,7 +151,7 @@ class _Conversation:
         )
         self._view.line(
             "dim",
-            "/help lists commands, ! runs yours, shift-tab changes the mode, ctrl-d leaves.",
+            "/help lists commands, ! runs a shell command, shift-tab changes the mode, ctrl-d quits.",
         )
         await self._show_again()
         await session.show_offers()
@@ -218,7 +218,7 @@ class _Conversation:
                     return
                 case Key.INTERRUPT:
                     leaving = True
-                    self._view.line("dim", "Once more ctrl-c, or ctrl-d, leaves.")
+                    self._view.line("dim", "Press ctrl-c again, or ctrl-d, to quit.")
                 case str():
                     leaving = False
                     self._view.prompt(typed)
@@ -236,7 +236,7 @@ class _Conversation:
         time.
         """
         if self._one_aside.locked():
-            self._view.line("dim", "  (comes next; ctrl-c ends what runs)")
+            self._view.line("dim", "  (queued; ctrl-c ends the running command)")
         async with self._one_aside:
             with anyio.CancelScope() as self._aside:
                 await self._attempt(work())
@@ -297,7 +297,7 @@ class _Conversation:
             self._shell.printed.clear()
         if waits:
             joins = self._session.state.settings.prompts_while_working == "steer"
-            self._view.line("dim", f"  ({'joins the turn' if joins else 'comes next'})")
+            self._view.line("dim", f"  ({'joins the turn' if joins else 'queued'})")
 
     def _take_back(self) -> None:
         """Put the prompts that wait back into the line, since whoever cancels a turn
@@ -311,7 +311,8 @@ class _Conversation:
             ]
             self._screen.put_back("\n".join(each.text for each in waiting))
             self._view.line(
-                "dim", "  (what waited was not sent, and is in the line again)"
+                "dim",
+                "  (waiting prompts were not sent, and are back in the input line)",
             )
 
     async def _run_command(self, name: str, words: str = "") -> None:
@@ -382,13 +383,13 @@ class _Conversation:
         :param model: of a new one; "" for the default.
         """
         if record is not None and record.session_id == self._session.session_id:
-            raise InvalidParamsError("This is the session that you are in.")
+            raise InvalidParamsError("You are in this session already.")
         self._take_back()
         left = await self._opened.switch(record)
         self._shell.printed.clear()
         if left is not None:
             self._view.line(
-                "dim", f"`/resume {left}` goes back to the conversation above."
+                "dim", f"`/resume {left}` returns to the conversation above."
             )
         if model:
             with suppress(AgentError):
@@ -403,7 +404,7 @@ class _Conversation:
         others = [record for record in page.sessions if record.session_id != current]
         if not others:
             raise InvalidParamsError(
-                f"There is no other session of {cwd}. `/sessions` lists those of all directories."
+                f"{cwd} has no other session. `/sessions` lists the sessions of all directories."
             )
         choices = tuple(
             FieldChoice(

@@ -13,13 +13,13 @@ from acp_agent.conversation.updates import Command
 
 COMMANDS = (
     Command("cost", "Show what this session has cost"),
-    Command("exit", "Leave, as ctrl-d does"),
+    Command("exit", "Quit, as ctrl-d does"),
     Command("mode", "Show the modes, or change the mode", "mode"),
-    Command("new", "Begin a new session in this directory"),
-    Command("quit", "Leave, as ctrl-d does"),
+    Command("new", "Start a new session in this directory"),
+    Command("quit", "Quit, as ctrl-d does"),
     Command(
         "resume",
-        "Go on with another session: choose one of this directory, or name any",
+        "Continue another session: choose one of this directory, or give the ID of any",
         "id",
     ),
     Command("sessions", "List the newest sessions of all directories"),
@@ -60,34 +60,34 @@ _KEYS = "Run `acp-agent login` in another terminal; the next prompt uses the key
 _SETTINGS = (
     "`acp-agent config` shows the settings; `acp-agent help configuration` lists them."
 )
-_PERMISSIONS = "`/mode` shows the modes; `acp-agent permissions` lists and revokes what you have allowed for good."
-_FORK = "`acp-agent sessions fork ID` begins a new session from a point of this one."
+_PERMISSIONS = "`/mode` shows the modes; `acp-agent permissions` lists and revokes permanent permissions."
+_FORK = "`acp-agent sessions fork ID` starts a new session from a point in this one."
 _DIRECTORY = (
-    "Start `acp-agent chat --follow --add-dir DIRECTORY`; `additional_directories` in config.yaml holds for every "
+    "Start `acp-agent chat --follow --add-dir DIRECTORY`; `additional_directories` in config.yaml applies to every "
     "session."
 )
 _MEMORY = "The agent reads AGENTS.md in the project; `/init` writes one."
-_FAULT = "`acp-agent doctor --report` prints what the report of a fault needs."
+_FAULT = "`acp-agent doctor --report` prints the information for a bug report."
 _HOOKS = "Run `acp-agent hooks list` in another terminal."
-_MCP = "MCP servers are set in config.yaml: see `acp-agent help mcp`; `acp-agent doctor` tries them."
+_MCP = "MCP servers are configured in config.yaml: see `acp-agent help mcp`; `acp-agent doctor` checks them."
 _THINKING = "Set `thinking` in config.yaml, or choose the level in your editor."
-_MENTION = "Name a file in the prompt as @path."
-_NOT_HERE = "It has no counterpart here; `/help` lists the commands."
+_MENTION = "Mention a file in the prompt as @path."
+_NOT_HERE = "There is no such command here; `/help` lists the commands."
 
 ELSEWHERE: Mapping[str, str] = {
     "add": _MENTION,
     "add-dir": _DIRECTORY,
-    "agents": "There are no agents below this one; recipes are prompts with a name: see `acp-agent help recipes`.",
+    "agents": "There are no sub-agents; for named prompts, see `acp-agent help recipes`.",
     "allowed-tools": _PERMISSIONS,
     "auth": _KEYS,
     "branch": _FORK,
     "bug": _FAULT,
-    "checkpoint": "`/undo` takes back what the last turn changed in files. " + _FORK,
+    "checkpoint": "`/undo` reverts the last turn's changes to files. " + _FORK,
     "config": _SETTINGS,
     "connect": _KEYS,
-    "copy": "`/export` writes the conversation into a file.",
+    "copy": "`/export` writes the conversation to a file.",
     "delete": "`acp-agent sessions rm ID` removes a session.",
-    "diff": "`!git diff` shows what has changed.",
+    "diff": "`!git diff` shows the changes.",
     "directory": _DIRECTORY,
     "doctor": "Run `acp-agent doctor` in another terminal.",
     "drop": _NOT_HERE,
@@ -111,18 +111,18 @@ ELSEWHERE: Mapping[str, str] = {
     "privacy-settings": _SETTINGS,
     "redo": _NOT_HERE,
     "reasoning-effort": _THINKING,
-    "rename": "`acp-agent sessions rename ID TITLE` gives a session another title.",
+    "rename": "`acp-agent sessions rename ID TITLE` renames a session.",
     "report": _FAULT,
-    "restore": "`/undo` takes back what the last turn changed in files. " + _FORK,
-    "rewind": "`/undo` takes back what the last turn changed in files. " + _FORK,
+    "restore": "`/undo` reverts the last turn's changes to files. " + _FORK,
+    "rewind": "`/undo` reverts the last turn's changes to files. " + _FORK,
     "sandbox": "See `acp-agent help sandbox`.",
     "settings": _SETTINGS,
     "setup-github": "See `acp-agent help scripts`.",
-    "share": "`/export` writes the conversation into a file; `acp-agent inspect` writes it as a page.",
-    "skills": "Recipes are prompts with a name: see `acp-agent help recipes`.",
+    "share": "`/export` writes the conversation to a file; `acp-agent inspect` writes it as a web page.",
+    "skills": "Recipes are named prompts: see `acp-agent help recipes`.",
     "terminal-setup": "alt-enter inserts a new line.",
-    "theme": "The colours are your terminal's; `NO_COLOR=1` leaves them out.",
-    "themes": "The colours are your terminal's; `NO_COLOR=1` leaves them out.",
+    "theme": "The colours are your terminal's; `NO_COLOR=1` turns them off.",
+    "themes": "The colours are your terminal's; `NO_COLOR=1` turns them off.",
     "think": _THINKING,
     "thinking": _THINKING,
     "tools": "See `acp-agent help tools`.",
@@ -141,5 +141,5 @@ def help_text() -> str:
         f"- `/{each.name}{f' {each.hint}' if each.hint else ''}`: {each.description}"
         for each in COMMANDS
     )
-    more = f"- `{SHELL}command`: Run a command of your own; what it prints goes with your next prompt"
-    return "\n".join(("**Commands of the terminal:**", "", *lines, more))
+    more = f"- `{SHELL}command`: Run a shell command; its output is sent with your next prompt"
+    return "\n".join(("**Commands of this terminal:**", "", *lines, more))

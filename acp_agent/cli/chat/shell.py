@@ -73,7 +73,7 @@ class PersonalShell:
             replace(result, stdout=printed, stderr="", merged=True), math.inf
         )
         ending = text.partition("\n")[0].rstrip(".")
-        self._view.command_ended(f"  ({ending}; goes with your next prompt)", printed)
+        self._view.command_ended(f"  ({ending}; sent with your next prompt)", printed)
         said = self._view.safe(
             f"The user has run this command in the terminal: {line}\n{text}"
         )

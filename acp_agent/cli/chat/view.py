@@ -24,8 +24,8 @@ _MOST_FOLDED = 50
 _STOPS = {
     "refusal": REFUSED,
     "cancelled": "Cancelled.",
-    "max_tokens": "The answer was cut off: it has reached the model's limit.",
-    "max_turn_requests": "The turn has reached its limit of requests to the model. Send a prompt to go on.",
+    "max_tokens": "The answer was cut off at the model's output limit.",
+    "max_turn_requests": "The turn has reached its limit of model requests. Send a prompt to continue.",
 }
 
 _log = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class ChatView(TerminalView):
         before it.
         """
         if not self._folded:
-            self.line("dim", "No output is folded.")
+            self.line("dim", "There is no shortened output.")
             return
         title, rows = self._folded.pop()
         self.line("call", f"▾ {title}")

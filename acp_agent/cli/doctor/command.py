@@ -67,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the results as JSON")
-    report = "print what the report of a fault needs as well, as Markdown with secrets masked"
+    report = (
+        "also print the information for a bug report, as Markdown with secrets masked"
+    )
     form.add_argument("--report", action="store_true", help=report)
 
 
@@ -138,10 +140,10 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
 async def _check_sandbox(settings: Settings) -> AsyncIterator[_Said]:
     wanted = settings.sandbox.commands
     if wanted == "off":
-        yield "ok", "commands run without a sandbox, as `sandbox.commands: off` says"
+        yield "ok", "commands run without a sandbox, because of `sandbox.commands: off`"
     elif fault := await to_thread.run_sync(platform_fault, wanted == "required"):
         level = "fail" if wanted == "required" else "warn"
-        yield level, "commands have no sandbox, so that every one is asked for", fault
+        yield level, "there is no sandbox, so you are asked about every command", fault
     else:
         yield "ok", "commands run in a sandbox"
 
@@ -160,13 +162,11 @@ def _lines(findings: Sequence[Mapping[str, str]]) -> str:
         sum(finding["level"] == level for finding in findings)
         for level in ("fail", "warn")
     )
-    said = (
-        [f"{fails} {'thing does' if fails == 1 else 'things do'} not work"]
-        if fails
-        else []
-    )
+    said = [f"{fails} {'check' if fails == 1 else 'checks'} failed"] if fails else []
     said += [counted(warns, "warning")] if warns else []
-    return "\n".join([*lines, "", f"{'; '.join(said)}." if said else "All is well."])
+    return "\n".join(
+        [*lines, "", f"{'; '.join(said)}." if said else "All checks passed."]
+    )
 
 
 async def _check_program() -> AsyncIterator[_Said]:
@@ -238,12 +238,12 @@ async def _check_config(settings: Settings) -> AsyncIterator[_Said]:
         "ok",
         f"{own} can be read."
         if own.exists()
-        else f"There is no {own}; all is as by default.",
+        else f"There is no {own}; the defaults apply.",
     )
     if settings.project is not None and (settings.project / CONFIG_FILE).exists():
         yield "ok", f"{settings.project / CONFIG_FILE} can be read."
     for text in (
-        *(f"A hook is left out: {fault}" for fault in settings.hook_faults),
+        *(f"A hook is ignored: {fault}" for fault in settings.hook_faults),
         *settings.notices,
     ):
         yield "warn", text, "Correct the file."
@@ -278,7 +278,7 @@ async def _check_keys(settings: Settings, registry: Registry) -> AsyncIterator[_
         elif places.has_stored_key(provider):
             yield "ok", f"{provider}: a key is stored."
         elif variables and provider in wanted:
-            text = f"{provider}: there is no key for it, though the configuration or {MODEL_VARIABLE} names it."
+            text = f"{provider}: there is no key for it, but the configuration or {MODEL_VARIABLE} names it."
             where = f"set {' or '.join(variables)} in the environment that your editor starts the agent with"
             yield "fail", text, f"Run `acp-agent login {provider}`, or {where}."
 
@@ -319,7 +319,7 @@ async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_S
                             break  # it speaks: that is enough
             yield "ok", f"{name} answered within {time.monotonic() - began:.1f} s."
         except TimeoutError:
-            advice = "Look at the network, a proxy (HTTPS_PROXY), your account's limits, and the provider's state."
+            advice = "Check the network, the proxy (HTTPS_PROXY), your account's limits and the provider's status page."
             yield (
                 "fail",
                 f"{name} did not answer within {SECONDS:g} seconds.{refused}",
@@ -338,19 +338,19 @@ async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
             yield (
                 "warn",
                 f"{each.place}: {each.problem}.",
-                "Nothing of it runs until that is right.",
+                "None of it runs until you fix that.",
             )
         elif store.trusts(each):
-            yield "ok", f"What {each.place} brings is allowed to run."
+            yield "ok", f"The hooks and recipes in {each.place} are trusted."
         else:
-            advice = f"If you know what it does: acp-agent trust {shlex.quote(str(each.place.parent))}"
+            advice = f"After you have read them: acp-agent trust {shlex.quote(str(each.place.parent))}"
             yield (
                 "warn",
-                f"What {each.place} brings is not allowed, and does not run.",
+                f"The hooks and recipes in {each.place} are not trusted, and do not run.",
                 advice,
             )
     if not codes:
-        yield "ok", "This directory brings no hooks and no recipes."
+        yield "ok", "This directory has no hooks and no recipes."
 
 
 async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
@@ -360,13 +360,13 @@ async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
         try:
             entry = with_values(server, env)
         except AgentError as error:
-            yield "fail", f"{server.name}: {error}.", "Set it, or take it out."
+            yield "fail", f"{server.name}: {error}.", "Set it, or remove it."
             continue
         try:
             if server.transport == "stdio" and not os.access(
                 launch(entry, env).argv[0], os.X_OK
             ):
-                raise ToolError(f"{entry.command} is not there, or no program")
+                raise ToolError(f"{entry.command} does not exist, or is not a program")
         except ToolError as error:
             yield (
                 "fail",
@@ -400,11 +400,11 @@ async def _check_editors() -> AsyncIterator[_Said]:
             continue
         agents = settings.get(editor.at) if isinstance(settings, dict) else None
         entry = agents.get(NAME) if isinstance(agents, dict) else None
-        advice = f"acp-agent setup {key} puts it there."
+        advice = f"acp-agent setup {key} adds it."
         if not isinstance(entry, dict):
             yield "warn", f"{editor.title} does not know the agent.", advice
         elif entry.get("type") == "registry":
-            yield "ok", f"{editor.title} starts what the registry of agents names."
+            yield "ok", f"{editor.title} starts the agent from the agent registry."
         elif Path(command := get_text(entry, "command")).is_absolute() and os.access(
             command, os.X_OK
         ):

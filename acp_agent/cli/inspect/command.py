@@ -138,7 +138,7 @@ class _FollowedSession:
             given = [
                 value for name, value in scope.get("headers", ()) if name == b"host"
             ]
-            misnamed = 421, "text/plain", "This is no name of this page.\n"
+            misnamed = 421, "text/plain", "This page has no such name.\n"
             status, kind, text = (
                 await self._answer(scope) if given in hosts else misnamed
             )
@@ -225,7 +225,7 @@ def _write(name: str, page: str) -> None:
             with open_regular(path) as file:
                 if file.read(len(MARK)) != MARK.encode():
                     raise AgentError(
-                        f"{path} is there already, and is no page of this command. Name another with -o."
+                        f"{path} exists, and was not written by this command. Choose another file with -o."
                     )
         with atomic_write(path) as file:
             file.write(page.encode())

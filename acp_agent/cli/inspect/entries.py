@@ -123,7 +123,7 @@ def line_of(event: Event) -> tuple[ItemKind, str, list[Part]]:
 def _amendment_text(amendment: Amendment) -> str:
     lines = [message_text(amendment)] if amendment.parts else []
     lines += [f"New or changed tool: {tool.name}" for tool in amendment.added]
-    lines += [f"Tool that is gone: {name}" for name in amendment.removed]
+    lines += [f"Removed tool: {name}" for name in amendment.removed]
     if amendment.thought_level is not None:
         lines.append(f"Thinking: {amendment.thought_level or 'default'}")
     return "\n".join(lines)

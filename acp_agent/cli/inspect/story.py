@@ -241,7 +241,7 @@ class Story:
                 self._add(
                     logged,
                     "note",
-                    "A summary that was prepared was not used",
+                    "A prepared summary was not used",
                     cost=_cost(event.usage),
                 )
             case _:
@@ -319,7 +319,7 @@ class Story:
                 )
             cost = 0.0
         if all(isinstance(part, Thinking) for part in shown):
-            self._add(logged, "answer", f"Answer without a text{ending}", cost=cost)
+            self._add(logged, "answer", f"Answer without text{ending}", cost=cost)
         self.turns[-1].items[begun].reasons = reasons
 
     def _returned(self, logged: LoggedEvent, event: ToolReturned) -> None:

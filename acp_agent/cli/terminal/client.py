@@ -472,7 +472,7 @@ def _hint(view: CallView, question: Question, cwd: Path) -> str:
     if access.effect == "execute" and not (is_confined and options):
         options = ""
     if not options:
-        return "Allow it with --mode full-access, an edit in the project with accept-edits."
+        return "Allow it with --mode full-access, or edits in the project with --mode accept-edits."
     if view.kind in ("read", "search"):
         return f"Allow it with {options}."
     what = "edits" if access.effect == "edit" else "commands"

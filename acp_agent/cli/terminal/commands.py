@@ -16,7 +16,7 @@ _ALIKE = 0.75
 """Of `difflib`'s ratio: `/comapct` is taken for `/compact`, and `/bin` not for `/pin`."""
 _SHORTEST_BEGINNING = 3
 """Characters with which the beginning of a command's name is taken for it."""
-_AS_PROMPT = "Nothing was sent; to send it as a prompt, put a word in front."
+_AS_PROMPT = "Nothing was sent; to send it as a prompt, put a word before it."
 _WORDS = {
     "bye": "quit",
     "exit": "quit",
@@ -66,7 +66,7 @@ async def check_command(
             "`acp-agent help`" if word == "help" else f"`/{word}` in `acp-agent chat`"
         )
         raise InvalidParamsError(
-            f"`{text.strip()}` alone is no prompt: {command} may be meant. {_AS_PROMPT}"
+            f"`{text.strip()}` is not sent as a prompt. Did you mean {command}? {_AS_PROMPT}"
         )
     if not (name := command_name(text)):
         return

@@ -63,7 +63,7 @@ def with_member(text: str, path: Sequence[str], value: JsonValue) -> str:
         text = "{}\n"
     made = _edited(text, path, value)
     if parse_jsonc(made) != _expected(before, path, value):
-        raise ValueError("the text cannot be changed without changing more than that")
+        raise ValueError("the change would affect other settings")
     return made
 
 
@@ -71,7 +71,7 @@ def _expected(before: JsonValue, path: Sequence[str], value: JsonValue) -> JsonV
     if not path:
         return value
     if not isinstance(before, Mapping):
-        raise ValueError("something on the way is no object")
+        raise ValueError("a parent of the setting is not an object")
     inside = before.get(path[0], {})
     return {**before, path[0]: _expected(inside, path[1:], value)}
 
@@ -153,7 +153,7 @@ def _members(text: str, brace: int) -> Iterator[_Member]:
     """
     tokens = _tokens(text, brace)
     if next(tokens)[0] != "{":
-        raise ValueError("something on the way is no object")
+        raise ValueError("a parent of the setting is not an object")
     for token in tokens:
         if token[0] == "}":
             return

@@ -56,11 +56,11 @@ that make no sense.
 _STOPS: Mapping[str, tuple[str, str]] = {
     "refusal": (
         "refused",
-        f"{REFUSED} Ask in other words, or another model with `--model`.",
+        f"{REFUSED} Rephrase the prompt, or choose another model with `--model`.",
     ),
     "max_tokens": (
         "limit",
-        "The answer was cut off: it has reached the model's limit.",
+        "The answer was cut off at the model's output limit.",
     ),
     "max_turn_requests": (
         "limit",
@@ -106,14 +106,16 @@ class TurnResult:
         if stop in _STOPS:
             self.status, self.error = _STOPS[stop]
             if self.session_id is not None and stop != "refusal":
-                self.error += f' `acp-agent run -c {self.session_id} "Go on."` goes on.'
+                self.error += (
+                    f' `acp-agent run -c {self.session_id} "Go on."` continues.'
+                )
         elif veto:
             self.status = "vetoed"
             self.error = f"{sentence(veto)} `acp-agent hooks list` shows the hooks."
         elif done:
             self.status = "completed"
         else:
-            self.error = "The command was not carried out; its answer says why."
+            self.error = "The command failed; its answer says why."
 
     async def read(self, events: AsyncIterator[LoggedEvent], message_id: str) -> None:
         """Take the final answer and the usage from the events of the turn.

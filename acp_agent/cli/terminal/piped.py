@@ -38,12 +38,12 @@ async def piped_text(*, waits: bool, expected: bool) -> str:
         read = await anyio.to_thread.run_sync(_read, seconds, abandon_on_cancel=True)
         if read is None:
             aside(
-                f"Nothing came on stdin within {_PATIENCE_SECONDS:.0f} seconds, and the prompt goes without it."
+                f"Nothing arrived on stdin within {_PATIENCE_SECONDS:.0f} seconds. The prompt is sent without it."
             )
         return (read or b"").decode("utf-8-sig")
     except UnicodeError as error:
         raise AgentError(
-            "What was piped in is not UTF-8 text. Save an image to a file, and attach it as @its/path."
+            "The piped input is not UTF-8 text. Save an image to a file, and attach it as @its/path."
         ) from error
     except OSError as error:
         raise AgentError(f"stdin cannot be read ({error.strerror}).") from error

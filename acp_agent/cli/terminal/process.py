@@ -168,7 +168,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, BrokenPipeError):
         return ""  # `acp-agent … | head` has read enough
     if isinstance(error, FileNotFoundError) and error.filename is None:
-        return "The current directory does not exist any more; change to another one."
+        return "The current directory no longer exists. Change to another one."
     return f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
 
 

@@ -99,7 +99,7 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
         advice = "`acp-agent sessions` lists all of them."
         if gone:
             advice += (
-                f" If {gone[0].cwd}, which does not exist any more, was moved here: "
+                f" If {gone[0].cwd}, which no longer exists, was moved here: "
                 f"`acp-agent sessions move {gone[0].session_id}`."
             )
         raise AgentError(f"There is no session of {cwd}. {advice}")
@@ -148,10 +148,10 @@ def matching(name: str, ids: Sequence[str]) -> str:
         else [each for each in ids if each.startswith((name, f"{_ID_BEGINS}{digits}"))]
     )
     if not fitting:
-        raise AgentError(f"{name!r} is no session. `acp-agent sessions` lists them.")
+        raise AgentError(f"{name!r} is not a session. `acp-agent sessions` lists them.")
     if len(fitting) > 1 or not digits:
         raise AgentError(
-            f"{name!r} is the beginning of {counted(len(fitting), 'session id')}: write more of it."
+            f"{name!r} is the beginning of {counted(len(fitting), 'session id')}. Type more of it."
         )
     return fitting[0]
 
@@ -298,7 +298,7 @@ async def _offered_to_move(store: SessionStore, record: SessionRecord) -> Sessio
         return record
     here = Path.cwd()
     gone = on_one_line(record.cwd)
-    asked = f"The directory of this session, {gone}, does not exist any more.\nMove the session to {on_one_line(here)}?"
+    asked = f"The directory of this session, {gone}, no longer exists.\nMove the session to {on_one_line(here)}?"
     answer = await typed(f"{asked} [y]es, [n]o: ")
     if (answer or "").lower() not in ("y", "yes"):
         return record
@@ -323,8 +323,8 @@ def _require_directory(record: SessionRecord) -> None:
     """
     if not _has_directory(record):
         raise AgentError(
-            f"The directory of session {record.session_id}, {record.cwd}, does not exist any more, and nothing was "
-            f"done. If it was moved, run `acp-agent sessions move {record.session_id}` in its new place."
+            f"The directory of session {record.session_id}, {record.cwd}, no longer exists, so nothing was done. "
+            f"If it was moved, run `acp-agent sessions move {record.session_id}` in its new place."
         )
 
 

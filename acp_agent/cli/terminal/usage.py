@@ -9,12 +9,12 @@ from typing import cast
 
 _USAGE: Mapping[str, tuple[str, str]] = {
     "run": (
-        "Prompt a new session of this directory, or one that is there. What it may do is asked for at the terminal.",
+        "Prompt a new session of this directory, or an existing one. It asks for permissions at the terminal.",
         'acp-agent run "why does the build fail?"',
     ),
     "chat": ("", "acp-agent chat --follow"),
     "compact": (
-        "Compact a session and print the summary. The whole history stays, and `/compact undo` takes it back.",
+        "Compact a session and print the summary. The history is kept, and `/compact undo` undoes the compaction.",
         'acp-agent compact --follow "keep the API decisions"',
     ),
     "compact-eval": (
@@ -34,15 +34,15 @@ _USAGE: Mapping[str, tuple[str, str]] = {
         "acp-agent serve --websocket 127.0.0.1:8123",
     ),
     "inspect": (
-        "Write a session as a page, or serve it and follow the session.",
+        "Write a session as a web page, or serve the page and update it.",
         "acp-agent inspect -o session.html",
     ),
     "wire": (
-        "Print what an editor and the agent said, which ACP_AGENT_WIRE=1 records.",
+        "Print the messages between an editor and the agent, which ACP_AGENT_WIRE=1 records.",
         "acp-agent wire --follow",
     ),
     "hooks": (
-        "Show which hooks this directory has, or what they want of a sample.",
+        "List the hooks of this directory, or test their answers to a sample event.",
         "acp-agent hooks list",
     ),
     "hooks list": ("", "acp-agent hooks list"),
@@ -64,13 +64,13 @@ _USAGE: Mapping[str, tuple[str, str]] = {
         "acp-agent logout anthropic",
     ),
     "trust": (
-        "Show what a project's hooks and recipes would run, and allow it. A change of them is asked for anew.",
+        "Show what a project's hooks and recipes would run, and allow it. After a change to them, you are asked again.",
         "acp-agent trust ~/src/shop",
     ),
     "permissions": ("", "acp-agent permissions"),
     "permissions revoke": ("", 'acp-agent permissions revoke "shell: make test"'),
     "recipe": (
-        "Work with recipes: prompts in Markdown that are called as `/NAME`.",
+        "Work with recipes: Markdown prompts that you run as `/NAME`.",
         "acp-agent recipe list",
     ),
     "recipe list": ("", "acp-agent recipe list"),
@@ -81,21 +81,21 @@ _USAGE: Mapping[str, tuple[str, str]] = {
     "recipe new": ("", "acp-agent recipe new --project review"),
     "recipe check": ("", "acp-agent recipe check .acp-agent/recipes"),
     "schema": (
-        "Print a JSON Schema, with which editors check a file.",
+        "Print a JSON Schema that editors use to check a file.",
         "acp-agent schema config > config.schema.json",
     ),
     "setup": (
-        "Print an editor's entry, and write it into the settings after a yes.",
+        "Print an editor's entry, and write it to the settings if you agree.",
         "acp-agent setup zed --dry-run",
     ),
     "doctor": ("", "acp-agent doctor --report > report.md"),
     "help": ("", "acp-agent help mcp"),
     "completion": (
-        "Print a script with which a shell completes this command. `acp-agent help cli` says where it belongs.",
+        "Print a shell's completion script. `acp-agent help cli` says where to put it.",
         "acp-agent completion bash > ~/.local/share/bash-completion/completions/acp-agent",
     ),
     "demo": (
-        "Show the agent at work: no key and no network needed. All that it makes is deleted.",
+        "Show the agent at work, without a key or network. Everything it creates is deleted.",
         "acp-agent demo",
     ),
 }

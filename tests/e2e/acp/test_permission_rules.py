@@ -55,10 +55,10 @@ async def test_always_holds_in_every_session_of_the_project_and_in_no_other_unti
         revoked = await permissions(
             it, "revoke", "shell: echo 1", "--project", str(it.folder)
         )
-        assert (revoked.code, revoked.out) == (0, "Asked for again: shell: echo 1\n")
+        assert (revoked.code, revoked.out) == (0, "Revoked: shell: echo 1\n")
         await it.prompt("In the session that it was allowed in")
         assert asked(it) == 3
-        assert (await permissions(it)).out == "Nothing is allowed without asking.\n"
+        assert (await permissions(it)).out == "There are no permanent permissions.\n"
 
 
 async def test_where_always_is_remembered_so_it_holds_for_its_session_alone(

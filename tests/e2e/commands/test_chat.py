@@ -124,12 +124,12 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(
                 await sends(person, "Say it.")
                 await person.until("Some words")
                 await sends(person, "Then this.")
-                await person.until("(comes next)")
+                await person.until("(queued)")
                 person.type(CTRL_C)
                 await server.wait_aborted()
                 await person.until("Cancelled.")
                 await person.until(
-                    "(what waited was not sent, and is in the line again)"
+                    "(waiting prompts were not sent, and are back in the input line)"
                 )
                 await person.until("> Then this.", 2)
                 assert len(server.calls) == 1
@@ -143,7 +143,7 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(
                 person.type(CTRL_C)
                 await person.until_gone("> half a thought")
                 person.type(CTRL_C)
-                await person.until("Once more ctrl-c, or ctrl-d, leaves.")
+                await person.until("Press ctrl-c again, or ctrl-d, to quit.")
                 await sends(person, "And this.")
                 await person.until("A b A b")
                 person.type(CTRL_C)

@@ -82,7 +82,7 @@ async def test_the_last_lines_of_an_output_are_shown_and_a_key_shows_all_the_new
         await person.sees("▾ pytest")
         assert "0: ok" in person.rows
         view.unfold()
-        await person.sees("No output is folded.")
+        await person.sees("There is no shortened output.")
 
 
 async def test_what_a_cancelled_command_has_printed_stays_and_no_secret_of_it_is_shown(
@@ -174,7 +174,7 @@ async def test_a_command_of_the_persons_own_is_seen_sent_with_the_next_prompt_an
                 await person.until("> half a thought")
                 person.type(CTRL_C)
                 await person.until(
-                    "(The user ended this command while it ran; goes with your next prompt)"
+                    "(The user ended this command while it ran; sent with your next prompt)"
                 )
                 assert "Cancelled." not in person.text
                 person.type(CTRL_C)
@@ -189,7 +189,7 @@ async def test_a_command_of_the_persons_own_is_seen_sent_with_the_next_prompt_an
 
                 await sends(person, "!pwd; (exit 4)")
                 await person.until(
-                    f"\n{tmp_path}\n  (exit status: 4; goes with your next prompt)"
+                    f"\n{tmp_path}\n  (exit status: 4; sent with your next prompt)"
                 )
                 await sends(person, "/context")
                 await person.until("has a window of")
@@ -241,11 +241,11 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
                 await sends(person, "Say more.")
                 await person.until("Some words")
                 await sends(person, "!echo of-the-first-session")
-                await person.until("goes with your next prompt)")
+                await person.until("sent with your next prompt)")
                 await sends(person, "/new")
                 person.type("And what ")
                 await server.wait_aborted()
-                await person.until("goes back to the conversation above.")
+                await person.until("returns to the conversation above.")
                 first = person.text.split("`/resume ")[1].split("`")[0]
                 await person.until(READY)
                 person.type("is this?")
@@ -261,7 +261,7 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
                 assert any(row.startswith("▸ sess_") for row in person.rows)
                 assert f"  {first}" in person.text
                 await sends(person, f"/resume {first}x")
-                await person.until("is no session")
+                await person.until("is not a session")
                 await sends(person, "/resume")
                 await person.until("Which session?")
                 person.type(CTRL_C)
@@ -277,7 +277,7 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
                 assert "A cart." in str(server.calls[3].body)
                 # One in which nothing was asked is not kept.
                 await sends(person, "/new")
-                await person.until("goes back to the conversation above.", 3)
+                await person.until("returns to the conversation above.", 3)
                 await person.until(READY)
                 person.type(CTRL_D)
                 assert await person.ended() == 0

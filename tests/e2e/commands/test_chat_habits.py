@@ -38,7 +38,7 @@ async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks
                     ("?", "- /new: "),
                     ("/login", "`acp-agent login`"),
                     ("/permissions", "`acp-agent permissions`"),
-                    ("/rewind", "`/undo` takes back what the last turn changed"),
+                    ("/rewind", "`/undo` reverts the last turn's changes"),
                     ("/Fork now", "`acp-agent sessions fork ID`"),
                     ("/frobnicate", "There is no command `/frobnicate`."),
                 ):
@@ -47,7 +47,7 @@ async def test_a_command_of_another_agent_is_done_or_answered_with_ours_and_asks
                 assert f"directory  {tmp_path}" in person.text
                 assert "context    0.92k of 128k tokens" in person.text
                 await sends(person, "/clear")
-                await person.until("goes back to the conversation above.")
+                await person.until("returns to the conversation above.")
                 await person.until(READY)
                 person.type(f"exit{ENTER}")
                 assert await person.ended() == 0
@@ -97,9 +97,9 @@ async def test_a_recipe_with_the_name_of_another_agents_command_comes_first(
         ("/add-dir ../lib", "There is no command `/add-dir`."),
         (
             "exit",
-            "`exit` alone is no prompt: `/quit` in `acp-agent chat` may be meant.",
+            "`exit` is not sent as a prompt. Did you mean `/quit` in `acp-agent chat`?",
         ),
-        ("help", "`acp-agent help` may be meant"),
+        ("help", "Did you mean `acp-agent help`?"),
         ("/frobnicate", "There is no command `/frobnicate`."),
     ],
 )
@@ -111,7 +111,7 @@ async def test_run_sends_no_command_of_another_agent(
         assert (ran.code, ran.out, server.calls) == (1, "", [])
         assert answer in ran.err
         assert (
-            "Nothing was sent; to send it as a prompt, put a word in front." in ran.err
+            "Nothing was sent; to send it as a prompt, put a word before it." in ran.err
         )
 
 
@@ -145,13 +145,13 @@ async def test_ctrl_c_sends_neither_of_two_prompts_that_wait_and_keeps_the_outpu
                 await sends(person, "Say it.")
                 await person.until("Some words")
                 await sends(person, "!echo of-mine")
-                await person.until("goes with your next prompt)")
+                await person.until("sent with your next prompt)")
                 await sends(person, "Second.")
                 await sends(person, "Third.")
-                await person.until("(comes next)", 2)
+                await person.until("(queued)", 2)
                 person.type(CTRL_C)
                 await server.wait_aborted()
-                await person.until("is in the line again)")
+                await person.until("are back in the input line)")
                 person.type(f" Both.{ENTER}")
                 await person.until("Fine.")
         said = json.dumps(messages(server.calls[1].body)[-1])

@@ -136,5 +136,5 @@ async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(
 ) -> None:
     ran = await call_command(tmp_path, "chat")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("acp-agent: A conversation needs a terminal")
+    assert ran.err.startswith("acp-agent: `chat` needs a terminal")
     assert '`acp-agent run "…"`' in ran.err

@@ -41,7 +41,7 @@ from support.terminal import at_a_terminal
         (
             ("chat", "hello", "there"),
             "acp-agent chat",
-            "put words that belong together in quotes",
+            "quote words that belong together",
         ),
         (
             ("sessions", "lst"),
@@ -88,7 +88,9 @@ async def test_setup_alone_lists_the_editors_and_where_their_settings_are(
     rows = {line.split()[0]: line for line in ran.out.splitlines()}
     assert ran.code == 0
     assert {"zed", "jetbrains", "vscode", "neovim", "emacs"} <= {*rows}
-    assert rows["zed"].endswith(f"{tmp_path}/.config/zed/settings.json (not there yet)")
+    assert rows["zed"].endswith(
+        f"{tmp_path}/.config/zed/settings.json (does not exist yet)"
+    )
     assert rows["jetbrains"].endswith(f"{tmp_path}/.jetbrains/acp.json")
     assert "`acp-agent setup EDITOR` sets one up" in ran.err
 

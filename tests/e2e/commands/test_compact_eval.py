@@ -105,7 +105,7 @@ async def test_sessions_of_this_agent_are_found_by_the_beginning_of_their_id(
         ran = await call_command(tmp_path, "compact-eval", session[:4])
         assert f"{session[:4]!r} is the beginning of 2 session ids" in one_sentence(ran)
         ran = await call_command(tmp_path, "compact-eval", other)
-        assert "There is no point to compact at" in one_sentence(ran)
+        assert "These sessions are too short to compact" in one_sentence(ran)
 
 
 async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -> None:
@@ -132,12 +132,12 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["sess_unknown"], "'sess_unknown' is no session"),
+        (["sess_unknown"], "'sess_unknown' is not a session"),
         (["broken.jsonl"], "broken.jsonl:2: is not a JSON object"),
-        (["short.json"], "There is no point to compact at"),
+        (["short.json"], "These sessions are too short to compact"),
         (
             ["cart.json", "--size", "much"],
-            "--size much: a size is a share of the conversation, as 20%, or tokens",
+            "--size much: give a share of the conversation, such as 20%, or tokens",
         ),
         (
             ["cart.json", "--recipe", "nothing"],

@@ -92,7 +92,7 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(
         "+    def test_a_night_shift_may_have_a_break(self) -> None:",
         "✓ Tests: 1 of 4 tests fails → all 4 tests pass",
         "✓ Compaction",
-        "✓ The test that was meant: all 5 tests pass",
+        "✓ The requested test: all 5 tests pass",
     )
     assert "Not allowed" not in ran.stdout
     assert len(re.findall("^→ python3 -m unittest", ran.stdout, re.MULTILINE)) == 3

@@ -105,10 +105,10 @@ async def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path) -> None:
     ]
     assert (
         advice_of(found, "trust")
-        == f"If you know what it does: acp-agent trust {tmp_path}"
+        == f"After you have read them: acp-agent trust {tmp_path}"
     )
     fault, notice = [text for level, text in of(found, "config") if level == "warn"]
-    assert fault.startswith(f"A hook is left out: {config}:")
+    assert fault.startswith(f"A hook is ignored: {config}:")
     assert notice.startswith(f"{config}: `compaction.target` ")
 
 
@@ -141,7 +141,7 @@ async def test_an_entry_that_no_editor_can_use_is_told(
     _, found = await doctor(tmp_path, "--offline")
     [(is_level, text)] = of(found, "editors")
     assert (is_level, says in text) == (level, True), text
-    assert advice_of(found, "editors") == "acp-agent setup zed puts it there."
+    assert advice_of(found, "editors") == "acp-agent setup zed adds it."
 
 
 @pytest.mark.process
@@ -153,5 +153,5 @@ async def test_a_directory_that_is_gone_is_named_as_what_is_wrong(
     done = await anyio.run_process(["sh", "-c", script], check=False)
     assert (
         done.stderr
-        == b"acp-agent: The current directory does not exist any more; change to another one.\n"
+        == b"acp-agent: The current directory no longer exists. Change to another one.\n"
     )

@@ -104,7 +104,7 @@ project  lint  agent_stop
     for words in (("list",), ("test", "Stop")):
         ran = await call_command(tmp_path, "hooks", *words)
         assert (
-            f"The project's hooks are left out. `acp-agent trust {tmp_path}`" in ran.err
+            f"The project's hooks are ignored. `acp-agent trust {tmp_path}`" in ran.err
         )
         assert "lint" not in ran.out
     assert not (tmp_path / "ran").exists()
@@ -174,9 +174,7 @@ async def test_a_hook_that_compacts_can_be_tried(tmp_path: Path) -> None:
     ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "90%")
     assert (ran.code, ran.err) == (0, "")
     first, _, _, together = ran.out.splitlines()
-    assert (
-        first.strip() == "has 180,000 tokens compacted, and gets a sample of a summary"
-    )
+    assert first.strip() == "compacts 180,000 tokens, and gets a sample summary"
     assert together.startswith(
         'together {"action": {"name": "replace", "messages": [{"role": "user", "content"'
     )
@@ -184,7 +182,7 @@ async def test_a_hook_that_compacts_can_be_tried(tmp_path: Path) -> None:
         tmp_path, "hooks", "test", "agent_stop", "--used", "90%", "--text", "all " * 400
     )
     assert (ran.code, ran.err) == (0, "")
-    assert "has 404 tokens compacted" in ran.out
+    assert "compacts 404 tokens" in ran.out
     ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "50%")
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "together nothing")
     words = ("hooks", "test", "turn_end", "--text", "A cart.", "--reason", "threshold")
@@ -196,10 +194,10 @@ async def test_a_hook_that_compacts_can_be_tried(tmp_path: Path) -> None:
 async def test_what_cannot_be_tried_is_said(tmp_path: Path) -> None:
     for words, message in (
         (("Stopp",), "EVENT: there is no event 'Stopp'; did you mean `Stop`?"),
-        (("PreToolUse", "--input", "ls"), "--input is no JSON"),
+        (("PreToolUse", "--input", "ls"), "--input is not JSON"),
     ):
         ran = await call_command(tmp_path, "hooks", "test", *words)
         assert (ran.code, ran.out) == (1, "")
         assert ran.err.startswith(f"acp-agent: {message}")
     ran = await call_command(tmp_path, "hooks", "test", "turn_end")
-    assert (ran.code, ran.out) == (0, "No hook would be asked about this turn_end.\n")
+    assert (ran.code, ran.out) == (0, "No hook runs at this turn_end.\n")

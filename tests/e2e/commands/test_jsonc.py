@@ -67,7 +67,7 @@ def test_a_member_is_put_where_it_belongs_and_everything_else_stays(
     for key in path[:-1]:
         inside = inside.get(key, {}) if isinstance(inside, dict) else None
     if not isinstance(inside, dict):
-        with pytest.raises(ValueError, match="no object"):
+        with pytest.raises(ValueError, match="not an object"):
             with_member(text, path, value)
         return
     made = with_member(text, path, value)
@@ -85,7 +85,7 @@ def test_a_member_is_put_where_it_belongs_and_everything_else_stays(
     "text", ["{", "[1]", "{'a': 1}", '{"a" 1}', "nonsense", '{"a": 1} x']
 )
 def test_what_is_no_json_with_comments_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no object|JSON|[Ee]xpecting|Extra data"):
+    with pytest.raises(ValueError, match=r"not an object|JSON|[Ee]xpecting|Extra data"):
         with_member(text, ["b"], 1)
 
 

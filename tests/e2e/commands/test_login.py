@@ -109,7 +109,7 @@ async def test_the_environments_key_is_told_to_go_before_a_stored_one(
         assert (stored.code, server.requests) == (0, [])
         assert (
             stored.err
-            == "ANTHROPIC_API_KEY is set in this environment, and goes before it wherever it is set.\n"
+            == "ANTHROPIC_API_KEY is set in this environment, and takes precedence over the stored key.\n"
         )
 
 
@@ -137,7 +137,7 @@ async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_sh
                 odd,
                 "that no key has. Check the key that you gave: it should be the key alone.\n",
             ),
-            (empty, "No key was given"),
+            (empty, "You entered no key"),
             (nobody, "there is no provider 'nobody'"),
             (unnamed, "`acp-agent login anthropic`"),
         ):
@@ -158,13 +158,13 @@ async def test_what_is_typed_at_a_terminal_is_not_shown_and_an_interrupt_brings_
         async with at_a_terminal(tmp_path, "login", env=env) as person:
             await person.until("Which provider")
             person.type("openai\n")
-            await person.until("(it is not shown): ")
+            await person.until("(not shown as you type): ")
             person.type(f"{KEY}\n")
             assert await person.ended() == 0
             assert "is stored in" in person.shown
             assert KEY not in person.shown
         async with at_a_terminal(tmp_path, "login", "openai", env=env) as person:
-            await person.until("(it is not shown): ")
+            await person.until("(not shown as you type): ")
             assert not person.echoes
             person.type("\x03")
             await person.until("interrupted")
@@ -214,5 +214,7 @@ async def test_a_local_server_is_said_to_need_no_key_and_whether_it_answers(
         tmp_path, "login", "ollama", env=server.env(), stdin=SECRET
     )
     assert (away.code, away.out) == (1, "")
-    assert "ollama needs no key, but nothing answers at http://127.0.0.1:" in away.err
+    assert (
+        "ollama needs no key, but there is no answer from http://127.0.0.1:" in away.err
+    )
     assert not (tmp_path / "state" / "keys.json").exists()

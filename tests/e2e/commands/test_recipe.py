@@ -172,7 +172,7 @@ async def test_without_a_sandbox_the_commands_of_a_shown_recipe_run_if_the_perso
     assert (shown.code, has_run) == ((0, True) if answer == "y" else (1, False))
     assert (
         answer == "y"
-        or f"{path}: its commands were not run: there is no sandbox for them"
+        or f"{path}: its commands did not run: there is no sandbox for them"
         in shown.err
     )
 
@@ -184,7 +184,7 @@ async def test_what_was_always_allowed_in_a_session_is_not_asked_for_when_a_reci
     path = write(tmp_path / "state" / "recipes" / "mine.md", MINE)
     words = ("show", "--arg", "depth=1", "mine")
     refused = await run(*words)
-    assert (refused.code, "were not run" in refused.err) == (1, True)
+    assert (refused.code, "did not run" in refused.err) == (1, True)
     mine = parse_recipe(MINE, name="mine", source=path, origin="user", known=Known({}))
     PermissionRules(tmp_path / "state").allow(
         tmp_path, grant_subject(access_of(mine, "ask", ""))
@@ -228,17 +228,17 @@ async def test_a_new_recipe_loads_and_nothing_is_written_over(
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert (await run("check")).code == 0
     shown = await run("show", "talk/mine", "Do it.")
-    assert shown.out.endswith("knows nothing of it yet.\n\nDo it.\n")
+    assert shown.out.endswith("who is new to it.\n\nDo it.\n")
     path.write_text("Mine.\n")
     again = await run("new", "talk:mine")
     assert (again.code, again.out) == (1, "")
-    assert again.err == f"acp-agent: {path} is there already, and was not changed.\n"
+    assert again.err == f"acp-agent: {path} exists already, and was not changed.\n"
     assert path.read_text() == "Mine.\n"
     for name, wrong in (
-        ("../x", "is no recipe's name"),
-        ("Mine", "is no recipe's name"),
-        ("undo", "agent's own"),
-        ("a/b/c/d/e/f", "there are 4 at most"),
+        ("../x", "is not a valid recipe name"),
+        ("Mine", "is not a valid recipe name"),
+        ("undo", "built-in command"),
+        ("a/b/c/d/e/f", "at most 4 folders"),
     ):
         refused = await run("new", name)
         assert (refused.code, wrong in refused.err) == (1, True)
@@ -270,7 +270,11 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(
     )
     shouted = write(tmp_path / "state" / "recipes" / "loud.MD", "Fine.\n")
     gone = await run("check", str(shouted))
-    assert (gone.code, gone.out, "name ends in .md" in gone.err) == (1, "", True)
+    assert (gone.code, gone.out, "names of recipe files end in .md" in gone.err) == (
+        1,
+        "",
+        True,
+    )
     write(tmp_path / "state" / "recipes" / "talk" / "Odd.md", "Fine.\n")
     part = await run("check", "state/recipes/talk")
     assert (part.code, part.out, part.err.count("\n")) == (1, "1 wrong.\n", 1)

@@ -140,7 +140,7 @@ async def test_a_compaction_with_nothing_to_do_is_no_success_however_it_is_start
         ran = await call_command(tmp_path, *words, env=server.env())
     assert ran.code == 1
     assert "There is nothing to compact yet." in ran.out + ran.err
-    assert "acp-agent: The command was not carried out; its answer says why." in ran.err
+    assert "acp-agent: The command failed; its answer says why." in ran.err
 
 
 async def test_a_report_about_compactions_that_is_typed_is_a_success(

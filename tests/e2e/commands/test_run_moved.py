@@ -39,7 +39,7 @@ async def test_a_session_whose_directory_is_gone_is_not_opened_and_how_to_move_i
         ran = await call_command(it.home, *words, env=server.env(), cwd=new)
         assert (ran.code, ran.out, server.calls) == (1, "", [])
         assert (
-            f"The directory of session {it.session}, {old}, does not exist any more, and nothing was done."
+            f"The directory of session {it.session}, {old}, no longer exists, so nothing was done."
             in ran.err
         )
         assert (
@@ -49,7 +49,7 @@ async def test_a_session_whose_directory_is_gone_is_not_opened_and_how_to_move_i
             it.home, "run", "--follow", "Write it", env=server.env(), cwd=new
         )
         assert (
-            f"{old}, which does not exist any more, was moved here: `acp-agent sessions move {it.session}`"
+            f"{old}, which no longer exists, was moved here: `acp-agent sessions move {it.session}`"
             in (followed.err)
         )
         assert not old.exists()

@@ -148,7 +148,7 @@ async def test_a_command_is_answered_and_one_that_is_not_carried_out_is_no_succe
     not_done = await play(tmp_path, [], "/model", "nonsense")
     assert (not_done.code, last_word(not_done)) == (
         1,
-        "acp-agent: The command was not carried out; its answer says why.",
+        "acp-agent: The command failed; its answer says why.",
     )
     assert "nonsense" in not_done.out
 

@@ -183,7 +183,7 @@ async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(
         ),
         (
             ToolCall("write", {"path": "b.txt", "content": "b"}),
-            "Allow it with --mode full-access, an edit in the project with accept-edits.",
+            "Allow it with --mode full-access, or edits in the project with --mode accept-edits.",
         ),
     ],
 )

@@ -87,7 +87,7 @@ async def test_a_pipe_that_holds_no_text_is_an_error_that_names_the_way_to_attac
         )
     assert (ran.code, ran.out) == (1, "")
     assert (
-        "What was piped in is not UTF-8 text. Save an image to a file, and attach it as @its/path."
+        "The piped input is not UTF-8 text. Save an image to a file, and attach it as @its/path."
         in ran.err
     )
 

@@ -89,7 +89,7 @@ async def test_a_name_that_fits_no_session_or_several_changes_none(
     several = await call_command(tmp_path, "sessions", action, "sess_", *more)
     assert (
         several.code,
-        "is the beginning of 2 session ids: write more of it." in several.err,
+        "is the beginning of 2 session ids. Type more of it." in several.err,
     ) == (1, True)
     for words in (
         ((first, "sess_none"), ("none",))
@@ -98,7 +98,7 @@ async def test_a_name_that_fits_no_session_or_several_changes_none(
     ):
         ran = await call_command(tmp_path, "sessions", action, *words)
         assert (ran.code, ran.out) == (1, "")
-        assert "is no session. `acp-agent sessions` lists them." in ran.err
+        assert "is not a session. `acp-agent sessions` lists them." in ran.err
     listed = [
         row.split()[0]
         for row in (await call_command(tmp_path, "sessions")).out.splitlines()
@@ -112,7 +112,7 @@ async def test_what_every_id_begins_with_names_no_session_even_if_there_is_only_
 ) -> None:
     [session] = await begun(tmp_path, "One?")
     ran = await call_command(tmp_path, "sessions", "rm", only)
-    assert (ran.code, "write more of it" in ran.err) == (1, True)
+    assert (ran.code, "Type more of it" in ran.err) == (1, True)
     assert (await call_command(tmp_path, "sessions")).out.startswith(session)
 
 

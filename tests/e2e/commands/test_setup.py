@@ -78,7 +78,7 @@ async def test_settings_that_are_there_get_the_entry_and_keep_the_rest_with_a_co
     backup = file.with_name(f"{file.name}.bak")
     assert "sk-ant-REDACTED" not in ran.err
     assert "+" in ran.err.partition(f"This changes {file}:")[2]
-    assert f"Written: {file}. The file as it was: {backup}." in ran.err
+    assert f"Written: {file}. The previous file is {backup}." in ran.err
     assert backup.read_bytes().decode() == before
     assert file.stat().st_mode & 0o777 == 0o640
     entry = json.loads(sample(editor.sample, str(PROGRAM)))[editor.at]["acp-agent"]
@@ -92,7 +92,7 @@ async def test_settings_that_are_there_get_the_entry_and_keep_the_rest_with_a_co
     assert ("\r\n" in before) == ("\r\n" in after)
 
     again = await setup(tmp_path, name, "--yes")
-    assert f"{file} names the agent already." in again.err
+    assert f"{file} contains the agent already." in again.err
     assert file.read_bytes().decode() == after
 
 
@@ -117,7 +117,7 @@ async def test_an_entry_that_the_editor_installs_itself_is_left_alone(
     path.parent.mkdir(parents=True)
     path.write_text('{"agent_servers": {"acp-agent": {"type": "registry"}}}')
     ran = await setup(tmp_path, "zed", "--yes")
-    assert (ran.code, "names the agent already" in ran.err) == (0, True)
+    assert (ran.code, "contains the agent already" in ran.err) == (0, True)
     assert path.read_text() == '{"agent_servers": {"acp-agent": {"type": "registry"}}}'
 
 

@@ -34,9 +34,9 @@ async def test_a_project_is_trusted_listed_and_revoked(tmp_path: Path) -> None:
     assert (
         ran.out
         == f"""\
-What {folder / ".acp-agent"} may run once it is trusted:
+If you trust {folder / ".acp-agent"}, it can run:
   `.acp-agent/recipes/look.md`: the command `/look`
-What {folder / ".claude"} may run once it is trusted:
+If you trust {folder / ".claude"}, it can run:
   `.claude/commands/see.md`: the command `/see`
 Trusted until something in it changes.
 """
@@ -47,11 +47,11 @@ Trusted until something in it changes.
         str(folder / ".claude"),
     ]
     ran = await call_command(tmp_path, "trust", "--revoke", "shop")
-    assert (ran.code, ran.out.count("Not trusted any more: ")) == (0, 2)
+    assert (ran.code, ran.out.count("No longer trusted: ")) == (0, 2)
     ran = await call_command(tmp_path, "trust", "--revoke", "shop")
     assert (ran.code, ran.err) == (
         1,
-        f"acp-agent: Nothing of {folder} was trusted. `acp-agent trust --list` shows what is.\n",
+        f"acp-agent: {folder} was not trusted. `acp-agent trust --list` lists trusted projects.\n",
     )
 
 
@@ -77,7 +77,7 @@ async def test_a_person_at_a_terminal_sees_what_may_run_before_anything_is_trust
 
 async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
     ran = await call_command(tmp_path, "trust")
-    assert (ran.code, ran.out) == (0, f"{tmp_path} brings no hooks and no recipes.\n")
+    assert (ran.code, ran.out) == (0, f"{tmp_path} has no hooks and no recipes.\n")
     assert not (tmp_path / "state").exists()
     ran = await call_command(tmp_path, "trust", "nowhere")
     assert (ran.code, ran.err) == (
@@ -139,7 +139,7 @@ async def test_commits_of_a_repository_that_a_command_made_are_the_user_s_once_i
     MadeStore(tmp_path / "state").add([folder / ".git"])
     assert not store.of_user(repository).commits
     ran = await call_command(tmp_path, "trust", "--yes", "shop")
-    assert f"The commits in {folder} count as your own from now on.\n" in ran.out
+    assert f"The commits in {folder} now count as your own.\n" in ran.out
     assert len(store.of_user(repository).commits) == 1
     ran = await call_command(tmp_path, "trust", "shop")
     assert "count as your own" not in ran.out

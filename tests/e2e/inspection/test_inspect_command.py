@@ -101,9 +101,9 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     (tmp_path / "index.html").write_text("<html>Mine.</html>")
     ran = await call_command(tmp_path, "inspect", "sess_1", "-o", "index.html")
     assert (ran.code, ran.out) == (1, "")
-    assert "no page of this command" in ran.err
+    assert "was not written by this command" in ran.err
     assert (tmp_path / "index.html").read_text() == "<html>Mine.</html>"
-    assert "no session" in (await call_command(tmp_path, "inspect", "sess_9")).err
+    assert "is not a session" in (await call_command(tmp_path, "inspect", "sess_9")).err
     assert "2 session ids" in (await call_command(tmp_path, "inspect", "sess_")).err
     assert (
         "cannot be written"

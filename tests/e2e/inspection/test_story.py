@@ -124,7 +124,7 @@ def test_a_session_is_told_with_its_turns_steps_sizes_and_costs() -> None:
         ("compaction", "Compaction 1: 1,000 → 100 tokens", "completed"),
         ("undo", "Compaction undone", ""),
         ("compaction", "Compaction 2 failed", "failed"),
-        ("note", "A summary that was prepared was not used", ""),
+        ("note", "A prepared summary was not used", ""),
     ]
     assert [totals(seen)[name] for name in ("steps", "calls", "failed")] == [2, 2, 0]
     assert totals(seen)["cached"] == pytest.approx(0.85)

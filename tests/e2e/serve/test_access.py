@@ -333,18 +333,18 @@ REFUSED = {
     "no address": (
         ["--websocket", "127.0.0.1:http"],
         {},
-        "'127.0.0.1:http' is no address",
+        "'127.0.0.1:http' is not an address",
     ),
     "no port": (["--websocket", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
     "no brackets": (
         ["--websocket", "::1"],
         {},
-        "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080",
+        "'::1' is not an address. Write HOST:PORT, such as 127.0.0.1:8080",
     ),
     "a URL": (
         ["--websocket", "http://127.0.0.1:0"],
         {},
-        "'http://127.0.0.1:0' is no address",
+        "'http://127.0.0.1:0' is not an address",
     ),
     "not ours": (
         ["--websocket", "192.0.2.1:0"],

@@ -54,7 +54,7 @@ async def test_a_response_has_the_method_the_session_and_the_time_of_its_request
         "← session/new #1 = 3.000 s",
         "→ fs/read_text_file #1 = ✗ 3.000 s",
         "← session/update",
-        "→ (response to nothing known) #9 =",
+        "→ (response to an unknown request) #9 =",
         "→ (not a message) ✗",
     ]
     of_one = (await call_command(tmp_path, "wire", "s1")).out.splitlines()

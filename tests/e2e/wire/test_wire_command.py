@@ -51,7 +51,7 @@ async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(
     assert "Good." in of_second.out
     assert "Fine." not in of_second.out
     assert (
-        "Nothing of the session"
+        "No messages of session"
         in (await call_command(tmp_path, "wire", "sess_no")).err
     )
     kept = [path.read_bytes() for path in (tmp_path / "state" / "wire").iterdir()]
