@@ -71,7 +71,7 @@ async def test_a_pipe_into_which_nobody_writes_holds_nothing_up(tmp_path: Path) 
         )
         assert asked_last(server.calls[0].body) == "Review"
     assert (
-        "Nothing came on stdin within 3 seconds, and the prompt goes without it."
+        "Nothing arrived on stdin within 3 seconds. The prompt is sent without it."
         in ran.err
     )
 
