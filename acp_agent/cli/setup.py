@@ -186,9 +186,7 @@ def _list_editors(home: Path) -> None:
     for name, editor in EDITORS.items():
         file = editor.file(home)
         where = (
-            "prints the lines for your own file"
-            if file is None
-            else on_one_line(file)
+            "prints the lines for your own file" if file is None else on_one_line(file)
         )
         if file is not None and not file.exists():
             where += " (does not exist yet)"
