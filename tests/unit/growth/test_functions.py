@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from acp_agent.cli.chat import completion
-from acp_agent.cli.chat.view import _rows, _StreamWrapper
+from acp_agent.cli.chat.markdown import MarkdownText
+from acp_agent.cli.chat.plain import PlainText
+from acp_agent.cli.chat.view import _rows
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.compaction import answers, facts, verify
 from acp_agent.compaction.excerpts.rules import stated_rules
@@ -70,8 +72,15 @@ def _stream_mask(text: str) -> None:
 
 
 def _wrap(text: str) -> None:
-    wrapper = _StreamWrapper()
-    _in_pieces(lambda piece: wrapper.feed(piece, 80), text)
+    shown = PlainText()
+    _in_pieces(lambda piece: shown.feed(piece, 80), text)
+    shown.finish(80)
+
+
+def _render(text: str) -> None:
+    shown = MarkdownText()
+    _in_pieces(lambda piece: shown.feed(piece, 80), text)
+    shown.finish(80)
 
 
 def _screen(text: str) -> None:
@@ -136,6 +145,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "secrets in a stream": _stream_mask,
     "a text for a terminal": safe_for({"A_TOKEN": "hunter2hunter2"}),
     "prose in pieces": _wrap,
+    "Markdown in pieces": _render,
     "rows of an output": _rows,
     "a mention": completion._MENTION.search,
     "a word to complete": completion._WORD.search,
