@@ -1,5 +1,9 @@
-"""The sentences of a message that state a rule, found by a generous table of cues
-("never", "always", "only", ...).
+"""The sentences of a message that state a rule, found by a short table of cues ("never",
+"do not", "from now on", ...).
+
+The table misses many rules. It decides only which messages of the user come first when
+not all of them fit, and a sentence wrongly taken for a rule would take the place of a
+real one.
 
 Fenced blocks, lines quoted with `>` and runs of more than `MAX_TYPED` characters that
 look pasted are skipped.
@@ -13,6 +17,10 @@ from acp_agent.frozen import frozen
 
 MAX_RULE_LENGTH = 500
 MAX_TYPED = 2_000
+MAX_LABEL = 4
+"""Words of a label in front of a rule, or of a heading that is one."""
+MAX_SHORT = 16
+"""Words of a short sentence."""
 MAX_FORBIDDING = 8
 """Words of a clause that begins with "no" and forbids something."""
 _WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|[,:]")
@@ -25,59 +33,52 @@ def _line(text: str) -> str:
 
 def _table(rows: str) -> list[str]:
     return [
-        f" {_line(cue.replace('!', ': , ').replace('^', ', ').replace('$', ' ,'))} "
+        f" {_line(cue.replace('!', ': , ').replace('^', ', '))} "
         for cue in rows.replace("\n", "|").split("|")
     ]
 
 
-# `^` and `$` stand for the beginning and the end of a clause, `!` for the beginning of a
-# sentence or what follows a colon. A word that describes as often as it orders ("is
-# always copied", "I don't") counts only where an order begins with it. English, German,
-# French, Spanish; only the plainest words of others.
-_CUES = _table("""^never|you never|should never|must never|to never|^always|you always|should always|must always
-to always|at all times|must|mustn't|^do not|^don't|^dont|^not allowed|you're not allowed|forbidden|prohibited
-off limits|from now on|from here on|going forward|!make sure|just make sure|^ensure|^be sure to|^remember to
-^avoid|^refrain from|!stick to|stick with|no circumstances|has to work|you should not|we should not|you may not
-!prefer|prefers|we prefer|i prefer|i'd prefer|i only want|!keep|!leave|^ask me|^answer in|^reply in
-without asking|!only change|!only edit|!only touch|!only modify|!only use|!only run|niemals|^immer|^nie|nie als
-grundsätzlich|keinesfalls|keinen fall|keinen umständen|ab jetzt|ab sofort|von nun an|in zukunft|künftig
-^achte darauf|^stell sicher|^stelle sicher|^denk daran|^vergiss nicht|^vermeide|^verzichte|^halte dich
-^halt dich|muss|müssen|verboten|zwingend|unbedingt|ausschließlich|darfst|dürfen|sollst|solltest|!kein|!keine
-!keinen|!nur|ohne rückfrage|frag mich|nicht ändern|nicht anfassen|nicht löschen|^antworte auf|jamais|^toujours
-désormais|dorénavant|à partir de maintenant|^évite|^évitez|^assure toi|^assurez vous|^veille à|^veillez à
-aucun cas|aucun prétexte|surtout pas|^interdit|il faut|tu dois|vous devez|doit|doivent|^réponds en
-^réponds moi en|^répondez en|uniquement|exclusivement|obligatoire|impérativement|!pas de|!pas d'|^ne|!n'
-^seulement|merci de ne|nunca|jamás|^siempre|a partir de ahora|en adelante|^asegúrate|^asegúrese|^evita|^evite
-debes|debe|deben|tienes que|tiene que|hay que|prohibido|prohibida|obligatorio|únicamente|exclusivamente
-!solo puedes|!sólo puedes|ningún concepto|ningún caso|^responde en|^respóndeme en|^pregúntame|^tampoco|!sin|mai
-sempre|d'ora in poi|!não|proibido|nooit|altijd|verboden|aldrig|alltid|aldri|altid|nigdy|zawsze|nie wolno|nikdy
-vždy|asla|her zaman|bundan sonra|никогда|всегда|нельзя|обязательно|впредь|!не|ніколи|завжди|не можна|обов'язково
-必须|必須|不要|不许|不得|请勿|請勿|禁止|绝不|務必|务必|总是|只用|必ず|絶対|しないで|ないでください|반드시|절대|항상|하지마|지마세요|금지""")
+# `^` stands for the beginning of a clause, `!` for the beginning of a sentence or of what
+# follows a label. Only words that seldom stand in anything but a rule: many rules are
+# missed, but rules only come first where the user's messages do not all fit.
+_CUES = _table("""!never|!always|!do not|!don't|!dont|!avoid|!refrain from|!answer in|!reply in|!ask me before
+!only change|!only edit|!only touch|!only modify|!only use|you must|you may not|from now on|from here on
+no circumstances|any circumstances|without asking|off limits|whatever you do|stay away from|we don't use
+we do not use|!niemals|!immer|!antworte auf|du darfst|keinesfalls|keinen fall|keinen umständen|ab jetzt
+ab sofort|von nun an|ohne rückfrage|!ne|!n'|!jamais|!toujours|!réponds en|désormais|dorénavant
+à partir de maintenant|aucun cas|aucun prétexte|surtout pas|!nunca|!jamás|!siempre|!no toques|!no cambies
+!no modifiques|!no uses|!responde en|a partir de ahora|en adelante|ningún concepto|ningún caso|!nooit
+!aldrig|!aldri|!nigdy|!nikdy|!asla|!никогда|!ніколи|впредь|不要|不许|不得|请勿|請勿|禁止|绝不|絶対
+しないで|ないでください|절대|하지마|지마세요""")
+# In longer sentences these words report more often than they order.
+_CUES_OF_SHORT = _table("""^never|^always|^do not|^don't|^immer|must never|must always|must not|mustn't|must stay
+must remain|should never|should always|at all times|i prefer|we prefer|user prefers|nicht ändern
+nicht anfassen|nicht löschen|nie wolno|нельзя""")
 # Phrases with a cue that state no rule.
-_IDIOMS = _table("""never mind|must be off|must be wrong|must be missing|don't we|don't you|n'hésite|n'hésitez
-must have been|must have|keep going|keep fixing|keep trying|never used|not required|not needed|if you need to
-what you have to|if you have to|don't need|don't yet|don't think|don't know|don't see|don't understand
-don't worry|don't care|don't get|don't have|must be a|must be the|muss an|toujours pas|no sé|no hay|no funciona
-no es|no está|no puedo|no veo|no entiendo|non so|não sei|не знаю""")
-# A clause that begins with an order and contains a limit is a rule too; a question is
-# one only if it is polite.
-_ORDERS = _table("""^use|^stop|^touch|^change|^edit|^modify|^write|^run|^commit|^push|^add|^create|^answer
-^ändere|^verändere|^fass|^fasse|^lösche|^mach|^nimm|^nutze|^benutze|^verwende|^schreib|^schreibe|^committe
-^pushe|^installiere|^füge|^rühr|^lass|^erstelle|^entferne|^starte|^setze|^arbeite|^utilise|^modifie|^rispondi
-^usa|^utiliza|^ejecuta|^cambia|^toca|^modifica|^escribe""")
-_LIMITS = _table("""only|nothing|never|always|instead of|rather than|^not|without adding|without changing|nicht
-nichts|kein|keine|keinen|nur|erst|immer|statt|anstatt|rien|que|au lieu de|au lieu d'|plutôt que|sempre|solo|sólo
-nada|en lugar de|en vez de|siempre""")
-# A clause of a few words that begins with "no" forbids something, unless it reports.
-_REPORTS = _table("""is|are|was|were|need|needs|needed|required|provided|there|it's|idea|problem|luck|matter
-longer|more|change|changes|error|errors|man|wait|way|on|i|we|you|that's|such|one|worries|doubt|es|está|hay
-funciona|puedo|veo|entiendo|sé|se|me|había|tengo|sirve""")
+_IDIOMS = _table("""never mind|don't do|don't we|don't you|don't need|don't think|don't know|don't see
+don't understand|don't worry|don't care|don't get|don't have|don't want|don't like|don't forget|n'hésite
+n'hésitez|n'oublie|n'oubliez|ne sais|toujours pas|nunca había""")
+# Words that put something off until the next message.
+_PUTS_OFF = _table(
+    "yet|for now|right now|for the moment|pour l'instant|vorerst|noch nicht|por ahora"
+)
+# "Use uv instead of pip" is a rule.
+_CHOOSES = _table("!use|!nimm|!nutze|!verwende|!utilise|!usa")
+_OVER = _table(
+    "^not|^nicht|instead of|rather than|statt|anstatt|au lieu de|au lieu d'|en lugar de|en vez de"
+)
+# "No new dependencies" is a rule, but "No other file needs changes" is none.
+_ADDED = _table("new|other|more|extra|additional|external|further|build")
+_REPORTS = _table(
+    "is|are|was|were|need|needs|needed|required|change|changes|error|errors"
+)
 _CODE = re.compile(
     r"\A\s*(?:assert|raise|import|def|\d+(?:\t|\s{2,}))\s*\S"
-    r"|\d:\d+\s|\d-\d\dT\d\d:|[!=]=|\s=\s|[{};]\s*$|\w\(\)?:|\.\w+\("
+    r"|\d:\d+\s|\d-\d\dT\d\d:|[!=]=|\s=\s|[{};]\s*$|\w\(\)?:|\.\w+\(|</\w"
 )
 """What a line of code or of a log contains, and a sentence does not."""
 _CODE_SPAN = re.compile(r"`[^`\n]*`")
+_ASIDE = re.compile(r"\([^()\n]*\)")
 _JOINING = _table(
     "please|and|but|so|then|also|just|bitte|und|aber|et|mais|surtout|y|favor|pero|e|и|та"
 )
@@ -213,6 +214,7 @@ def _stand_together(piece: _Piece, after: _Piece) -> bool:
 def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
     """Return the numbers of the first and after the last piece of each rule."""
     found: list[tuple[int, int]] = []
+    cued: set[int] = set()
     listing = False
     for number, piece in enumerate(pieces):
         text = piece.text
@@ -230,7 +232,23 @@ def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
         is_word = text.isascii() and len(text.split()) == 1
         if listing or (has_cue and not is_word):
             found.append((number, number + 1))
-    return found
+        if has_cue:
+            cued.add(number)
+    return [
+        (first, last)
+        for first, last in found
+        if first in cued or _says_something(pieces[first:last])
+    ]
+
+
+def _says_something(pieces: Sequence[_Piece]) -> bool:
+    """Return whether pieces without a cue are more than a heading such as
+    "Constraints:".
+    """
+    first, *others = pieces
+    return not _announces(first.text) or any(
+        _ITEM.match(piece.text) for piece in others
+    )
 
 
 def _announces(text: str) -> bool:
@@ -251,31 +269,51 @@ def _looks_typed(paragraph: str) -> bool:
 
 
 def _has_cue(sentence: str) -> bool:
-    line = f" : , {_line(sentence).replace(':', ': ,')} , "
+    sentence = _ASIDE.sub(" ", sentence)
+    line = f" : , {_clauses(sentence)} , "
     if sentence.rstrip().endswith(("?", "？")) and not _holds(line, _ASKING):
         return False
     if _CODE.search(_CODE_SPAN.sub("", sentence)):
         return False
+    if sentence.lstrip().startswith("#") and len(sentence.split()) > MAX_LABEL:
+        return False  # a comment in code
     # A clause begins with such a word after a comma; "it starts and never ends" is one.
     for word in _JOINING * 2:
         line = line.replace(f" ,{word}", " , ")
     line = line.replace(" please ", " , ").replace(" bitte ", " , ")
     line = _COMMAS.sub(" ,", line)
     for idiom in _IDIOMS:
-        line = line.replace(idiom, " ")
-    if _holds(line, _CUES) or (_holds(line, _ORDERS) and _holds(line, _LIMITS)):
+        line = line.replace(idiom, " … ")
+    if _holds(line, _PUTS_OFF):
+        return False
+    if _holds(line, _CUES):
         return True
-    parts = f" {_line(sentence)} ".split(":")
-    return any(_forbids(f"{part.split(',')[0]} ") for part in parts)
+    if len(_line(sentence).split()) <= MAX_SHORT and (
+        _holds(line, _CUES_OF_SHORT) or (_holds(line, _CHOOSES) and _holds(line, _OVER))
+    ):
+        return True
+    return any(map(_forbids, f" {_line(sentence)} ".split(":")))
 
 
-def _forbids(clause: str) -> bool:
-    """Return whether a clause is like "no new dependencies"."""
-    words = clause.split()
+def _clauses(sentence: str) -> str:
+    """Return the words of a sentence. A colon stays only after a label such as "Rule:"."""
+    words = _line(sentence)
+    label, colon, rest = words.partition(" : ")
+    if colon and len(label.split()) <= MAX_LABEL:
+        return f"{label} : , {rest.replace(' :', '')}"
+    return words.replace(" :", "")
+
+
+def _forbids(part: str) -> bool:
+    """Return whether a part of a sentence is like "no new dependencies" or "no peanuts,
+    ever".
+    """
+    words = part.split()
     return (
         2 <= len(words) <= MAX_FORBIDDING
         and words[0] == "no"
-        and not _holds(clause, _REPORTS)
+        and (f" {words[1]} " in _ADDED or words[-1] == "ever")
+        and not _holds(part, _REPORTS)
     )
 
 
