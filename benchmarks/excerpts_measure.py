@@ -248,17 +248,16 @@ def _chosen_without(name: str) -> Callable[..., object]:
 
 MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "(as it is)": {},
-    "words, facts alone": {"excerpts.selection.WORD_WEIGHT": 0},
+    "words, facts alone": {"excerpts.index.WORD_WEIGHT": 0},
     "what is said before what is shown": {
-        "excerpts.selection.SHOWN_MENTION": 3.0,
-        "excerpts.selection.USER_MENTION": 3.0,
-        "excerpts.selection.UNSPOKEN_SHARE": 1.0,
+        "excerpts.index.SHOWN_MENTION": 3.0,
+        "excerpts.index.USER_MENTION": 3.0,
+        "excerpts.index.UNSPOKEN_SHARE": 1.0,
     },
-    "less for what only results have": {"excerpts.selection.UNSPOKEN_SHARE": 1.0},
-    "less for what the user mentioned": {"excerpts.selection.USER_MENTION": 3.0},
-    "recency": {"excerpts.selection.HALVED_AFTER": 10**9},
-    "a second and third line of a fact": {"excerpts.selection.REPEAT_SHARES": (1,)},
-    "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},
+    "less for what only results have": {"excerpts.index.UNSPOKEN_SHARE": 1.0},
+    "less for what the user mentioned": {"excerpts.index.USER_MENTION": 3.0},
+    "recency": {"excerpts.index.HALVED_AFTER": 10**9},
+    "the words around a fact": {"excerpts.selection.SURROUNDED": 0},
     "the overhead of short lines": {"excerpts.selection.UNIT_OVERHEAD": 0},
     "what stays in any case earns nothing": {
         "layers.excerpts_of": _chosen_without("verbatim")

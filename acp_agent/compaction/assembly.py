@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.frame import frame_since, layer_of
 from acp_agent.compaction.layers import (
     Layers,

@@ -29,9 +29,10 @@ from acp_agent.compaction.estimate import (
     estimate_part,
     estimate_text,
 )
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.excerpts.inventory import read_inventory, render_inventory
 from acp_agent.compaction.excerpts.quotes import render_quotes, said_by_user
-from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
+from acp_agent.compaction.excerpts.selection import excerpts_of
 from acp_agent.compaction.excerpts.words import words_of
 from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from acp_agent.compaction.assembly import accepted
 from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.state import (
     CompactedState,

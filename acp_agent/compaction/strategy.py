@@ -14,7 +14,7 @@ from typing import Protocol
 
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.layers import planned_cut
 from acp_agent.compaction.shortening import Rewrite
 from acp_agent.compaction.state import CompactionPolicy, ConversationState

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 from anyio import to_thread
 
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     ContextRestored,

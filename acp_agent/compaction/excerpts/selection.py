@@ -2,211 +2,38 @@
 within a number of tokens.
 
 Budgeted maximum coverage (Lin and Bilmes 2010, 2011): the value of a line is the weight
-of its facts and words that no chosen line contains yet. The line with the greatest
-value for its length is chosen, the values are updated, and so on until the tokens are
-used up; values are recomputed lazily (Minoux 1978). Facts and words are called terms
-here.
+of its terms that no chosen line contains yet, and of the words around those that so far
+stand without any. The line with the greatest value for its length is chosen, the values
+are updated, and so on until the tokens are used up; values are recomputed lazily
+(Minoux 1978).
 """
 
 from __future__ import annotations
 
 import heapq
-import math
-import re
-from collections import deque
 from collections.abc import Collection, Container, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import compress, groupby
-from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
-from acp_agent.compaction.facts import (
-    RUNS,
-    USER,
-    Speaker,
-    facts_of_run,
-    key_of,
-    passages,
-    units,
-)
-from acp_agent.conversation.messages import Entry
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 
 UNIT_OVERHEAD = 15
 """Characters added to the length of a line, since many short lines convey less than a
 few long ones.
 """
-MODEL_MENTION = 3.0
-USER_MENTION = 0.5
-SHOWN_MENTION = 0.4
-"""Weights of a mention by the model, by the user, and in a result or a file. The model
-writes a third of the names again that it wrote once, but only one in twenty of those
-that stand only in results or in what the user pasted.
+SURROUNDED = 0.6
+"""Share of a fact's weight that the words around it are worth. They are there if it
+stands inside a line, or at the edge of a line whose neighbour is chosen too.
 """
-UNSPOKEN_SHARE = 0.35
-"""Factor on the weight of a term that neither the user nor the model mentioned."""
-WORD_WEIGHT = 0.6
-"""Weight of a plain word, relative to a fact with the same mentions."""
-MOST_ENTRIES = 3
-"""Entries above which a plain word is worth nothing; facts outweigh words that stand
-everywhere.
+PROSE_NEIGHBOUR_BONUS = 1.8
+"""Factor on the value of a line next to a chosen one in the same passage, where few
+lines name anything. A single sentence of prose says little.
 """
-HALVED_AFTER = 30
-"""Entries after which a term that is not mentioned again has half of its weight."""
-REPEAT_SHARES = (1.0, 0.25, 0.25)
-"""Shares of a term's weight in the first, second and third line with it; each has other
-words around it.
-"""
-NEIGHBOUR_BONUS = 1.8
-"""Factor on the value of a line next to a chosen one in the same passage."""
 NAMES_SHARE = 0.25
 """Share of the tokens for an index of names that no chosen line contains."""
 
-_WORD = re.compile(r"[^\W\d_]{5,30}")
 NAMES = "Also named there, by entry:"
 """Heading of the index of names."""
-
-
-@dataclass(slots=True)
-class _Unit:
-    """A line, or a piece of a long one."""
-
-    seq: int
-    passage: int  # its number in the conversation
-    speaker: Speaker
-    text: str
-    terms: tuple[int, ...]  # ids, each once
-
-
-@dataclass(slots=True)
-class _Term:
-    """A fact or a plain word."""
-
-    name: str
-    is_fact: bool
-    last_entry: int = 0  # number of the last entry that contains it, from 1
-    last_seq: int = 0
-    count: int = 0
-    by_user: int = 0  # lines of the user that contain it
-    mentions: float = 0.0  # weight of all other lines that contain it
-    spoken: bool = False  # whether the user or the model wrote it
-
-    def weight(self, entries: int, prose: bool) -> float:
-        """Return the weight in a conversation of so many entries.
-
-        :param prose: whether few lines name anything. User and model are two people in
-            conversation then, and what is old comes up as often as what is new.
-        """
-        if not self.is_fact and self.count > MOST_ENTRIES:
-            return 0.0
-        user, halved_after = (
-            (MODEL_MENTION, math.inf) if prose else (USER_MENTION, HALVED_AFTER)
-        )
-        mentions = self.mentions + user * self.by_user
-        weight = math.log1p(mentions) / (1 + (entries - self.last_entry) / halved_after)
-        if not self.spoken:
-            weight *= UNSPOKEN_SHARE
-        return weight if self.is_fact else weight * WORD_WEIGHT
-
-
-class ExcerptIndex:
-    """The lines of a conversation and the terms in them, built up entry by entry when
-    they are first wanted.
-
-    :ivar lock: held while the index grows and while lines are selected, which may
-        happen in two threads.
-    """
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.units: list[_Unit] = []
-        self.terms: list[_Term] = []
-        self.entries = 0
-        self._added: deque[Entry] = deque()
-        self._terms_of_runs: dict[str, tuple[int, ...]] = {}
-        self._ids: dict[str, int] = {}
-        self._passages = 0
-
-    @classmethod
-    def of(cls, entries: Iterable[Entry]) -> ExcerptIndex:
-        """Index a whole conversation."""
-        index = cls()
-        for entry in entries:
-            index.add(entry)
-        return index
-
-    def add(self, entry: Entry) -> None:
-        """Add one more entry; summaries are left out, since they are not original
-        messages.
-        """
-        if not entry.summary:
-            self._added.append(entry)
-
-    def complete(self) -> None:
-        """Index the entries that were added, which takes half a second for ten
-        thousand.
-        """
-        with self.lock:
-            while self._added:
-                self._index(self._added.popleft())
-
-    def _index(self, entry: Entry) -> None:
-        self.entries += 1
-        for speaker, text in passages(entry):
-            self._passages += 1
-            spoken = speaker.is_participant
-            by_user = speaker is USER
-            mention = MODEL_MENTION if spoken else SHOWN_MENTION
-            for line in units(text):
-                terms = self._terms_in(line)
-                self.units.append(
-                    _Unit(entry.seq, self._passages, speaker, line, terms)
-                )
-                for number in terms:
-                    term = self.terms[number]
-                    if by_user:
-                        term.by_user += 1
-                    else:
-                        term.mentions += mention
-                    term.spoken |= spoken
-                    term.last_entry = self.entries
-                    if term.last_seq != entry.seq:
-                        term.count += 1
-                    term.last_seq = entry.seq
-
-    def known_terms(self, texts: Iterable[str]) -> set[int]:
-        """Return the indexed terms that occur in these texts."""
-        return {
-            term
-            for text in texts
-            for run in RUNS.findall(text)
-            for term in self._terms_of_runs.get(run, ())
-        }
-
-    def _terms_in(self, text: str) -> tuple[int, ...]:
-        found: list[int] = []
-        for run in RUNS.findall(text):
-            terms = self._terms_of_runs.get(run)
-            if terms is None:
-                terms = self._terms_of_runs[run] = self._read(run)
-            found += terms
-        return tuple(dict.fromkeys(found))
-
-    def _read(self, run: str) -> tuple[int, ...]:
-        facts = [key for key, *_ in facts_of_run(run)]
-        if facts and facts[0] == key_of(run):
-            del facts[1:]  # the names inside a path go with it
-        # The space tells words from facts.
-        words = (f" {word.lower()}" for word in _WORD.findall(run))
-        return (
-            *(self._id(name, True) for name in facts),
-            *(self._id(word, False) for word in words),
-        )
-
-    def _id(self, name: str, is_fact: bool) -> int:
-        if name not in self._ids:
-            self._ids[name] = len(self.terms)
-            self.terms.append(_Term(name, is_fact))
-        return self._ids[name]
 
 
 def excerpts_of(
@@ -235,9 +62,10 @@ def excerpts_of(
     with index.lock:
         selection = _Selection(index, max_tokens * CHARACTERS_PER_TOKEN, prose)
         for term in index.known_terms(condensed):
-            selection.coverage[term] = 1
+            selection.covered[term] = 1
         for term in index.known_terms(verbatim):
-            selection.coverage[term] = len(REPEAT_SHARES)
+            selection.covered[term] = 1
+            selection.surrounded[term] = 1
         lines = {
             *excluded,
             *(line.strip() for text in verbatim for line in text.splitlines()),
@@ -257,13 +85,19 @@ class _Selection:
     """The lines chosen so far.
 
     :ivar characters: how many may still be added.
-    :ivar coverage: in how many lines of the new context each term occurs.
+    :ivar covered: which terms occur in the new context.
+    :ivar surrounded: which of them need no more words around them. Of plain words, only
+        those of prose do.
     """
 
     def __init__(self, index: ExcerptIndex, characters: int, prose: bool) -> None:
         self.index = index
         self.limit = self.characters = characters
-        self.coverage = [0] * len(index.terms)
+        self.prose = prose
+        self.covered = bytearray(len(index.terms))
+        self.surrounded = bytearray(
+            not prose and not term.is_fact for term in index.terms
+        )
         # Flags; the two behind the last unit stay 0.
         self.chosen = bytearray(len(index.units) + 2)
         self.weights = [term.weight(index.entries, prose) for term in index.terms]
@@ -341,7 +175,7 @@ class _Selection:
         for number, term in enumerate(index.terms):
             if (
                 term.is_fact
-                and not self.coverage[number]
+                and not self.covered[number]
                 and (seqs is None or term.last_seq in seqs)
             ):
                 heap.append((-self._worth_of_name(term.name), number))
@@ -349,7 +183,7 @@ class _Selection:
         while heap:
             stale, number = heapq.heappop(heap)
             term = index.terms[number]
-            if self.coverage[number]:
+            if self.covered[number]:
                 continue
             current = -self._worth_of_name(term.name)
             if current > stale + 1e-12:
@@ -366,7 +200,7 @@ class _Selection:
             self.characters -= cost
             found.setdefault(term.last_seq, []).append(term.name)
             for inside in index.known_terms([term.name]):
-                self.coverage[inside] += 1
+                self.covered[inside] = 1
         if not found:
             return ""
         self.characters -= len(NAMES) + 3
@@ -382,7 +216,7 @@ class _Selection:
 
     def _worth_of_name(self, name: str) -> float:
         terms = self.index.known_terms([name])
-        return sum(self.weights[term] for term in terms if not self.coverage[term]) / (
+        return sum(self.weights[term] for term in terms if not self.covered[term]) / (
             len(name) + 2
         )
 
@@ -411,26 +245,41 @@ class _Selection:
         :param cost: characters that the line adds; see `_cost`.
         """
         unit = self.index.units[number]
-        coverage = self.coverage
+        covered = self.covered
+        surrounded = self.surrounded
         weights = self.weights
+        before = self._is_chosen_beside(number - 1, number)
+        after = self._is_chosen_beside(number + 1, number)
         value = 0.0
+        around = 0.0
         for term in unit.terms:
-            if (lines := coverage[term]) < len(REPEAT_SHARES):
-                value += weights[term] * REPEAT_SHARES[lines]
-        chosen = self.chosen
-        if (chosen[number - 1] or chosen[number + 1]) and self._has_chosen_neighbour(
-            number
-        ):
-            value *= NEIGHBOUR_BONUS
+            if not covered[term]:
+                value += weights[term]
+            if not surrounded[term] and not (
+                (not before and term in unit.opening)
+                or (not after and term in unit.closing)
+            ):
+                around += weights[term]
+        if before:
+            around += self._missing(self.index.units[number - 1].closing)
+        if after:
+            around += self._missing(self.index.units[number + 1].opening)
+        value += SURROUNDED * around
+        if self.prose and (before or after):
+            value *= PROSE_NEIGHBOUR_BONUS
         return value / (cost + UNIT_OVERHEAD)
 
-    def _has_chosen_neighbour(self, number: int) -> bool:
-        """Return whether the line before or after it in the same passage is chosen."""
+    def _missing(self, terms: Iterable[int]) -> float:
+        """Return the weight of those of these terms that lack the words around them."""
+        return sum(self.weights[term] for term in terms if not self.surrounded[term])
+
+    def _is_chosen_beside(self, number: int, other: int) -> bool:
+        """Return whether the line next to another one is chosen, and in the same
+        passage.
+        """
         units = self.index.units
-        passage = self.index.units[number].passage
-        before = self.chosen[number - 1] and units[number - 1].passage == passage
-        return bool(
-            before or (self.chosen[number + 1] and units[number + 1].passage == passage)
+        return bool(self.chosen[number]) and (
+            units[number].passage == units[other].passage
         )
 
     def _cost(self, number: int) -> int:
@@ -448,6 +297,22 @@ class _Selection:
         self.characters -= self._cost(number)
         self.chosen[number] = 1
         for term in unit.terms:
-            self.coverage[term] += 1
+            self.covered[term] = 1
+        self._surround(number)
+        for neighbour in (number - 1, number + 1):
+            if self._is_chosen_beside(neighbour, number):
+                self._surround(neighbour)
         self.entries.add(unit.seq)
         self.passages.add(unit.passage)
+
+    def _surround(self, number: int) -> None:
+        """Mark the terms of a chosen line that have the words around them."""
+        unit = self.index.units[number]
+        before = self._is_chosen_beside(number - 1, number)
+        after = self._is_chosen_beside(number + 1, number)
+        for term in unit.terms:
+            if not (
+                (not before and term in unit.opening)
+                or (not after and term in unit.closing)
+            ):
+                self.surrounded[term] = 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from acp_agent.compaction.budget import Limits
 from acp_agent.compaction.calls import beside_thread
 from acp_agent.compaction.estimate import count_images, request_bytes
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.state import (
     CompactedState,
     CompactionPolicy,

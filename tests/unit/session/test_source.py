@@ -11,7 +11,8 @@ import anyio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
+from acp_agent.compaction.excerpts.index import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import excerpts_of
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage

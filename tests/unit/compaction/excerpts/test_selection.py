@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.excerpts.selection import NAMES, ExcerptIndex, excerpts_of
+from acp_agent.compaction.excerpts.index import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import NAMES, excerpts_of
 from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts
 from acp_agent.conversation.messages import (
@@ -423,3 +424,42 @@ def test_a_conversation_about_code_is_told_from_one_about_no_code() -> None:
         )
     )
     assert not names_little(())
+
+
+def chosen(room: int, *texts: str) -> list[str]:
+    conversation = entries(*map(answer, texts))
+    return [
+        line for *_, line in printed(excerpts_of(ExcerptIndex.of(conversation), room))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("so it is cart_total", "that has to be 9"),
+        ("see src/cart.py", "at the end of it"),
+    ],
+)
+def test_a_name_at_the_end_of_a_line_brings_the_next_line(
+    name: str, beside: str
+) -> None:
+    assert chosen(15, f"{name}\n{beside}", "now go on") == [name, beside]
+
+
+def test_a_name_at_the_beginning_of_a_line_brings_the_line_before() -> None:
+    text = "it has to be so\ncart_total is not 9"
+    assert chosen(15, text, "now go on") == text.splitlines()
+
+
+def test_a_name_inside_a_line_brings_no_other_line() -> None:
+    line = "now we see that cart_total is not yet 9"
+    assert chosen(18, f"{line}\nand so on", "now go on") == [line, "now go on"]
+
+
+def test_a_name_with_words_around_it_is_not_told_twice() -> None:
+    lines = [
+        "now we see that cart_total is not yet 9",
+        "and so it is cart_total in all of it",
+    ]
+    left = chosen(33, *lines, "now go on", "let it go on", "it is all ok now")
+    assert len({*left} & {*lines}) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.calls import ModelCalls
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import (
     CompactedState,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.assembly import accepted, refreshed
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.frame import layer_of
 from acp_agent.compaction.layers import planned_cut
 from acp_agent.compaction.state import (

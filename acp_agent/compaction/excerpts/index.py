@@ -1,0 +1,221 @@
+"""An index of a conversation: its lines, the facts and plain words in them, and how
+much each of these is worth. Facts and words are called terms here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+
+from acp_agent.compaction.facts import (
+    RUNS,
+    USER,
+    Speaker,
+    facts_of_run,
+    key_of,
+    passages,
+    units,
+)
+from acp_agent.conversation.messages import Entry
+
+MODEL_MENTION = 3.0
+USER_MENTION = 0.5
+SHOWN_MENTION = 0.4
+"""Weights of a mention by the model, by the user, and in a result or a file. The model
+writes a third of the names again that it wrote once, but only one in twenty of those
+that stand only in results or in what the user pasted.
+"""
+UNSPOKEN_SHARE = 0.35
+"""Factor on the weight of a term that neither the user nor the model mentioned."""
+WORD_WEIGHT = 0.7
+"""Weight of a plain word, relative to a fact with the same mentions."""
+MOST_ENTRIES = 3
+"""Entries above which a plain word is worth nothing; facts outweigh words that stand
+everywhere.
+"""
+HALVED_AFTER = 30
+"""Entries after which a term that is not mentioned again has half of its weight."""
+BESIDE = 3
+"""Words before and after a term that tell what it is about."""
+
+_WORD = re.compile(r"[^\W\d_]{5,30}")
+_ANY_WORD = re.compile(r"\w+")
+_NOTHING: tuple[tuple[int, ...], int] = ((), 0)
+
+
+@dataclass(slots=True)
+class Unit:
+    """A line, or a piece of a long one."""
+
+    seq: int
+    passage: int  # its number in the conversation
+    speaker: Speaker
+    text: str
+    terms: tuple[int, ...]  # ids, each once
+    opening: tuple[int, ...]  # those that begin with fewer than `BESIDE` words before
+    closing: tuple[int, ...]  # those that end with fewer than `BESIDE` words after
+
+
+@dataclass(slots=True)
+class Term:
+    """A fact or a plain word."""
+
+    name: str
+    is_fact: bool
+    last_entry: int = 0  # number of the last entry that contains it, from 1
+    last_seq: int = 0
+    count: int = 0
+    by_user: int = 0  # lines of the user that contain it
+    mentions: float = 0.0  # weight of all other lines that contain it
+    spoken: bool = False  # whether the user or the model wrote it
+
+    def weight(self, entries: int, prose: bool) -> float:
+        """Return the weight in a conversation of so many entries.
+
+        :param prose: whether few lines name anything. User and model are two people in
+            conversation then, and what is old comes up as often as what is new.
+        """
+        if not self.is_fact and self.count > MOST_ENTRIES:
+            return 0.0
+        user, halved_after = (
+            (MODEL_MENTION, math.inf) if prose else (USER_MENTION, HALVED_AFTER)
+        )
+        mentions = self.mentions + user * self.by_user
+        weight = math.log1p(mentions) / (1 + (entries - self.last_entry) / halved_after)
+        if not self.spoken:
+            weight *= UNSPOKEN_SHARE
+        return weight if self.is_fact else weight * WORD_WEIGHT
+
+
+class ExcerptIndex:
+    """The lines of a conversation and the terms in them, built up entry by entry when
+    they are first wanted.
+
+    :ivar lock: held while the index grows and while lines are selected, which may
+        happen in two threads.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.units: list[Unit] = []
+        self.terms: list[Term] = []
+        self.entries = 0
+        self._added: deque[Entry] = deque()
+        self._terms_of_runs: dict[str, tuple[tuple[int, ...], int]] = {}
+        self._ids: dict[str, int] = {}
+        self._passages = 0
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> ExcerptIndex:
+        """Index a whole conversation."""
+        index = cls()
+        for entry in entries:
+            index.add(entry)
+        return index
+
+    def add(self, entry: Entry) -> None:
+        """Add one more entry; summaries are left out, since they are not original
+        messages.
+        """
+        if not entry.summary:
+            self._added.append(entry)
+
+    def complete(self) -> None:
+        """Index the entries that were added, which takes half a second for ten
+        thousand.
+        """
+        with self.lock:
+            while self._added:
+                self._index(self._added.popleft())
+
+    def _index(self, entry: Entry) -> None:
+        self.entries += 1
+        for speaker, text in passages(entry):
+            self._passages += 1
+            spoken = speaker.is_participant
+            by_user = speaker is USER
+            mention = MODEL_MENTION if spoken else SHOWN_MENTION
+            for line in units(text):
+                terms, opening, closing = self._terms_in(line)
+                self.units.append(
+                    Unit(
+                        entry.seq,
+                        self._passages,
+                        speaker,
+                        line,
+                        terms,
+                        opening,
+                        closing,
+                    )
+                )
+                for number in terms:
+                    term = self.terms[number]
+                    if by_user:
+                        term.by_user += 1
+                    else:
+                        term.mentions += mention
+                    term.spoken |= spoken
+                    term.last_entry = self.entries
+                    if term.last_seq != entry.seq:
+                        term.count += 1
+                    term.last_seq = entry.seq
+
+    def known_terms(self, texts: Iterable[str]) -> set[int]:
+        """Return the indexed terms that occur in these texts."""
+        return {
+            term
+            for text in texts
+            for run in RUNS.findall(text)
+            for term in self._terms_of_runs.get(run, _NOTHING)[0]
+        }
+
+    def _terms_in(
+        self, text: str
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Return the terms of a line, those with fewer than `BESIDE` words before them,
+        and those with fewer after them.
+        """
+        runs = [self._known(run) for run in RUNS.findall(text)]
+        terms = dict.fromkeys(term for found, _ in runs for term in found)
+        return tuple(terms), _at_edge(runs), _at_edge(reversed(runs))
+
+    def _known(self, run: str) -> tuple[tuple[int, ...], int]:
+        known = self._terms_of_runs.get(run)
+        if known is None:
+            known = self._terms_of_runs[run] = self._read(run)
+        return known
+
+    def _read(self, run: str) -> tuple[tuple[int, ...], int]:
+        """Return the terms of a run, and how many words it has."""
+        facts = [key for key, *_ in facts_of_run(run)]
+        if facts and facts[0] == key_of(run):
+            del facts[1:]  # the names inside a path go with it
+        # The space tells words from facts.
+        words = (f" {word.lower()}" for word in _WORD.findall(run))
+        terms = (
+            *(self._id(name, True) for name in facts),
+            *(self._id(word, False) for word in words),
+        )
+        return terms, len(_ANY_WORD.findall(run))
+
+    def _id(self, name: str, is_fact: bool) -> int:
+        if name not in self._ids:
+            self._ids[name] = len(self.terms)
+            self.terms.append(Term(name, is_fact))
+        return self._ids[name]
+
+
+def _at_edge(runs: Iterable[tuple[tuple[int, ...], int]]) -> tuple[int, ...]:
+    """Return the terms before which these runs have fewer than `BESIDE` words."""
+    found: list[int] = []
+    words = 0
+    for terms, length in runs:
+        if words >= BESIDE:
+            break
+        found += terms
+        words += length
+    return tuple(found)
