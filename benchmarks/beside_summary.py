@@ -14,26 +14,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.evaluation.facts import text_of
 from acp_agent.compaction.evaluation.recordings import read_recording, state_at
 from acp_agent.compaction.layers import fill, planned_cut
 from benchmarks.baselines import CHOOSERS
-from benchmarks.excerpts_measure import (
-    Case,
-    _written,  # pyright: ignore[reportPrivateUsage]
-    compacted,
-    kept_of,
-)
+from benchmarks.excerpts_measure import Case, written
+from benchmarks.kept import COLUMNS, Tally, by_excerpts, cell, joined, tally
 
 SIZES = (0.25,)
-COLUMNS = ("need", "ctx", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ def read(folder: Path) -> Iterator[Summarised]:
         recording = read_recording(recorded)
         cut = _entries_of(recorded, int(count))
         state = replace(state_at(recording, cut), turn_from=None)
-        case = Case(state, (), *_written(recording, cut, None))
+        case = Case(state, (), *written(recording, cut, None))
         yield Summarised(name, case, path.read_text("utf-8"))
 
 
@@ -88,14 +81,13 @@ def beside(session: Summarised, size: float) -> str:
     cut = planned_cut(state, tokens, leave_tail=False)
     assert cut is not None
     layers = fill(state, cut, tokens, summary=session.summary)
-    stays = [text_of(entry.message) for entry in cut.retained]
-    return "\n".join([*(getattr(part, "text", "") for part in layers.parts), *stays])
+    kept = joined(entry.message for entry in cut.retained)
+    return "\n".join([*(getattr(part, "text", "") for part in layers.parts), kept])
 
 
 def without(session: Summarised, size: float) -> str:
     """Return the new context of the same size without a summary."""
-    messages, _ = compacted(session.case, session.room(size))
-    return "\n".join(map(text_of, messages))
+    return by_excerpts(session.case, session.room(size))
 
 
 METHODS: Mapping[str, Callable[[Summarised, float], str]] = {
@@ -112,17 +104,12 @@ METHODS: Mapping[str, Callable[[Summarised, float], str]] = {
 }
 
 
-def measured(
-    sessions: Sequence[Summarised], method: str, size: float
-) -> dict[str, float]:
-    """Return the shares of the facts and words that are kept, over all sessions."""
-    needed = Counter[str]()
-    kept = Counter[str]()
+def measured(sessions: Sequence[Summarised], method: str, size: float) -> Tally:
+    """Return what is kept and needed of all sessions."""
+    found = Tally()
     for session in sessions:
-        for name, held in kept_of(session.case, METHODS[method](session, size)):
-            needed[name] += 1
-            kept[name] += held
-    return {name: kept[name] / max(1, needed[name]) for name in COLUMNS}
+        found += tally(session.case, METHODS[method](session, size))
+    return found
 
 
 def main() -> None:
@@ -151,19 +138,15 @@ def main() -> None:
         print(
             f"| {session.name} | {before:,} | {session.share:.3f} | {len(session.case.facts)} |"
         )
-    print(
-        f"\n| size | method | {' | '.join(COLUMNS)} |\n{'| --- ' * (len(COLUMNS) + 2)}|"
-    )
+    print(f"\n| size | method | {'/'.join(COLUMNS)} |\n| --- | --- | --- |")
     groups = {"": sessions} | (
         {session.name: [session] for session in sessions} if options.each else {}
     )
     for size in options.size or SIZES:
         for name, group in groups.items():
             for method in METHODS:
-                shares = measured(group, method, size).values()
-                print(
-                    f"| {size:.0%} | {name} {method} | {' | '.join(f'{share:.3f}' for share in shares)} |"
-                )
+                kept = cell(measured(group, method, size))
+                print(f"| {size:.0%} | {name} {method} | {kept} |")
 
 
 if __name__ == "__main__":

@@ -92,13 +92,18 @@ def cases(recording: Recording, *, idle: bool = False) -> Iterator[Case]:
         if idle:
             state = replace(state, turn_from=None)
         yield Case(
-            state, needs_at(messages, cut), *_written(recording, cut, state.turn_from)
+            state, needs_at(messages, cut), *written(recording, cut, state.turn_from)
         )
 
 
-def _written(
+def written(
     recording: Recording, cut: int, prompt: int | None
 ) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Return the facts and words that the agent writes after a cut and could only know
+    from before it; see `Case`.
+
+    :param prompt: seq of the running prompt, which does not count.
+    """
     texts = {
         entry.seq: (entry.message.role, text_of(entry.message))
         for entry in recording.entries

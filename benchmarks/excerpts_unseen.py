@@ -15,45 +15,38 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
-from acp_agent.compaction.evaluation.facts import text_of
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.conversation.messages import Entry
 from benchmarks.baselines import CHOOSERS
-from benchmarks.excerpts_measure import Case, cases, compacted, kept_of
+from benchmarks.excerpts_measure import Case, cases
+from benchmarks.kept import COLUMNS, OURS, Tally, by_excerpts, cell, tally
 
-OURS = "acp-agent"
 SIZES = (0.1, 0.2, 0.4)
-COLUMNS = ("need", "ctx", "words")
 
 
 def context_of(case: Case, method: str, size: float) -> str:
     """Return all that the model reads after a compaction, as one text."""
     tokens = int(case.state.budget.messages * size)
     if method == OURS:
-        messages, _ = compacted(case, tokens)
-        return "\n".join(text_of(message) for message in messages)
+        return by_excerpts(case, tokens)
     entries: Sequence[Entry] = case.state.entries
     return CHOOSERS[method](entries, tokens)
 
 
 def measured(
     found: dict[str, list[Case]], method: str, size: float
-) -> dict[str, Counter[str]]:
-    """Return what is kept and needed, by agent: `need`, and `need of` for how many
-    there are.
-    """
-    counted: dict[str, Counter[str]] = defaultdict(Counter)
+) -> dict[str, Tally]:
+    """Return what is kept and needed, by agent."""
+    counted: dict[str, Tally] = defaultdict(Tally)
     for agent, group in found.items():
         for case in group:
-            for name, kept in kept_of(case, context_of(case, method, size)):
-                counted[agent][f"{name} of"] += 1
-                counted[agent][name] += kept
+            counted[agent] += tally(case, context_of(case, method, size))
     return counted
 
 
@@ -114,16 +107,8 @@ def main() -> None:
                 result.values() if agent == "all" else [result[agent]]
                 for result in results
             ]
-            cells = map(_cell, groups)
+            cells = (cell(sum(group, Tally())) for group in groups)
             print(f"| {method} | {agent} | {' | '.join(cells)} |")
-
-
-def _cell(counters: Iterable[Counter[str]]) -> str:
-    total = sum(counters, Counter[str]())
-    return "/".join(
-        f"{total[name] / max(1, total[f'{name} of']):.3f}".lstrip("0")
-        for name in COLUMNS
-    )
 
 
 if __name__ == "__main__":

@@ -13,24 +13,23 @@ addition to the size, for every method. Cuts between two turns are left out then
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.evaluation.facts import text_of
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.layers import unanswered
 from benchmarks.baselines import ORDERS, lines_of, within
-from benchmarks.excerpts_measure import Case, cases, compacted, kept_of
+from benchmarks.excerpts_measure import Case, cases
+from benchmarks.kept import COLUMNS, OURS, Tally, by_excerpts, cell, joined, tally
 
-OURS = "acp-agent"
 METHODS = ("newest", "textrank", "sketch", OURS)
 SIZES = (0.1, 0.2, 0.4)
-COLUMNS = ("need", "ctx", "words")
-Counts = Counter[tuple[str, float, str]]
+Counts = dict[tuple[str, float], Tally]
+"""By method and size."""
 
 
 def cases_of(path: Path, *, running: bool) -> Iterator[Case]:
@@ -49,16 +48,15 @@ def contexts(case: Case, method: str) -> Iterator[tuple[float, str]]:
     tokens = {size: int(case.state.budget.messages * size) for size in SIZES}
     if method == OURS:
         for size in SIZES:
-            messages, _ = compacted(case, tokens[size])
-            yield size, "\n".join(map(text_of, messages))
+            yield size, by_excerpts(case, tokens[size])
         return
     exempt = unanswered(case.state)
     seqs = {entry.seq for entry in exempt}
-    stays = [text_of(entry.message) for entry in exempt]
+    stays = joined(entry.message for entry in exempt)
     lines = lines_of(entry for entry in case.state.entries if entry.seq not in seqs)
     order = list(ORDERS[method](lines))
     for size in SIZES:
-        yield size, "\n".join([within(lines, order, tokens[size]), *stays])
+        yield size, "\n".join([within(lines, order, tokens[size]), stays])
 
 
 def counted(
@@ -67,15 +65,13 @@ def counted(
     """Return a session with its tokens, the number of its cuts, and what is kept and
     needed of it.
     """
-    counts = Counts()
+    counts: Counts = defaultdict(Tally)
     cuts = 0
     for case in cases_of(path, running=running):
         cuts += 1
         for method in methods:
             for size, context in contexts(case, method):
-                for name, kept in kept_of(case, context):
-                    counts[method, size, f"{name} of"] += 1
-                    counts[method, size, name] += kept
+                counts[method, size] += tally(case, context)
     return path, estimate_messages(read_recording(path).messages), cuts, counts
 
 
@@ -94,22 +90,14 @@ def rows(
         if not cuts:
             continue
         tokens = [tokens for _, tokens, cuts, _ in group if cuts]
-        total = sum((counts for *_, counts in group), Counts())
         label = f"{agent}: {len(tokens)} of {min(tokens):,} to {max(tokens):,} tokens, {cuts} cuts"
         for method in methods:
-            cells = " | ".join(_cell(total, method, size) for size in SIZES)
-            yield f"| {label} | {method} | {cells} |"
+            totals = (
+                sum((counts[method, size] for *_, counts in group), Tally())
+                for size in SIZES
+            )
+            yield f"| {label} | {method} | {' | '.join(map(cell, totals))} |"
             label = ""
-
-
-def _cell(counts: Counts, method: str, size: float) -> str:
-    shares = (
-        counts[method, size, name] / max(1, counts[method, size, f"{name} of"])
-        for name in COLUMNS
-    )
-    return "/".join(
-        "1.000" if share == 1 else f"{share:.3f}".lstrip("0") for share in shares
-    )
 
 
 def main() -> None:
