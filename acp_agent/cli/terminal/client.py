@@ -45,10 +45,10 @@ from acp_agent.conversation.updates import (
 from acp_agent.errors import Refuser, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.server.questions import permission_options, trust_options
-from acp_agent.server.v2.diffs import patch
 from acp_agent.session.client import Answer, Grant
 from acp_agent.session.trust import advice
 from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.matching.hunks import hunks
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import counted, one_line
 from acp_agent.visible import on_one_line, visible
@@ -204,23 +204,20 @@ def patch_lines(
         lines.append(
             [("file", f"  {safe(visible(diff.path.removeprefix(f'{cwd}/')))}")]
         )
-        # By another name, so that nothing in the file's own name can look like a hunk.
-        change = patch(replace(diff, path="file"), first_lines.get(diff.path)) or ""
         if diff.cut:
             lines.append([("dim", f"  ({too_large})")])
-        # The patch is masked as a whole: a secret may have several lines.
-        text = safe(visible(change))
-        hunks = (
-            text[text.find("@@ -") :].removesuffix("\n").split("\n")
-            if "@@ -" in text
-            else []
-        )
+            continue
+        changed = hunks(diff.old_text or "", diff.new_text, first_lines.get(diff.path))
+        if not changed:
+            continue
+        # Masked as a whole: a secret may have several lines.
+        shown = safe(visible(changed)).removesuffix("\n").split("\n")
         lines += (
-            [(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:most]
+            [(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in shown[:most]
         )
-        if most is not None and len(hunks) > most:
+        if most is not None and len(shown) > most:
             lines.append(
-                [("dim", f"  (and {counted(len(hunks) - most, 'line')} more)")]
+                [("dim", f"  (and {counted(len(shown) - most, 'line')} more)")]
             )
     return lines
 

@@ -15,7 +15,6 @@ from acp_agent.conversation.views import Diff
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given
 from acp_agent.tools.matching.hunks import hunks
-from acp_agent.tools.text import common_length, whole_lines
 
 _ESCAPES = {
     '"': '\\"',
@@ -81,13 +80,10 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     if diff.cut:
         return None
     name = _quoted(diff.path)
-    old_text = diff.old_text or ""
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"
-    unchanged = common_length(whole_lines(old_text), whole_lines(diff.new_text))
-    skipped = 0 if line is None else max(0, line - 1 - unchanged)
-    changed = hunks(old_text, diff.new_text, skipped)
+    changed = hunks(diff.old_text or "", diff.new_text, line)
     if not changed:
         return head if diff.old_text is None else None
     # Git marks the end of such a name by a tab.

@@ -40,14 +40,18 @@ class _Part:
     depth: int = 0
 
 
-def hunks(old_text: str, new_text: str, skipped: int = 0) -> str:
+def hunks(old_text: str, new_text: str, first_changed: int | None = None) -> str:
     """Return the changed lines of a text, with the lines around them, in unified format
     without file names.
 
-    :param skipped: the number of lines of the file before both texts.
+    :param first_changed: the number of the first changed line in the file, from 1; None
+        if the texts are the whole file.
     """
     old = whole_lines(old_text)
     new = whole_lines(new_text)
+    skipped = 0  # lines of the file before both texts
+    if first_changed is not None:
+        skipped = max(0, first_changed - 1 - common_length(old, new))
     return "".join(
         _hunk(old, new, group, skipped) for group in _groups(_changes(old, new))
     )

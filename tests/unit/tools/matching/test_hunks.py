@@ -63,7 +63,7 @@ def test_a_line_among_equal_lines_is_the_only_one_that_is_shown_as_changed() -> 
 def test_two_changes_far_apart_are_two_hunks() -> None:
     lines = [f"line {number}\n" for number in range(20_000)]
     changed = [*lines[:10], "one\n", *lines[10:19_990], "two\n", *lines[19_991:]]
-    text = hunks("".join(lines), "".join(changed), skipped=100)
+    text = hunks("".join(lines), "".join(changed), first_changed=111)
     assert text.count("@@ -") == 2
     assert "@@ -108,6 +108,7 @@\n" in text
     assert added_in(text) == "one\ntwo\n"
