@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import cast
 
@@ -33,7 +33,13 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     path = folder / NAME
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        handler = _PrivateFile(path, encoding="utf-8")
+        handler = _PrivateFile(
+            path,
+            maxBytes=MAX_BYTES,
+            backupCount=BACKUPS,
+            encoding="utf-8",
+            errors="replace",
+        )
     except OSError:
         do_not_log()
         return None
@@ -78,29 +84,8 @@ def do_not_log() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-class _PrivateFile(logging.FileHandler):
-    """The log file and its rotated files, which only the user can access.
-
-    `logging.handlers` can also rotate files, but together with `pickle`, which it
-    imports, it takes half a megabyte.
-    """
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            if (
-                self.stream is not None
-                and os.fstat(self.stream.fileno()).st_size > MAX_BYTES
-            ):
-                self.close()  # the next file is opened below
-                for number in range(BACKUPS, 0, -1):
-                    newer = f".{number - 1}" if number > 1 else ""
-                    with suppress(FileNotFoundError):
-                        Path(f"{self.baseFilename}{newer}").replace(
-                            f"{self.baseFilename}.{number}"
-                        )
-            super().emit(record)
-        except OSError:
-            self.handleError(record)
+class _PrivateFile(RotatingFileHandler):
+    """The log file and its rotated files, which only the user can access."""
 
     def _open(self) -> TextIOWrapper:
         def opener(path: str, flags: int) -> int:
@@ -110,7 +95,7 @@ class _PrivateFile(logging.FileHandler):
             self.baseFilename,
             self.mode,
             encoding=self.encoding,
-            errors="replace",
+            errors=self.errors,
             opener=opener,
         )
         return cast(TextIOWrapper, file)
