@@ -24,7 +24,6 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import get_objects, parse_json
 from acp_agent.errors import HookError
 from acp_agent.hooks.events import (
-    BeforeCompaction,
     BeforeToolCall,
     HookEvent,
     SessionStart,
@@ -148,7 +147,6 @@ _CHOICES = {"action", "decision", "permissionDecision"}
 """Keys whose value is one of a fixed set of words."""
 _FOR_ACTIONS = ("instructions", "messages", "replace_messages", "follow_up_messages")
 """Keys that hold the input of an action."""
-_DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `decision: block` in its place."
 
 
 class Answer(BaseModel):
@@ -183,7 +181,6 @@ class Answer(BaseModel):
     messages: list[JsonValue] | None = None
     replace_messages: list[JsonValue] | None = None
     follow_up_messages: list[str] = []
-    defer: JsonValue = None
 
 
 def _flat(value: JsonValue) -> JsonValue:
@@ -206,10 +203,8 @@ def _flat(value: JsonValue) -> JsonValue:
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
-    # As in version 0.1.0.
-    defers = bool(answer.defer) and isinstance(event, BeforeCompaction)
     # Claude Code's `defer` leaves the decision to its caller, which is the mode here.
-    decided = answer.permission or answer.decision or ("block" if defers else "")
+    decided = answer.permission or answer.decision or ""
     verdict = _VERDICTS.get("block" if answer.blocked else decided)
     reason = (
         answer.reason if answer.permission_reason is None else answer.permission_reason
@@ -235,7 +230,7 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
         action=action,
         summary=answer.summary,
         stop=None if answer.goes_on else answer.stop_reason,
-        notices=tuple(filter(None, (answer.system_message, _DEFERS if defers else ""))),
+        notices=(answer.system_message,) if answer.system_message else (),
         unknown=(*unknown, *(f"{key} {which}" for key in unused)),
     )
 

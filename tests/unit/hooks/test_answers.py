@@ -588,14 +588,3 @@ def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> Non
         read(specific(updatedToolOutput={"count": 3}), after).tool_output
         == '{"count": 3}'
     )
-
-
-@pytest.mark.parametrize("defer", ["turn_end", {"tokens": 5000}, "later"])
-def test_an_old_answer_that_defers_counts_as_a_veto_of_the_compaction_and_as_nothing_elsewhere(
-    defer: object,
-) -> None:
-    answer = json.dumps({"defer": defer, "context": "Mind it."})
-    outcome = read_text(COMPACTION, answer)
-    assert (outcome.blocks, outcome.context) == (True, ("Mind it.",))
-    assert "counts as a veto" in " ".join(outcome.notices)
-    assert read_text(CALL, answer) == Outcome(context=("Mind it.",))
