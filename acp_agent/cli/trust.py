@@ -197,8 +197,6 @@ async def run_permissions(arguments: argparse.Namespace) -> int:
         _revoke_rules(rules, Path(arguments.project), arguments.rules)
         return 0
     found = rules.read()
-    if rules.notice:
-        print(rules.notice)
     for project, allowed in found.items():
         print(on_one_line(project))
         for subject, since in allowed.items():

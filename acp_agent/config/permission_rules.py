@@ -8,33 +8,29 @@ match in full: a rule for the shell is the exact command line.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from acp_agent.config.state_file import Entries, StateFile
-from acp_agent.errors import ConfigError
+from acp_agent.config.state_file import StateFile
 
 RULES_FILE = "permissions.json"
 
 _VERSION = 2
-_OLDER = 1
-"""A rule of the shell in version 1 could cover more than one command line."""
-_SHELL = "shell: "
+"""Rules for the shell in a file of version 1 were prefixes of command lines. They are
+read as exact command lines, which allows less.
+"""
 
 
 class PermissionRules:
     """The rules of one home.
 
     :param home: the folder of all state.
-    :ivar notice: a notice for the user about the file; empty if there is none.
     """
 
     def __init__(self, home: Path) -> None:
         advice = 'no "Always allow" of an earlier session holds; remove the file, and allow anew'
         self._file = StateFile(home / RULES_FILE, "projects", advice, _VERSION)
-        self.notice = ""
 
     def read(self) -> Mapping[str, Mapping[str, str]]:
         """Return every project's rules, each with the time since when it applies, in
@@ -42,11 +38,7 @@ class PermissionRules:
 
         :raises ConfigError: if the file is invalid.
         """
-        rules = self._file.read()
-        if self._drop_older(rules):
-            with suppress(ConfigError), self._update():
-                pass  # write the file without the old rules
-        return rules
+        return self._file.read()
 
     def of(self, project: Path) -> frozenset[str]:
         """Return the rules of a project.
@@ -63,7 +55,7 @@ class PermissionRules:
         :raises ConfigError: see `read`; also if the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._update() as rules:
+        with self._file.update() as rules:
             rules.setdefault(_key(project), {}).setdefault(subject, now)
 
     def revoke(self, project: Path, subjects: Collection[str] = ()) -> tuple[str, ...]:
@@ -74,7 +66,7 @@ class PermissionRules:
         :returns: the removed rules.
         :raises ConfigError: see `allow`.
         """
-        with self._update() as rules:
+        with self._file.update() as rules:
             allowed = rules.get(_key(project), {})
             revoked = tuple(
                 subject for subject in allowed if not subjects or subject in subjects
@@ -82,38 +74,6 @@ class PermissionRules:
             for subject in revoked:
                 del allowed[subject]
         return revoked
-
-    @contextmanager
-    def _update(self) -> Generator[Entries]:
-        with self._file.update() as rules:
-            self._drop_older(rules)
-            yield rules
-
-    def _drop_older(self, rules: Entries) -> bool:
-        """Remove the shell rules of an earlier version, and return whether there were
-        any.
-        """
-        if self._file.read_version != _OLDER:
-            return False
-        dropped = {
-            rule
-            for allowed in rules.values()
-            for rule in allowed
-            if rule.startswith(_SHELL)
-        }
-        for allowed in rules.values():
-            for rule in dropped & allowed.keys():
-                del allowed[rule]
-        if dropped:
-            shown = (
-                "".join(sign if sign.isprintable() else "\ufffd" for sign in rule[:100])
-                for rule in dropped
-            )
-            self.notice = (
-                f"{self._file.path}: these rules of an earlier version covered more than one command line. They are "
-                f"dropped, and you are asked again: {', '.join(sorted(shown)[:10])}"
-            )
-        return bool(dropped)
 
 
 def _key(project: Path) -> str:

@@ -28,12 +28,10 @@ class StateFile:
     :param advice: the consequence for the user if the file cannot be used, and what to
         do; it continues a sentence after "so that".
     :param version: the `version` to write. Earlier versions can also be read.
-    :ivar read_version: the version that was last read; `version` if there is no file.
     """
 
     def __init__(self, path: Path, key: str, advice: str, version: int = 1) -> None:
         self.path = path
-        self.read_version = version
         self._key = key
         self._advice = advice
         self._version = version
@@ -43,13 +41,11 @@ class StateFile:
 
         :raises ConfigError: if the file is unreadable or invalid.
         """
-        self.read_version = self._version
         try:
             match json.loads(self.path.read_bytes().decode()):
                 case {"version": int(version), self._key: entries} if (
                     0 < version <= self._version
                 ):
-                    self.read_version = version
                     return _texts(entries)
                 case _:
                     raise ValueError(

@@ -202,14 +202,10 @@ class Permissions:
             )
         if verdict == "ask":
             rules = frozenset[str]()
-            notice = ""
             try:
                 rules = await anyio.to_thread.run_sync(self._rules.of, self._state.cwd)
-                notice = self._rules.notice
             except ConfigError as error:
-                notice = sentence(error)
-            if notice:
-                await self._notices.tell_once(notice)
+                await self._notices.tell_once(sentence(error))
             verdict = judge(mode, access, rules)
         return verdict
 

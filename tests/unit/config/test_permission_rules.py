@@ -60,22 +60,15 @@ def test_a_project_is_the_same_by_whatever_links_it_is_reached(tmp_path: Path) -
     assert rules.of(tmp_path / "link") == frozenset()
 
 
-def test_rules_for_the_shell_of_an_earlier_version_are_dropped_with_one_notice(
+def test_a_rule_in_a_file_of_version_1_covers_only_its_exact_command_line(
     tmp_path: Path,
 ) -> None:
-    rules = {
-        "edit": "2001-02-03T04:05:06+00:00",
-        "shell: git log": "2001-02-03T04:05:06+00:00",
-    }
-    (tmp_path / RULES_FILE).write_text(
-        json.dumps({"version": 1, "projects": {"/shop": rules}})
-    )
-    first = PermissionRules(tmp_path)
-    assert first.of(Path("/shop")) == {"edit"}
-    assert first.notice.startswith(
-        f"{tmp_path / RULES_FILE}: these rules of an earlier version"
-    )
-    assert first.notice.endswith("you are asked again: shell: git log")
-    later = PermissionRules(tmp_path)
-    later.allow(Path("/shop"), "shell: git log")
-    assert (later.of(Path("/shop")), later.notice) == ({"edit", "shell: git log"}, "")
+    since = "2001-02-03T04:05:06+00:00"
+    file = tmp_path / RULES_FILE
+    older = {"edit": since, "shell: git log": since}
+    file.write_text(json.dumps({"version": 1, "projects": {"/shop": older}}))
+    rules = PermissionRules(tmp_path)
+    assert rules.of(Path("/shop")) == {"edit", "shell: git log"}
+    rules.allow(Path("/shop"), "fetch")
+    assert json.loads(file.read_text())["version"] == 2
+    assert PermissionRules(tmp_path).of(Path("/shop")) == {*older, "fetch"}
