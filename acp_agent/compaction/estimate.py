@@ -32,16 +32,14 @@ from acp_agent.conversation.messages import (
     data_length,
 )
 from acp_agent.frozen import frozen
-from acp_agent.llm.parts import is_picture, sound_of
+from acp_agent.llm.parts import is_picture
 from acp_agent.llm.provider import ToolDefinition
 
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
 """Tokens that the large providers charge for a full-size image."""
-AUDIO_CHARACTERS_PER_TOKEN = 640
-"""Base64 characters of MP3 per token, for the provider that counts the most tokens. WAV
-takes fewer tokens.
-"""
+SOUND_TOKENS = 20
+"""Tokens of the line that models get in place of a sound."""
 LARGEST_IMAGE = 7_000_000
 """Maximum number of base64 characters of an image in a request, regardless of the size
 of the stored image.
@@ -305,7 +303,7 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
                 IMAGE_TOKENS if is_picture(part) else -(-sent // CHARACTERS_PER_TOKEN)
             )
         case Audio():
-            return -(-data_length(part.data) // AUDIO_CHARACTERS_PER_TOKEN)
+            return SOUND_TOKENS
         case ResourceLink():
             return estimate_text(part.uri) + estimate_text(part.name)
         case CompactedBlock():
@@ -338,12 +336,8 @@ def _bytes(part: UserPart | AssistantPart, sent: Mapping[str, int]) -> int:
     match part:
         case Image():
             return _picture_bytes(part.data, sent)
-        case Audio():
-            return data_length(part.data)
         case Resource(blob=blob) if blob is not None and is_picture(part):
             return _picture_bytes(blob, sent)
-        case Resource(blob=blob) if blob is not None and sound_of(part) is not None:
-            return data_length(blob)
         case _:
             return estimate_part(part) * CHARACTERS_PER_TOKEN
 

@@ -1,5 +1,5 @@
-"""The parts of messages as models read them (text, images and sounds), and the
-arguments of tool calls.
+"""The parts of messages as models read them (text and images), and the arguments of
+tool calls.
 
 The readable form of an embedded file or link must never change for the same part, since
 it is in the prefix that the providers' caches compare.
@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Literal
 
 from acp_agent.conversation.encoding import decoded, text_in
 from acp_agent.conversation.messages import (
@@ -44,14 +43,6 @@ _NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
 """Characters that no valid address contains (RFC 3986, 2), and that would end its line
 or its quotes.
 """
-_AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
-    "audio/wav": "wav",
-    "audio/wave": "wav",
-    "audio/x-wav": "wav",
-    "audio/vnd.wave": "wav",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-}
 EMPTY = "(empty)"
 """Text of an empty message or result, since no provider accepts an empty one."""
 
@@ -63,13 +54,6 @@ def media_type(given: str | None) -> str:
     return (given or "").partition(";")[0].strip().lower()
 
 
-def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
-    """Return OpenAI's name for a sound's type, or None if OpenAI's APIs do not accept
-    the type.
-    """
-    return _AUDIO_FORMATS.get(media_type(mime_type))
-
-
 def picture_of(part: UserPart | AssistantPart) -> Image | None:
     """Return the image in a part, which may be an attached file; None if the part is
     not an image.
@@ -79,9 +63,7 @@ def picture_of(part: UserPart | AssistantPart) -> Image | None:
     match part:
         case Image(data=data, mime_type=kind, uri=uri):
             return Image(data, media_type(kind), uri)
-        case Resource(blob=str() | Stored() as blob) if _is_media(
-            part, "image/", IMAGE_TYPES
-        ):
+        case Resource(blob=str() | Stored() as blob) if _is_image(part):
             return Image(blob, media_type(part.mime_type), part.uri)
         case _:
             return None
@@ -92,42 +74,13 @@ def is_picture(part: UserPart | AssistantPart) -> bool:
     return picture_of(part) is not None
 
 
-def sound_of(part: UserPart) -> Audio | None:
-    """Return the sound in a part, which may be an attached file; None if the part is
-    not a sound.
-
-    A playlist is text and does not count as a sound.
-    """
-    match part:
-        case Audio():
-            return part
-        case Resource(blob=str() | Stored() as blob) if _is_media(
-            part, "audio/", _AUDIO_FORMATS
-        ):
-            return Audio(blob, media_type(part.mime_type))
-        case _:
-            return None
-
-
-def _is_media(file: Resource, prefix: str, known: Container[str]) -> bool:
+def _is_image(file: Resource) -> bool:
     kind = media_type(file.mime_type)
     blob = file.blob
-    if file.text is not None or blob is None or not kind.startswith(prefix):
+    if file.text is not None or blob is None or not kind.startswith("image/"):
         return False
-    return kind in known or not (
+    return kind in IMAGE_TYPES or not (
         blob.text if isinstance(blob, Stored) else _text_of(blob)
-    )
-
-
-def sendable_sound(part: UserPart) -> Audio | None:
-    """Return the sound in a part if it can be sent; None if there is none, or it is
-    empty or of an unsupported type.
-    """
-    sound = sound_of(part)
-    return (
-        sound
-        if sound is not None and sound.data and audio_format(sound.mime_type)
-        else None
     )
 
 
@@ -158,8 +111,8 @@ def image_url(image: Image) -> str:
     return f"data:{image.mime_type};base64,{base64_of(image)}"
 
 
-def base64_of(part: Image | Audio) -> str:
-    """Return a part's data. By default, `user_parts` keeps no image that is stored
+def base64_of(part: Image) -> str:
+    """Return an image's data. By default, `user_parts` keeps no image that is stored
     elsewhere.
     """
     assert isinstance(part.data, str)

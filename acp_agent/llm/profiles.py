@@ -51,7 +51,6 @@ class ModelProfile:
     :ivar context_window: tokens of the whole window.
     :ivar max_output_tokens: maximum tokens of one answer, including thinking.
     :ivar images: whether the model reads images.
-    :ivar audio: whether the model accepts sounds, if its provider's API supports them.
     :ivar thinking: how a request controls thinking.
     :ivar least_effort: for `effort`: the value that is closest to not thinking.
     :ivar prices: None if unknown.
@@ -69,7 +68,6 @@ class ModelProfile:
     context_window: int = DEFAULT_WINDOW
     max_output_tokens: int = DEFAULT_MAX_OUTPUT
     images: bool = True
-    audio: bool = False
     thinking: ThinkingKind = "none"
     least_effort: str = "low"
     prices: Prices | None = None
@@ -134,9 +132,7 @@ _LIMITS: dict[str, ModelProfile] = {
     "gpt": ModelProfile(
         max_images=500, max_request_bytes=50_000_000, image_characters=20_000_000
     ),
-    "gpt-audio": ModelProfile(images=False, audio=True, max_request_bytes=50_000_000),
     "gemini": ModelProfile(
-        audio=True,
         max_images=3_600,
         image_edge=3_072,
         image_types=IMAGE_TYPES - {"image/gif"},

@@ -192,7 +192,7 @@ class Registry:
         used only if the table has none.
         """
         provider, _, name = model.partition("/")
-        return _corrected_profile(self._settings, self.places, provider, name)
+        return _corrected_profile(self._settings, provider, name)
 
     def is_window_settled(self, model: str) -> bool:
         """Return whether `learn_window` would tell nothing new about a model."""
@@ -382,20 +382,15 @@ class Registry:
         return ScriptedProvider(name, script)
 
     def _client(self, endpoint: Endpoint) -> ModelClient:
-        profile_of = partial(
-            _corrected_profile, self._settings, self.places, endpoint.name
-        )
+        profile_of = partial(_corrected_profile, self._settings, endpoint.name)
         return _make_client()(endpoint, profile_of, learned=self._learned)
 
 
-def _corrected_profile(
-    settings: Settings, places: Places, provider: str, name: str
-) -> ModelProfile:
+def _corrected_profile(settings: Settings, provider: str, name: str) -> ModelProfile:
     known = profile(name)
     given = settings.models.get(f"{provider}/{name}", ModelSettings())
     return replace(
         known,
-        audio=known.audio and places.kind(provider) == "openai-chat",
         context_window=settings.context_window
         or (not known.listed and given.context_window)
         or known.context_window,

@@ -223,7 +223,7 @@ def initialize_result(version: int, params: JsonObject) -> JsonObject:
         "version": __version__,
         "title": "acp-agent",
     }
-    prompts = ("image", "audio", "embeddedContext")
+    prompts = ("image", "embeddedContext")
     # Session capabilities are objects at every level, since strict editors refuse
     # `true`.
     sessions: JsonObject = {

@@ -38,18 +38,14 @@ from acp_agent.conversation.messages import (
     Text,
     ToolResult,
     UserPart,
-    data_length,
 )
 from acp_agent.conversation.updates import CallFinished, Update, UserSaid
 from acp_agent.errors import InvalidParamsError, PromptTooLargeError
 from acp_agent.llm.parts import (
     REFUSED,
-    audio_format,
     image_left_out,
     is_picture,
     picture_of,
-    sendable_sound,
-    sound_of,
 )
 from acp_agent.llm.pictures import Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
@@ -114,11 +110,11 @@ class Attachments:
         """
         pictures = size = 0
         for part in parts:
-            sound = sound_of(part)
+            if isinstance(part, Audio):
+                raise _refusal(
+                    "Sounds are not sent to models", "send the words as text"
+                )
             picture = picture_of(part)
-            if sound is not None:
-                _check_sound(sound, profile, model)
-                size += data_length(sound.data)
             if picture is None or not profile.images:
                 continue
             pictures += 1
@@ -136,7 +132,7 @@ class Attachments:
         most = profile.max_request_bytes * LIMIT_SHARE
         if size > most:
             reason = (
-                f"The images and sounds of the prompt take {size / 1e6:.3g} MB as they are sent, and {model} takes "
+                f"The images of the prompt take {size / 1e6:.3g} MB as they are sent, and {model} takes "
                 f"{most / 1e6:.3g} MB in one request"
             )
             raise PromptTooLargeError(
@@ -200,9 +196,7 @@ class Attachments:
         if is_picture(part):
             return await self._picture(part, profile, refused)
         data = data_of(part)
-        is_read = isinstance(data, Stored) and (
-            data.text or (profile.audio and sendable_sound(part) is not None)
-        )
+        is_read = isinstance(data, Stored) and data.text
         return await _whole_part(part, self._read) if is_read else part
 
     async def _picture(
@@ -309,19 +303,6 @@ def _prepared(data: str, kind: str, profile: ModelProfile) -> _Converted:
         return prepared(data, kind, profile)
     except Unusable as error:
         return str(error)
-
-
-def _check_sound(sound: Audio, profile: ModelProfile, model: str) -> None:
-    if not profile.audio:
-        raise _refusal(
-            f"{model} does not take sounds",
-            "send the words as text, or choose a model that takes sounds",
-        )
-    if audio_format(sound.mime_type) is None:
-        raise _refusal(
-            f"{model} takes sounds as WAV and MP3, and this one is {sound.mime_type}",
-            "convert it",
-        )
 
 
 def _refusal(reason: str, advice: str) -> InvalidParamsError:

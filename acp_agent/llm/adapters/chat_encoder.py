@@ -11,7 +11,6 @@ from hashlib import blake2b
 from acp_agent.conversation.messages import (
     Amendment,
     AssistantMessage,
-    Audio,
     Image,
     JsonObject,
     JsonValue,
@@ -20,7 +19,6 @@ from acp_agent.conversation.messages import (
     Thinking,
     ToolResult,
     UserMessage,
-    UserPart,
 )
 from acp_agent.conversation.strict_json import get_object, get_objects, get_text
 from acp_agent.llm.adapters.chat_fold import (
@@ -40,11 +38,8 @@ from acp_agent.llm.adapters.encoding import (
 )
 from acp_agent.llm.parts import (
     arguments_text,
-    audio_format,
-    base64_of,
     has_raw_arguments,
     image_url,
-    sendable_sound,
     sent_arguments,
     user_parts,
 )
@@ -95,7 +90,7 @@ class ChatEncoder(Encoder):
         self._refused = refused
         self._echoes = "echo" not in refused
         self._is_openrouter = is_openrouter
-        self._user: list[Text | Image | Audio] = []
+        self._user: list[Text | Image] = []
         self._system = (
             request.system if "system" in refused and not before.messages else ""
         )
@@ -132,15 +127,7 @@ class ChatEncoder(Encoder):
                 self._add_user(message)
 
     def _add_user(self, message: UserMessage) -> None:
-        rest: list[UserPart] = []
-        for part in message.parts:
-            sound = _sound(part) if self._profile.audio else None
-            if sound is None:
-                rest.append(part)
-            else:
-                self._user.append(sound)
-        if rest or not message.parts:
-            self._user += user_parts(rest, images=self._profile.images)
+        self._user += user_parts(message.parts, images=self._profile.images)
 
     def _add_result(self, message: ToolResult) -> None:
         parts = user_parts(message.parts, images=self._profile.images)
@@ -325,12 +312,7 @@ def _short_id(call_id: str) -> str:
     return "".join(letters)
 
 
-def _sound(part: UserPart) -> Audio | None:
-    sound = sendable_sound(part)
-    return sound if sound is not None and isinstance(sound.data, str) else None
-
-
-def _content(parts: Sequence[Text | Image | Audio]) -> JsonValue:
+def _content(parts: Sequence[Text | Image]) -> JsonValue:
     texts = [part.text for part in parts if isinstance(part, Text)]
     return (
         "\n\n".join(texts)
@@ -339,15 +321,9 @@ def _content(parts: Sequence[Text | Image | Audio]) -> JsonValue:
     )
 
 
-def _block(part: Text | Image | Audio) -> JsonValue:
+def _block(part: Text | Image) -> JsonValue:
     match part:
         case Text():
             return {"type": "text", "text": part.text}
         case Image():
             return {"type": "image_url", "image_url": {"url": image_url(part)}}
-        case Audio():
-            sound: JsonObject = {
-                "data": base64_of(part),
-                "format": audio_format(part.mime_type),
-            }
-            return {"type": "input_audio", "input_audio": sound}

@@ -1,5 +1,5 @@
-"""Images, sounds and files of a prompt: stored once, given to the model as it takes
-them, shown again as they came.
+"""Images and files of a prompt: stored once, given to the model as it takes them, shown
+again as they came.
 """
 
 from __future__ import annotations
@@ -113,55 +113,10 @@ async def test_what_is_large_is_stored_once_and_there_for_every_request_and_ever
             assert stored(it)[0] == []
 
 
-async def test_a_sound_is_heard_by_a_model_that_takes_it_wherever_it_stands(
-    tmp_path: Path,
-) -> None:
-    replies = [
-        Reply("I hear."),
-        Reply("I hear it too."),
-        Reply("Still."),
-        Reply("Yes."),
-    ]
-    recipe = {
-        ".acp-agent/recipes/listen.md": "---\ndescription: Listen\n---\nListen closely.\n"
-    }
-    async with stage(
-        tmp_path, *replies, dialect="google", config={}, files=recipe, trusted=True
-    ) as it:
-        await it.prompt([AUDIO, text("What is said?"), LINK])
-        part = {"type": "input_audio", "input_audio": {"data": SOUND, "format": "wav"}}
-        content = it.server.calls[0].body["messages"][-1]["content"]
-        assert [block["type"] for block in content] == ["input_audio", "text", "text"]
-        assert content[0] == part
-        file = {
-            "type": "resource",
-            "resource": {
-                "uri": "file:///a.wav",
-                "blob": SOUND,
-                "mimeType": "audio/wav",
-            },
-        }
-        await it.prompt([file, text("And in this file?")])
-        assert it.server.calls[1].body["messages"][-1]["content"][0] == part
-        await it.prompt([text("/listen "), LINK, AUDIO, text("to the end")])
-        content = it.server.calls[2].body["messages"][-1]["content"]
-        assert content.count(part) == 1
-        assert "Listen closely." in str(content)
-        assert stored(it)[0] == digests(SOUND)
-        assert (await shown(it))[:3] == [AUDIO, text("What is said?"), LINK]
-        with pytest.raises(
-            AgentError, match="as WAV and MP3, and this one is audio/ogg"
-        ) as error:
-            await it.prompt([{**AUDIO, "mimeType": "audio/ogg"}])
-        assert error.value.code == -32602
-
-
-async def test_a_sound_that_the_model_cannot_take_is_refused_and_kept_for_the_user_alone(
-    tmp_path: Path,
-) -> None:
+async def test_a_sound_is_refused_and_kept_for_the_user_alone(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("Hello.")) as it:
         with pytest.raises(
-            AgentError, match=r"does not take sounds.*send the words as text"
+            AgentError, match=r"Sounds are not sent to models.*send the words as text"
         ) as error:
             await it.prompt([text("Listen: "), AUDIO])
         assert error.value.code == -32602
@@ -174,16 +129,16 @@ async def test_a_sound_that_the_model_cannot_take_is_refused_and_kept_for_the_us
         assert (await shown(it))[:2] == [text("Listen: "), AUDIO]
 
 
-async def test_sounds_that_take_more_bytes_than_a_request_are_neither_sent_nor_stored(
+async def test_images_that_take_more_bytes_than_a_request_are_neither_sent_nor_stored(
     tmp_path: Path,
 ) -> None:
-    large = {**AUDIO, "data": base64.b64encode(b"RIFF" + bytes(14_000_000)).decode()}
+    large = {**IMAGE, "data": encoded(png(900, 900, seed=7))}
     async with stage(tmp_path, Reply("Hello."), dialect="google", config={}) as it:
         with pytest.raises(
             AgentError,
-            match=r"take 18\.7 MB as they are sent.*takes 18 MB in one request.*or stored",
+            match=r"take 19\.\d MB as they are sent.*takes 18 MB in one request.*or stored",
         ):
-            await it.prompt([text("Listen: "), large])
+            await it.prompt([text("Look: "), *[large] * 6])
         assert it.server.calls == []
         assert await it.prompt("Hello") == {"stopReason": "end_turn"}
         assert stored(it)[0] == []

@@ -39,7 +39,6 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
         }
         assert capabilities["promptCapabilities"] == {
             "image": True,
-            "audio": True,
             "embeddedContext": True,
         }
         assert capabilities["auth"] == {"logout": {}, "status": {}}

@@ -4,7 +4,6 @@ wants that.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from support.client import AgentError, Pending
 from support.memory import stage
+from support.pictures import encoded, png
 from support.replies import Reply, ToolCall
 from support.stage import Stage, conversation
 
@@ -137,15 +137,15 @@ async def test_a_prompt_that_is_refused_leaves_the_turn_that_it_had_joined(
 async def test_a_prompt_that_is_too_large_fails_alone_and_the_turn_that_it_came_into_goes_on(
     tmp_path: Path,
 ) -> None:
-    sound = {
-        "type": "audio",
-        "data": base64.b64encode(b"RIFF" + bytes(14_000_000)).decode(),
-        "mimeType": "audio/wav",
+    image = {
+        "type": "image",
+        "data": encoded(png(900, 900, seed=7)),
+        "mimeType": "image/png",
     }
     async with stage(
         tmp_path, CALL, Reply("One."), config=STEER, dialect="google"
     ) as it:
-        async with working(it, [sound]) as [first, second]:
+        async with working(it, [image] * 6) as [first, second]:
             pass
         with pytest.raises(AgentError, match="Nothing was sent or stored"):
             await second.result()

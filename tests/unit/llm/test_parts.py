@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import Audio, Resource, ResourceLink, Text
-from acp_agent.llm.parts import EMPTY, framed, sendable_sound, user_parts
+from acp_agent.llm.parts import EMPTY, framed, user_parts
 
 marks = st.lists(
     st.sampled_from(["<", "/", "file", "FILE", "-2", "-3", " ", "\n", ">", "x", '"'])
@@ -48,11 +48,7 @@ def test_a_name_and_an_address_stay_on_their_line(
     assert rest == ["x", "</file>"]
 
 
-def test_an_empty_sound_of_an_earlier_log_is_not_sent() -> None:
-    assert sendable_sound(Audio("", "audio/wav")) is None
-    assert (
-        sendable_sound(Resource("file:///a.wav", blob="", mime_type="audio/wav"))
-        is None
-    )
-    assert sendable_sound(Audio("AAAA", "audio/wav")) == Audio("AAAA", "audio/wav")
+def test_a_sound_of_an_earlier_log_is_replaced_by_a_line() -> None:
+    [line] = user_parts([Audio("AAAA", "audio/wav")], images=True)
+    assert line == Text("[sound (audio/wav) left out: this model does not take it]")
     assert user_parts([], images=True) == [Text(EMPTY)]
