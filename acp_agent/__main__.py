@@ -1,5 +1,5 @@
-"""`acp-agent` and `python -m acp_agent`: serves ACP on stdio without arguments,
-otherwise runs the command line.
+"""`acp-agent` and `python -m acp_agent`: serves ACP on stdio if there are no arguments,
+and otherwise runs the command line.
 
 The server claims stdin and stdout and answers `initialize` before anything else is
 imported.
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 SWITCH_SECONDS = 0.0005
-"""How long a computing thread may keep the interpreter lock; Python's default is 5 ms.
-Streamed text crosses threads several times on its way through the log to the editor,
-and while a summary is prepared it would wait this long each time.
+"""How many seconds a computing thread may keep the interpreter lock; Python's default
+is 5 ms. Streamed text crosses threads several times on its way through the log to the
+editor, and while a summary is being prepared it would wait that long each time.
 """
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "win32":
         sys.exit(
-            "acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL."
+            "acp-agent runs on Linux and macOS. On Windows, run it and the editor's agent connection inside WSL."
         )
     try:
         if len(sys.argv) > 1:
@@ -46,9 +46,9 @@ def _run_command() -> NoReturn:
     import signal
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Until the command handles ctrl-c, and in its last steps, ctrl-c just ends the
-        # process. Python's own handler would raise in the middle of an import and print
-        # a traceback.
+        # Until the command handles ctrl-c, and during its last steps, ctrl-c simply
+        # ends the process. Python's own handler would raise in the middle of an import
+        # and print a traceback.
         signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     from acp_agent.cli.main import main as command_line
 
@@ -61,8 +61,8 @@ def _serve() -> None:
 
     if sys.stdin is not None and sys.stdin.isatty():
         print(
-            "acp-agent without a command waits for an editor to speak the Agent Client Protocol with it on stdin.\n"
-            "To talk with the agent here, press ctrl-c and run `acp-agent chat`; `acp-agent help` lists the rest.",
+            "Without a command, acp-agent waits for an editor that speaks the Agent Client Protocol on stdin.\n"
+            "To talk to the agent here, press ctrl-c and run `acp-agent chat`. `acp-agent help` lists all commands.",
             file=sys.stderr,
         )
     try:
@@ -71,7 +71,7 @@ def _serve() -> None:
     except (KeyboardInterrupt, ConnectionError):
         os._exit(0)
     except OSError as error:
-        sys.exit(f"acp-agent: cannot speak on stdin and stdout: {error.strerror}.")
+        sys.exit(f"acp-agent: cannot use stdin and stdout: {error.strerror}.")
     try:
         _speak(read_fd, write_fd, handshake)
     except (
@@ -84,8 +84,8 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """Load the agent, serve until the connection ends, and exit the process."""
     import gc
 
-    # Nothing that is imported here ever becomes garbage, so never collect it, neither
-    # while loading nor later.
+    # Nothing imported here ever becomes garbage, so never collect it, either while
+    # loading or later.
     gc.disable()
 
     import logging
@@ -95,8 +95,8 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     from acp_agent.app import serve
 
     gc.freeze()
-    # Reading a log or making a request creates ten thousand objects at once, none of
-    # them garbage.
+    # Reading a log or building a request creates ten thousand objects at once, and none
+    # of them are garbage.
     gc.set_threshold(10_000)
     gc.enable()
 
@@ -104,7 +104,7 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
         await serve(read_fd, write_fd, handshake)
         logging.shutdown()
         # Everything is closed. Tearing down an SDK's modules, or waiting for a thread
-        # that still loads one or resolves a host name, would only keep the editor
+        # that is still loading one or resolving a host name, would only keep the editor
         # waiting.
         os._exit(0)
 

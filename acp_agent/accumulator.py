@@ -1,5 +1,5 @@
-"""`Accumulator`: a fold over a sequence that grows at its end, which processes each
-item only once.
+"""`Accumulator`: folds a sequence that grows at its end, processing each item only
+once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ _S = TypeVar("_S")
 
 
 class Accumulator(Generic[_T, _S]):
-    """Folds tuples that usually extend the previous one, as a conversation does from
-    turn to turn.
+    """Folds tuples, each of which usually extends the previous one, as a conversation
+    does from turn to turn.
 
     :param start: the fold of an empty tuple.
-    :param add: takes a fold and the items after it, and returns the fold of both.
+    :param add: takes a fold and the items that follow it, and returns the fold of both.
     """
 
     def __init__(self, start: _S, add: Callable[[_S, tuple[_T, ...]], _S]) -> None:
@@ -32,7 +32,7 @@ class Accumulator(Generic[_T, _S]):
         if items is self._items:
             return self._folded
         known = len(self._items)
-        # Identical objects are not compared in depth.
+        # Identical objects need no deep comparison.
         if items[:known] != self._items:
             known = 0
             self._items = ()

@@ -44,8 +44,8 @@ DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
-"""Name of the folder with commands in Claude Code's folder, both in the user's home and
-in a project.
+"""Name of the folder that holds commands in Claude Code's folder, both in the user's
+home and in a project.
 """
 RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may have."""
@@ -61,14 +61,14 @@ def _compaction() -> CompactionService:
 def _strategies() -> Collection[str]:
     """Return the names of the compaction strategies.
 
-    Installed packages are searched when a recipe or the configuration names a strategy,
-    not when the agent starts.
+    Installed packages are searched only when a recipe or the configuration names a
+    strategy, not at startup.
     """
     return _compaction().choices
 
 
 def build_services(store: SessionStore, env: Mapping[str, str]) -> SessionServices:
-    """Connect the packages of the agent.
+    """Connect the agent's packages.
 
     :param env: environment variables.
     """
@@ -117,10 +117,10 @@ def checked_settings(
 
 
 def model_access(env: Mapping[str, str]) -> ModelAccess:
-    """Return the access to the user's providers.
+    """Return an object for access to the user's providers.
 
     :param env: environment variables.
-    :raises ConfigError: if there is no place for the agent's home.
+    :raises ConfigError: if there is no location for the agent's home.
     """
     return ModelAccess(KeyStore(home_dir(env)))
 
@@ -142,8 +142,8 @@ def recipe_known(settings: Settings) -> Known:
 def recipe_folders(
     env: Mapping[str, str], settings: Settings, cwd: Path
 ) -> tuple[RecipeFolder, ...]:
-    """Return the current folders of a session's recipes. Recipes in a later folder
-    replace those in earlier ones.
+    """Return the current folders of a session's recipes. Recipes in later folders
+    replace recipes of the same name in earlier ones.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -202,9 +202,9 @@ def _projects(
 async def open_database(env: Mapping[str, str]) -> SessionStore:
     """Open the store of the user's sessions. The caller must close it.
 
-    :raises ConfigError: if there is no place for the database; the message says what to
-        do.
-    :raises StorageError: if the database cannot be used; the message names it.
+    :raises ConfigError: if there is no location for the database. The message says what
+        to do.
+    :raises StorageError: if the database cannot be used. The message names it.
     """
     return await SessionStore.open(home_dir(env) / DATABASE)
 

@@ -64,7 +64,7 @@ def parse_authority(text: str) -> Authority | None:
 
 def parse_web_origin(text: str) -> WebOrigin | None:
     """Parse an `Origin` header. Return None if it does not name a web page, for example
-    if it is `null`.
+    because it is `null`.
 
     :param text: for example `http://localhost:2718`.
     """

@@ -25,9 +25,9 @@
         │   └── ContextOverflowError   because it is larger than the window, or than another limit
         └── ModelStreamError       the connection was lost after text had been shown
 
-Each message says what happened, where, and what to do next. It is shown unchanged
-except for terminal control characters, both as a JSON-RPC error's `message` and in its
-`data.details`.
+Each message says what happened, where, and what to do next. It is shown unchanged,
+except that terminal control characters are replaced, both as a JSON-RPC error's
+`message` and in its `data.details`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Refuser: TypeAlias = Literal["mode", "hook", "recipe"]
 """What can refuse a tool call without asking the user."""
 
 
-# A file may be untrusted, and a terminal or an editor may execute control sequences in
-# it.
+# Messages may quote an untrusted file, and a terminal or an editor may execute control
+# sequences in them.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -117,7 +117,7 @@ class SessionNotFoundError(AgentError):
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         super().__init__(
-            f"There is no session {session_id!r}. It may have been deleted; start a new one or pick one from the list."
+            f"There is no session {session_id!r}. It may have been deleted; start a new one, or pick one from the list."
         )
 
 
@@ -138,8 +138,8 @@ class StorageError(AgentError):
 
 
 class SessionConflictError(StorageError):
-    """An append expected another head of the log: another process wrote to this
-    session.
+    """An append expected a different head of the log, since another process has written
+    to this session.
     """
 
 
@@ -158,9 +158,9 @@ class CompactionError(AgentError):
 
 
 class NoRoomError(CompactionError):
-    """The part of a conversation that must be kept is larger than the window.
+    """The part of a conversation that must be kept does not fit the window.
 
-    :param least: minimum number of tokens that it takes.
+    :param least: minimum number of tokens that this part takes.
     """
 
     def __init__(self, reason: str, advice: str = "", *, least: int) -> None:
@@ -246,15 +246,15 @@ class RequestRefusedError(ModelRequestError):
 
 class ContextOverflowError(ModelRequestError):
     """The request exceeds the model's context window, or another limit that a
-    compaction can help to meet.
+    compaction may help to meet.
 
     :param message: sentence for the user.
     :param partial: whether some of the answer had already been shown.
     :param limit: the limit that was exceeded. If it is not tokens, every request with
         the same images is also refused.
-    :param maximum: maximum tokens of the provider, if its error says so.
-    :param prompt: tokens that the provider counted before the answer, if its error says
-        so.
+    :param maximum: the provider's maximum in tokens, if its error states it.
+    :param prompt: the tokens that the provider counted before the answer, if its error
+        states them.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class ModelStreamError(ModelError):
 
 def sentence(error: Exception | str) -> str:
     """Return an error's text with final punctuation, so that another sentence may
-    follow. The text of a provider or a hook may have none.
+    follow. Texts from a provider or a hook may lack it.
     """
     text = str(error)
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
@@ -286,8 +286,8 @@ def sentence(error: Exception | str) -> str:
 
 def reason_of(error: AgentError) -> str:
     """Return the reason of an error, for the receipt of a compaction in which a later
-    step succeeded. It omits what the error says about the history, which has changed
-    since.
+    step succeeded. It omits the error's statement about the history, which has changed
+    since then.
     """
     if isinstance(error, CompactionError):
         return error.reason

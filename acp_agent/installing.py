@@ -1,4 +1,6 @@
-"""`install_command`: what installs the agent with an extra, by how it was installed."""
+"""`install_command`: returns the command that installs the agent with an extra,
+depending on how the agent was installed.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,19 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 Extra: TypeAlias = Literal["images", "keyring", "serve"]
-"""An extra of the package, as pyproject.toml names it."""
+"""An extra of the package, as named in pyproject.toml."""
 _NAME = "acp-agent-server"
 
 
 def install_command(
     extra: Extra, prefix: Path | None = None, package: Path | None = None
 ) -> str:
-    """Return what installs the agent with an extra, for the middle of a sentence.
+    """Return the command that installs the agent with an extra, for use in the middle
+    of a sentence.
 
-    The files that tell tools apart are those of their environments: pipx writes
-    `pipx_metadata.json`, `uv tool` `uv-receipt.toml`, `uvx` uses folders of uv's cache,
-    and uv adds its version to `pyvenv.cfg` and no pip.
+    The installer is recognised by the files in the environment: pipx writes
+    `pipx_metadata.json`, and `uv tool` writes `uv-receipt.toml`. `uvx` uses folders in
+    uv's cache. uv adds its version to `pyvenv.cfg` and does not install pip.
 
     :param prefix: the environment's folder; this process's if None.
     :param package: the package's folder.
@@ -40,8 +43,8 @@ def install_command(
 
 
 def _into(prefix: Path, wanted: str) -> str:
-    """Return what installs into an environment: with pip, or with uv if that made it,
-    since it then has no pip.
+    """Return the command that installs into an environment: with pip, or with uv if uv
+    created the environment, since it then has no pip.
     """
     python = prefix / "bin" / "python"
     try:

@@ -1,7 +1,7 @@
-"""Limits the number of values in a long JSON text from outside.
+"""Limits the number of values in a long JSON text from an external source.
 
 Parsing millions of values would block the interpreter for up to half a minute, and no
-signal could end the process meanwhile.
+signal could end the process in the meantime.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ def on_demand(
     :param package: full name of the package.
     :param modules: the modules that define the names. They are imported in this order
         until the name is found.
-    :param names: the package's `__all__`. By default all capitalized names, since other
-        names may be submodules that are not loaded yet.
+    :param names: the package's `__all__`. The default is all capitalized names, since
+        other names may be submodules that are not loaded yet.
     """
 
     def load(name: str) -> object:

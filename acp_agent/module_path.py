@@ -3,11 +3,11 @@ imported.
 
 A project gets onto the agent's path through PYTHONPATH, through `python -m`, or as an
 editable installation in the agent's environment. A sandboxed command could create a
-module there that the agent or one of its dependencies tries to import and does not find
-elsewhere, such as `msvcrt`. Entries of PYTHONPATH even precede the standard library.
+module there that the agent or one of its dependencies tries to import but that exists
+nowhere else, such as `msvcrt`. Entries of PYTHONPATH even precede the standard library.
 
 Before this module runs, Python has already imported `sitecustomize` and about thirty of
-its own modules. So the sandbox watches folders in PYTHONPATH for these names, see
+its own modules. So the sandbox watches folders in PYTHONPATH for these names; see
 `startup_files`.
 
 Source: Python's documentation, "The initialization of the sys.path module search path"
@@ -46,8 +46,8 @@ removed_folders: list[str] = []
 removed_finders: list[MetaPathFinderProtocol] = []
 """The finders of editable installations that were removed from `sys.meta_path`."""
 hidden_modules: dict[str, str] = {}
-"""The modules that were looked for and are only in an editable installation that the
-agent does not import from, with their places there.
+"""Modules that were requested but exist only in an editable installation that the agent
+does not import from, with their locations.
 """
 startup_names: tuple[str, ...] = _CUSTOM
 """The modules that Python may import from PYTHONPATH before the agent can prevent it."""
@@ -142,10 +142,10 @@ def load_plug_in(point: EntryPoint) -> object:
 
 
 def editable_places() -> Iterator[str]:
-    """Yield the folders and files of editable installations that the agent may import:
-    its plug-ins and dependencies.
+    """Yield the folders and files of editable installations that the agent may import,
+    which are its plug-ins and dependencies.
 
-    They are not imported.
+    This does not import them.
     """
     if not (removed_folders or removed_finders):
         return
@@ -164,8 +164,8 @@ def editable_places() -> Iterator[str]:
 
 
 def hidden_reason(error: ImportError) -> str:
-    """Return why a module was not found although an editable installation has it; empty
-    if none has it.
+    """Return why a module was not found even though an editable installation has it;
+    empty if none has it.
     """
     place = hidden_modules.get(error.name or "")
     if place is None:
@@ -189,7 +189,7 @@ class _Dependency:
         self.folder = folder
 
     def has(self, name: str, spec: ModuleSpec) -> bool:
-        """Return whether a module that was found is one of these."""
+        """Return whether a module that was found belongs to this dependency."""
         return name in self.modules and any(
             os.path.realpath(place).startswith(f"{self.folder}{os.sep}")
             for place in _places_of(spec)
@@ -199,7 +199,7 @@ class _Dependency:
 class _Editables:
     """Finds plug-ins and dependencies, and no other modules, in editable installations.
 
-    It is asked only for modules that are not found elsewhere.
+    This finder is called only for modules that are not found elsewhere.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class _Editables:
         del target
         if path is not None or self._is_looking:
             return None
-        self._is_looking = True  # what follows imports modules too
+        self._is_looking = True  # the code below imports modules too
         try:
             spec = _removed_spec(fullname)
             if spec is None or fullname in self.plug_ins:
@@ -234,7 +234,9 @@ _dependencies: list[tuple[_Dependency, ...]] = []
 
 
 def _editable_dependencies() -> tuple[_Dependency, ...]:
-    """Return the agent's dependencies that are editable installations, and also theirs."""
+    """Return the agent's direct and indirect dependencies that are editable
+    installations.
+    """
     if not _dependencies:
         _dependencies.append(tuple(_find_editable_dependencies()))
     return _dependencies[0]
@@ -264,8 +266,8 @@ def _find_editable_dependencies() -> Iterator[_Dependency]:
 
 
 def _project_of(distribution: Distribution) -> str:
-    """Return the real folder of the project that an editable installation comes from;
-    empty for other installations.
+    """Return the resolved folder of the project that an editable installation comes
+    from; empty for other installations.
     """
     import json
     from urllib.parse import unquote, urlsplit
@@ -282,8 +284,8 @@ def _project_of(distribution: Distribution) -> str:
 def _removed_spec(name: str) -> ModuleSpec | None:
     """Return how to import a top-level module from an editable installation.
 
-    A module is not found if there are several files for its name, since a command could
-    have created one of them.
+    A module is not found if several files match its name, since a command could have
+    created one of them.
     """
     from importlib.machinery import PathFinder, SourceFileLoader
 
@@ -298,14 +300,15 @@ def _removed_spec(name: str) -> ModuleSpec | None:
         isinstance(spec.loader, SourceFileLoader)
         and not spec.submodule_search_locations
     ):
-        # The installation is this file alone, so anybody could write its bytecode.
+        # The installation consists of this file only, so anybody could write its
+        # bytecode.
         spec.loader = _without_bytecode()(name, spec.loader.path)
         spec.cached = None
     return spec
 
 
 def _files_of(name: str, spec: ModuleSpec) -> Iterator[str]:
-    """Yield the files that Python may take for a top-level module that was found."""
+    """Yield the files that Python may load for a top-level module that was found."""
     from importlib.machinery import all_suffixes
 
     for place in _places_of(spec):
@@ -329,10 +332,10 @@ def _without_bytecode() -> type[SourceFileLoader]:
     from importlib.machinery import SourceFileLoader as Base
 
     class Loader(Base):
-        """Loads a module from its source alone."""
+        """Loads a module from its source only."""
 
         def path_stats(self, path: str) -> NoReturn:
-            """Say that there is nothing to compare bytecode with.
+            """Report that there is nothing to compare bytecode with.
 
             :raises OSError: always, after which Python reads the source.
             """
@@ -353,8 +356,8 @@ def _is_standard(entry: str) -> bool:
 def _is_site(entry: str) -> bool:
     """Return whether this is a folder of packages that belongs to the agent's environment.
 
-    Others do so if they are read-only, or if PYTHONPATH does not name them: packagers
-    such as Nix add one folder for each dependency.
+    Other folders belong to it if they are read-only, or if PYTHONPATH does not name
+    them: packagers such as Nix add one folder for each dependency.
     """
     if os.path.basename(entry) not in _SITE or _is_in_relative_user_base(entry):
         return False

@@ -1,9 +1,10 @@
 """Opens files and folders without following symbolic links.
 
 The agent resolves a path, checks it, and then opens it. Between the check and the
-opening, anyone who can write to a folder on the path can replace a part of it by a
-link. So callers check the resolved path and open it with this module: if any part of it
-has become a link, opening it fails with `ELOOP`. All further work uses the descriptor.
+opening, anyone who can write to a folder on the path can replace a part of the path
+with a link. So callers check the resolved path and open it with this module: if any
+part of it has become a link, opening it fails with `ELOOP`. All further work uses the
+descriptor.
 
 Source: openat2(2), open(2), path_resolution(7)
 """
@@ -35,7 +36,9 @@ since no link is followed.
 _CURRENT = -100  # AT_FDCWD
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
-"""Flags for opening the parent folders. With `O_PATH` they need not be readable."""
+"""Flags for opening the parent folders. With `O_PATH`, the folders need not be
+readable.
+"""
 
 
 @frozen
@@ -66,9 +69,9 @@ def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int
 
     :param path: absolute and resolved.
     :param flags: as for `os.open`.
-    :param mode: of a file that is created, before the umask.
+    :param mode: the mode of a file that is created, before the umask.
     :returns: a descriptor that child processes do not inherit.
-    :raises OSError: if it cannot be opened; with `errno.ELOOP` if a part of the path is
+    :raises OSError: if the path cannot be opened; with `errno.ELOOP` if a part of it is
         a link.
     """
     more = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -77,7 +80,7 @@ def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int
 
 
 def prepare() -> None:
-    """Load the binding of openat2. Without it, `open_exactly` opens folder by folder,
+    """Load the binding for openat2. Without it, `open_exactly` opens folder by folder,
     at half the speed or less.
     """
     _opener()
@@ -101,7 +104,7 @@ def folder_at(path: Path, *, make: bool = False) -> Generator[int]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and the missing ones above it, unless it exists.
+    """Create a folder and its missing parent folders, unless it exists.
 
     :param path: absolute and resolved.
     :raises OSError: see `folder_at`.
@@ -134,7 +137,7 @@ def entries_of(path: Path) -> list[FolderEntry]:
 def entries_in(folder: int) -> list[FolderEntry]:
     """Return the entries of an open folder, sorted by name.
 
-    :raises OSError: if it cannot be read.
+    :raises OSError: if the folder cannot be read.
     """
     with os.scandir(folder) as found:
         entries = [
@@ -160,9 +163,9 @@ def change_mode(name: str, change: Callable[[int], int], folder: int) -> None:
     """Change the permission bits of a file or folder. Fails for a link, and never
     changes its target.
 
-    :param name: its name in the folder.
+    :param name: the name of the file or folder in `folder`.
     :param change: takes the old bits and returns the new ones.
-    :param folder: descriptor of the folder.
+    :param folder: descriptor of the parent folder.
     :raises OSError: if it cannot be changed; with `errno.ELOOP` if it is a link.
     """
     descriptor = os.open(
@@ -200,7 +203,7 @@ def _parent_of(path: Path) -> AbstractContextManager[int]:
 
 
 def _made(path: Path) -> int:
-    """Open a folder, and create it and the folders above it if they are missing."""
+    """Open a folder, creating it and its parent folders if they are missing."""
     try:
         return open_exactly(path, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
@@ -215,8 +218,8 @@ def _made(path: Path) -> int:
 
 @cache
 def _opener() -> _Open:
-    """Return the function that opens a path without following links: by openat2 if the
-    kernel has it.
+    """Return the function that opens a path without following links: with openat2 if
+    the kernel supports it.
     """
     by_kernel = _by_openat2() if sys.platform == "linux" else None
     if by_kernel is not None:
@@ -268,7 +271,7 @@ def open_stepwise(path: str, flags: int, mode: int) -> int:
 
     :param path: absolute and resolved.
     :param flags: as for `os.open`, with `O_NOFOLLOW`.
-    :param mode: of a file that is created, before the umask.
+    :param mode: the mode of a file that is created, before the umask.
     :raises OSError: see `open_exactly`.
     """
     *above, last = Path(path).parts[1:] or ["."]

@@ -1,9 +1,9 @@
-"""Regular expressions and wildcards from outside: from recipes, hooks, JSON Schemas,
-scripts and models.
+"""Compiles untrusted regular expressions and wildcards: from recipes, hooks, JSON
+Schemas, scripts and models.
 
 RE2 matches them in time linear in the length of the text. Python's `re` backtracks:
-`^(a+)+$` takes years for sixty characters, holds the interpreter lock meanwhile, and
-cannot be interrupted. RE2 is imported with the first pattern.
+`^(a+)+$` takes years for sixty characters, during which it holds the interpreter lock
+and cannot be interrupted. RE2 is imported when the first pattern is compiled.
 
 RE2, "Syntax": https://github.com/google/re2/wiki/Syntax
 Wildcards: https://git-scm.com/docs/gitignore, and git's wildmatch.
@@ -17,8 +17,8 @@ from typing import Any, cast
 
 _LONGEST_SHOWN = 200
 _SYNTAX = (
-    "It has no lookaround and has no backreferences, never backtracks, repeats 1,000 times at most (a JSON "
-    "Schema has `maxLength`), and writes \\z for "
+    "It has no lookaround and no backreferences, never backtracks, allows at most 1,000 repetitions (in a JSON "
+    "Schema, use `maxLength`), and writes \\z for "
     "the end of the text and \\x{20ac} for a character by its number"
 )
 """Features of other engines that RE2 does not support."""
@@ -94,7 +94,7 @@ def _explained(pattern: str, why: str) -> str:
     shown = (
         pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}…"
     )
-    return f"`{shown}` is no regular expression of RE2: {why}. {_SYNTAX}"
+    return f"`{shown}` is not a valid RE2 regular expression: {why}. {_SYNTAX}"
 
 
 # --- patterns for other engines ---
@@ -110,7 +110,7 @@ _PORTABLE = re.compile(
 )
 _UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _LONGEST_PORTABLE = 4_000
-"""Maximum length of a pattern in characters to count as portable."""
+"""Maximum length in characters of a pattern that counts as portable."""
 
 
 def is_portable(pattern: str) -> bool:
@@ -121,7 +121,7 @@ def is_portable(pattern: str) -> bool:
 
     ECMA-262, "Patterns"; Python, "Regular Expression Syntax".
     """
-    shown: list[str] = []  # passed to RE2, which checks the rest
+    shown: list[str] = []  # passed to RE2, which checks everything else
     opened: list[str] = []
     groups = lookbehinds = at = 0
     before = "start"
@@ -209,17 +209,17 @@ def compile_wildcards(wildcards: Iterable[str], *, or_literal: bool = False) -> 
         start = wildcard_expression(name.removesuffix("/"), or_literal=or_literal)
         if start is None:
             raise PatternError(
-                f"`{wildcard[:_LONGEST_SHOWN]}` ends within a bracket or behind a backslash"
+                f"`{wildcard[:_LONGEST_SHOWN]}` ends within a bracket or after a backslash"
             )
         found.append(rf"{start}/.+\z" if name.endswith("/") else rf"{start}(?:/.*)?\z")
     return compile_pattern("|".join(found), dot_all=True)
 
 
 def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None:
-    """Return the expression for a path relative to the pattern's folder. The caller
-    adds what may follow the match.
+    """Return the regular expression that matches paths relative to the pattern's
+    folder. The caller appends the part that may follow the match.
 
-    :param pattern: a line of `.gitignore` without a leading `!` and a trailing `/`.
+    :param pattern: a line of `.gitignore`, without a leading `!` or a trailing `/`.
     :param or_literal: whether brackets also match themselves, including a bracket that
         is never closed.
     :returns: the expression, or None if the pattern ends within a bracket or after a
@@ -230,7 +230,7 @@ def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None
     last_close = pattern.rfind("]")
     at = 0
     while at < len(pattern):
-        # Searched once, not from every bracket.
+        # Search only once, not from every bracket.
         is_open = pattern[at] == "[" and at > last_close
         token = None if is_open else _TOKEN.match(pattern, at)
         if token is None:
@@ -252,7 +252,7 @@ def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None
 
 
 def _bracket(items: str, *, negated: bool) -> str:
-    """Return an expression for one character of a name, which is never a slash."""
+    """Return a regular expression for one character of a name, which is never a slash."""
     allowed = ""
     for item in _ITEM.finditer(items):
         if item["named"]:

@@ -1,9 +1,9 @@
 """Runs child processes in their own process groups, and makes sure that none are left.
 
-This module starts, reads and kills them. Callers get the output in pieces as it
-arrives. Some editors kill the agent when they close, and it then cannot end its groups.
-So a helper shell, the watchdog, waits in a separate session until its stdin, a pipe
-from the agent, is closed, which happens no matter how the agent ends.
+This module starts, reads and kills the processes. Callers get the output in pieces as
+it arrives. Some editors kill the agent when they close, and it then cannot end its
+groups. So a helper shell, the watchdog, runs in a separate session and waits until its
+stdin, a pipe from the agent, is closed. That happens no matter how the agent exits.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TERMINATE_SECONDS = 0.05
 s.
 """
 DRAIN_SECONDS = 0.1
-"""How long to wait for output after the first process has exited, if others still hold
-its pipes open.
+"""How long to wait for output after the first process has exited, if other processes
+still hold its pipes open.
 """
 _REAP_SECONDS = 0.5
 _POLL_SECONDS = 0.001
@@ -40,7 +40,7 @@ _CHUNK = 65536
 _groups: set[int] = set()
 """The groups that were started and have not ended."""
 _watchdogs: list[subprocess.Popen[bytes]] = []
-"""The running watchdog is the last one. Earlier ones were killed."""
+"""The last entry is the running watchdog. Earlier ones were killed."""
 _WATCHDOG = """\
 cd /
 trap '' HUP INT TERM
@@ -67,8 +67,9 @@ async def run_group(
     group has ended.
 
     Background processes in the group are killed. A process that created its own session
-    (`setsid`) is not, and if it holds the output open, this does not wait for it. On
-    timeout or cancellation, the group gets SIGTERM and, after a short time, SIGKILL.
+    (`setsid`) is not killed, and if it holds the output open, this does not wait for
+    it. On timeout or cancellation, the group gets SIGTERM and, after a short time,
+    SIGKILL.
 
     :param timeout: in seconds.
     :param on_data: called with every piece of output; must not block.
@@ -107,10 +108,10 @@ def environment_without(names: Collection[str]) -> dict[str, str]:
 def git_variables() -> dict[str, str]:
     """Return environment variables that restrict what git does.
 
-    With them, git does not run programs that a repository configures as file monitor,
-    pager or editor. It does not treat a folder as a bare repository unless told to. It
-    does not write the lists for dumb HTTP servers to the folder `info`, to which the
-    sandbox denies access.
+    With them, git does not run programs that a repository configures as its file
+    monitor, pager or editor. It does not treat a folder as a bare repository unless
+    told to. It does not write the lists for dumb HTTP servers to the folder `info`, to
+    which the sandbox denies access.
 
     Source: git-config(1), "safe.bareRepository", "core.fsmonitor",
     "repack.updateServerInfo" and GIT_CONFIG_COUNT
@@ -149,11 +150,11 @@ async def open_group(
     """Run a program inside the `with` block. Its stdin, stdout and stderr are
     non-blocking pipes.
 
-    When the block ends, the program's stdin is closed, and it may exit by itself. If it
-    does not exit in time, or if the block fails or is cancelled, its whole process
-    group is killed as in `run_group`.
+    When the block ends, the program's stdin is closed, and the program may exit on its
+    own. If it does not exit in time, or if the block fails or is cancelled, its whole
+    process group is killed as in `run_group`.
 
-    :param grace: seconds in which the program may exit by itself.
+    :param grace: how many seconds the program has to exit on its own.
     :param env: all environment variables of the program; None for the agent's own.
     :raises OSError, ValueError: if the program could not be started.
     """
@@ -188,9 +189,9 @@ def kill_groups() -> None:
 
 
 def close_watchdog() -> None:
-    """Let the watchdog do its work and exit while this process exits. Otherwise it
-    would wait until the system has freed this process's memory, which takes
-    milliseconds, before the pipes are closed.
+    """Let the watchdog do its work and exit while this process is exiting. Otherwise,
+    the watchdog would wait until the system has freed this process's memory, which
+    takes milliseconds, and then closed the pipes.
     """
     while _watchdogs:
         stdin = _watchdogs.pop().stdin
@@ -221,15 +222,15 @@ def _start(
 
 def _tell_watchdog() -> None:
     """Tell the watchdog the current groups, and start it if it is not running. Without
-    a shell it never starts.
+    a shell, the watchdog never starts.
     """
     with contextlib.suppress(OSError):
         if not _watchdogs or _watchdogs[-1].poll() is not None:
             watchdog = subprocess.Popen(
-                # People who list processes see a short command line that names the
+                # In lists of processes, people see a short command line that names the
                 # agent.
                 ("/bin/sh", "-c", 'eval "$WATCHDOG"', "acp-agent-watchdog"),
-                # It needs nothing else, least of all keys.
+                # The watchdog needs nothing else, least of all keys.
                 env={
                     "PATH": os.defpath,
                     "WATCHDOG": _WATCHDOG,
@@ -256,8 +257,8 @@ async def _watch(process: subprocess.Popen[bytes], on_data: OnData) -> int | Non
         pumps.start_soon(_pump, process.stdout.fileno(), partial(on_data, "stdout"))
         pumps.start_soon(_pump, process.stderr.fileno(), partial(on_data, "stderr"))
         # Use a separate thread, so that long commands do not exhaust the shared ones.
-        # It is abandoned on cancellation, and ends with the process, which is then
-        # killed immediately.
+        # The thread is abandoned on cancellation, and ends with the process, which is
+        # then killed immediately.
         code = await anyio.to_thread.run_sync(
             process.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
@@ -304,7 +305,7 @@ def _alive(process: subprocess.Popen[bytes]) -> bool:
 
 def _has_living(group: int) -> bool:
     # In a container whose first process does not reap orphans, the zombies of a group
-    # stay forever.
+    # remain forever.
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, found = (
@@ -316,6 +317,6 @@ def _has_living(group: int) -> bool:
 
 
 def _signal(group: int, number: signal.Signals) -> None:
-    # macOS raises PermissionError if only zombies are left in the group.
+    # On macOS, this raises PermissionError if only zombies are left in the group.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)

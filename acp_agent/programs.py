@@ -1,10 +1,10 @@
 """Finds the programs that the agent itself starts, and builds their environment.
 
-PATH often contains folders that others can write to: a project's `.venv/bin`, a cache,
-a shared folder. A program planted there would run with the agent's permissions, outside
-the sandbox. So the agent does not search these folders for git, bwrap, shells, the
-user's hooks and MCP servers. The model's commands keep the agent's PATH, because they
-run in the sandbox or need the user's permission.
+PATH often contains folders that others can write to, such as a project's `.venv/bin`, a
+cache or a shared folder. A program planted there would run with the agent's
+permissions, outside the sandbox. So the agent does not search these folders for git,
+bwrap, shells, the user's hooks and MCP servers. The model's commands keep the agent's
+PATH, because they run in the sandbox or need the user's permission.
 
 Source: environ(7), "PATH"; ld.so(8), "LD_LIBRARY_PATH"; credentials(7)
 """
@@ -116,8 +116,8 @@ def find_program(
     :param name: a name to look up, or an absolute path, which is returned unchanged. A
         relative path is never found.
     :param path: the folders to search; see `search_path`.
-    :param projects: additional directories that this lookup distrusts, as `distrust`
-        does.
+    :param projects: additional directories that only this lookup distrusts; see
+        `distrust`.
     """
     if os.path.isabs(name):
         return name
@@ -139,8 +139,8 @@ def find_program(
             and os.access(found, os.X_OK)
             and not _is_below(found, closed)
         ):
-            # Many programs depend on the name by which they are called, so return the
-            # link and not its target.
+            # Many programs depend on the name they are called by, so return the link
+            # and not its target.
             real = os.path.realpath(found)
             if not _is_below(real, closed) and _is_ours(real, checked):
                 return found
@@ -156,11 +156,9 @@ def missing_program(name: str, path: str | None = None) -> str:
     if name and "/" not in name:
         listed = os.environ.get("PATH", os.defpath) if path is None else path
         if found := shutil.which(name, path=listed):
-            return f"{found} is not run, because others can write there: {_WRITERS}; name a program by its full path"
+            return f"{found} is not run, because others can write there: {_WRITERS}; give the program's full path"
         return f"{name} was not found on the PATH"
-    return (
-        f"{name or 'the empty name'} is neither the name of a program nor a full path"
-    )
+    return f"{name or 'the empty name'} is neither a program's name nor a full path"
 
 
 def settle_platform() -> None:
@@ -191,7 +189,7 @@ def own_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name.startswith(_OF_THE_USER_PREFIXES)
     }
-    # A repository can name a program that git runs to fetch missing objects.
+    # A repository can configure a program that git runs to fetch missing objects.
     offline = {
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_TERMINAL_PROMPT": "0",
@@ -214,7 +212,7 @@ def without_others(
     for name in _LISTS:
         if name in cleaned:
             cleaned[name] = search_path(cleaned[name], holding_home=holding_home)
-            # To some programs an empty list means the working directory.
+            # Some programs take an empty list to mean the working directory.
             if not cleaned[name]:
                 del cleaned[name]
     cleaned.setdefault("PATH", os.defpath)
@@ -223,7 +221,7 @@ def without_others(
 
 @lru_cache(4)
 def _own_folders(path: str, projects: int, folders: int) -> str:
-    """Return `search_path(path)`, cached, because every command of the model needs it
+    """Return `search_path(path)`, cached because every command of the model needs it
     twice.
 
     :param projects: number of distrusted projects, so that a new one changes the
@@ -234,8 +232,8 @@ def _own_folders(path: str, projects: int, folders: int) -> str:
 
 
 def _closed(holding_home: bool) -> set[str]:
-    # If `/` is a project, every program of the system is inside it, and ordinary users
-    # cannot write those anyway.
+    # If `/` is a project, it contains every program of the system, and ordinary users
+    # cannot write to those anyway.
     home = {"/"} if holding_home else {*_upwards(os.path.realpath(Path.home()))}
     return _folders | (_projects - home)
 
@@ -274,8 +272,7 @@ def _is_ours(path: str, checked: dict[str, bool]) -> bool:
     """Return whether no other user can change or replace the file at a path.
 
     :param path: without symbolic links.
-    :param checked: the results for folders that were checked before; updated by this
-        function.
+    :param checked: results for folders checked earlier; this function updates it.
     """
     for place in _upwards(path):
         is_last = place == path
@@ -305,8 +302,8 @@ def _is_closed_to_others(place: str, *, is_last: bool) -> bool:
 
 @cache
 def _owners() -> frozenset[int]:
-    """Return the IDs of the trusted users: the current user, and those who could change
-    the agent anyway.
+    """Return the IDs of the trusted users: the current user, and all users who could
+    change the agent anyway.
 
     In a user namespace, files of root may appear to belong to `nobody`, as `/` does.
     """

@@ -1,5 +1,5 @@
-"""Reads paths of unknown type without blocking: opening a named pipe normally would
-wait for a writer.
+"""Reads paths of unknown type without blocking. Opening a named pipe in the usual way
+would wait for a writer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class TooLargeError(OSError):
 def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading, following links.
 
-    :raises NotRegularError: if it is a pipe, a socket or a device.
-    :raises OSError: if it cannot be opened, or is a directory.
+    :raises NotRegularError: if the path is a pipe, a socket or a device.
+    :raises OSError: if the path cannot be opened or is a directory.
     """
     return _as_file(
         os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), path
@@ -36,9 +36,9 @@ def open_resolved(path: Path) -> BinaryIO:
     """Open a file for reading at exactly this path, without following links.
 
     :param path: absolute and resolved.
-    :raises NotRegularError: if it is a pipe, a socket or a device.
-    :raises OSError: if it cannot be opened, or is a directory; with `errno.ELOOP` if a
-        part of the path is a link.
+    :raises NotRegularError: if the path is a pipe, a socket or a device.
+    :raises OSError: if the path cannot be opened or is a directory; with `errno.ELOOP`
+        if a part of it is a link.
     """
     return _as_file(open_exactly(path), path)
 
@@ -48,8 +48,8 @@ def read_regular(path: Path, most: int) -> bytes:
 
     :param most: maximum size in bytes. Anyone can create a sparse file of 100 GiB
         without using the disk.
-    :raises TooLargeError: if it is larger.
-    :raises OSError: if it cannot be read, or is not a regular file.
+    :raises TooLargeError: if the file is larger.
+    :raises OSError: if the file cannot be read or is not a regular file.
     """
     with open_regular(path) as file:
         return _all_of(file, path, most)
@@ -60,9 +60,9 @@ def read_resolved(path: Path, most: int) -> bytes:
 
     :param path: absolute and resolved.
     :param most: maximum size in bytes.
-    :raises TooLargeError: if it is larger.
-    :raises OSError: if it cannot be read, is not a regular file, or a part of the path
-        is a link.
+    :raises TooLargeError: if the file is larger.
+    :raises OSError: if the file cannot be read, is not a regular file, or a part of the
+        path is a link.
     """
     with open_resolved(path) as file:
         return _all_of(file, path, most)
@@ -84,7 +84,7 @@ def _as_file(descriptor: int, path: Path) -> BinaryIO:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise NotRegularError(errno.EINVAL, "it is no regular file", str(path))
+            raise NotRegularError(errno.EINVAL, "it is not a regular file", str(path))
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

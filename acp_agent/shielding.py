@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 async def finish_shielded(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Await `work` and return its result. Cancellation waits for the work.
+    """Await `work` and return its result. If cancelled, wait for the work to finish.
 
-    :param seconds: how much longer the work may take after cancellation. After that it
-        is cancelled too, since a disk may hang and a user may never answer.
+    :param seconds: how much longer the work may take after cancellation. After that,
+        the work is cancelled too, since a disk may hang and a user may never answer.
     """
     done: list[T] = []
     failures: list[Exception] = []

@@ -3,8 +3,8 @@ shown.
 
 Names, commands and errors may come from a file, a model or a server. They can contain
 escape sequences that move a terminal's cursor, spaces that push the end of a line out
-of sight, zero-width letters, marks that reverse the reading order, and accents that
-pile up over the lines above.
+of sight, zero-width letters, marks that reverse the reading order, and stacked accents
+that cover the lines above.
 
 Unicode Standard, "Default_Ignorable_Code_Point", "White_Space", "Bidi_Control"; UTS 39,
 "Unicode Security Mechanisms"; UAX 31, 2.3, "Layout and Format Control Characters";
@@ -59,7 +59,7 @@ _ESCAPES = str.maketrans(
     }
 )
 _MOST_GROUPS = 6
-"""Maximum number of different characters of a run to name one by one."""
+"""Maximum number of different characters in a run that are named one by one."""
 
 
 def code_point(character: str) -> str:
@@ -82,8 +82,8 @@ def visible(text: str, shown: Callable[[str], str] = named) -> str:
     """Return a text in which every character is visible, for people who decide about
     it.
 
-    Spaces, tabs and line ends stay, and so do joiners between the letters of a script
-    or the parts of an emoji. The number of lines stays the same.
+    Spaces, tabs and line breaks are kept, and so are joiners between the letters of a
+    script or the parts of an emoji. The number of lines does not change.
 
     :param shown: returns the replacement for a run of invisible characters.
     """
@@ -95,8 +95,8 @@ def visible(text: str, shown: Callable[[str], str] = named) -> str:
 
 def revealed(text: str) -> str:
     """Return a text for a model without hidden instructions: characters that are
-    invisible or reverse the reading order are named. Spaces of all widths and
-    private-use symbols stay, since ordinary texts contain them.
+    invisible or reverse the reading order are replaced by their names. Spaces of all
+    widths and private-use symbols are kept, since ordinary texts contain them.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -113,12 +113,12 @@ def harmless(text: str) -> str:
 
 
 def on_one_line(text: object) -> str:
-    """Return an untrusted name on one line, such as the path of a folder. Line ends and
-    tabs are written as escapes. Characters that are invisible or change the order of
-    others are replaced by U+FFFD.
+    """Return an untrusted name on one line, such as the path of a folder. Line breaks
+    and tabs are written as escapes. Characters that are invisible or change the order
+    of others are replaced with U+FFFD.
 
-    A name with a line end could otherwise add a line of its own to a list, a question
-    or a prompt.
+    Otherwise a name with a line break could add its own line to a list, a question or a
+    prompt.
     """
     line = str(text)
     if line.isascii() and line.isprintable():  # as almost all names are
@@ -155,7 +155,7 @@ def _shapeless() -> re.Pattern[str]:
 @cache
 def unseen() -> re.Pattern[str]:
     """Return a pattern for one character that is invisible or changes how others are
-    shown. It excludes spaces of other widths, and joiners of letters and emoji.
+    shown. It does not match spaces of other widths, or joiners of letters and emoji.
     """
     joining = "\u200c\u200d\ufe0e\ufe0f"
     return re.compile(f"(?![{joining}])[{_CONTROLS}{_DIRECTIONS}{_MARKS}]")
@@ -185,7 +185,7 @@ def _joins(run: re.Match[str]) -> bool:
 
 
 def _without_piles(text: str, shown: Callable[[str], str]) -> Iterator[str]:
-    """Yield the pieces of a text, with a limit on the accents of one letter."""
+    """Yield the pieces of a text, with a limit on the number of accents per letter."""
     import unicodedata  # imported here, because it takes half a megabyte and few runs need it
 
     for combines, group in groupby(

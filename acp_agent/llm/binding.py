@@ -1,12 +1,12 @@
 """Digests that bind reasoning to the conversation in which it was created.
 
-Current models seal a piece of reasoning to everything before it: the system prompt, the
+Current models bind a piece of reasoning to everything before it: the system prompt, the
 tools, all messages, and the previous piece of reasoning. A provider refuses or drops a
-piece that appears in another place. So while a request is encoded, a `Prefix` keeps
-track of it. Each new piece of reasoning is stored with the digests of its prefix
-(`Bound`), and is sent only if a later request has the same digests. A digest covers
-what providers compare: the parts of messages in order and with their roles, but not
-`cache_control`, white space at the edges of texts, or blank texts.
+piece that appears in another place. So a `Prefix` keeps track of a request while it is
+encoded. Each new piece of reasoning is stored with the digests of its prefix (`Bound`),
+and is sent only if a later request has the same digests. A digest covers what providers
+compare: the parts of messages, in order and with their roles. It does not cover
+`cache_control`, leading and trailing white space, or blank texts.
 
 Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep the
 prefix unchanged".
@@ -52,12 +52,12 @@ class Prefix:
     def after(self, role: str, part: JsonObject) -> Prefix:
         """Return the prefix with one more part.
 
-        :param part: in the form that the provider compares.
+        :param part: the part in the form that the provider compares.
         """
         piece = _digest(role, part)
         is_said = role not in ("system", "developer")
         said = _chained(self.said, piece) if is_said else self.said
-        # `replace` would take longer than the digests.
+        # `dataclasses.replace` would take longer than computing the digests.
         return Prefix(self.head, _chained(self.before, piece), said, self.newest)
 
     def after_reasoning(self, family: str, part: Thinking) -> Prefix:
@@ -68,11 +68,11 @@ class Prefix:
         )
 
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
-        """Return the prefix after the block of a conversation that the provider has
-        compacted.
+        """Return the prefix after the block that holds a conversation compacted by the
+        provider.
 
-        The messages that are kept after the block continue from the end of the
-        compaction request.
+        The messages kept after the block continue from the end of the compaction
+        request.
 
         :param at: the binding of the compaction; None if it keeps no reasoning.
         """
@@ -81,7 +81,7 @@ class Prefix:
         return replace(self, before=at.before, said=at.said, newest=())
 
     def bound(self, rules: ReasoningRules) -> Bound:
-        """Return the binding of the reasoning that the model creates next."""
+        """Return the binding for the reasoning that the model creates next."""
         return Bound(self.head, self.before, self.said, self._previous(rules))
 
     def mismatch(
@@ -95,8 +95,8 @@ class Prefix:
         if part.bound is None:
             return None
         if "none" in (rules.checks, reader.checks):
-            # Older models do not seal or check reasoning, so only the messages have to
-            # be the same.
+            # Older models do not bind or check reasoning, so only the messages must be
+            # the same.
             return None if part.bound.said == self.said else "conversation"
         if part.bound.head != self.head:
             return "surroundings"
@@ -115,10 +115,9 @@ class Prefix:
 
 
 def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
-    """Return the digest of a system prompt and tools; the order of the tools does not
-    count.
+    """Return the digest of a system prompt and tools, regardless of the tools' order.
 
-    :param others: what else comes before the messages.
+    :param others: anything else that comes before the messages.
     """
     digests: list[JsonValue] = [*sorted(_digest("tool", tool) for tool in tools)]
     return _digest("head", [system.strip(), digests, *others])

@@ -1,7 +1,7 @@
 """Looks up how long providers keep a prompt in their cache. The data is in
-`caches.csv`, by host, model and option.
+`caches.csv`, keyed by host, model and option.
 
-The cache lifetime of a server or model that is not in the table is unknown. Examples
+The cache lifetime is unknown for a server or model that is not in the table. Examples
 are Gemini, whose implicit cache has no stated lifetime, DeepSeek, whose disk cache
 lives for hours or days, and local servers.
 
@@ -28,9 +28,9 @@ class CacheLife:
     """How long a provider keeps a prompt in its cache, in seconds since the last
     request that used it.
 
-    :ivar kept: for this time, the prompt is certainly in the cache.
-    :ivar gone: after this time, the prompt counts as gone. In between, its state is
-        unknown.
+    :ivar kept: until this time, the prompt is certainly in the cache.
+    :ivar gone: after this time, the prompt is assumed to be gone. In between, its state
+        is unknown.
     """
 
     kept: int
@@ -41,8 +41,8 @@ class CacheLife:
 class _Row:
     """A row of the table.
 
-    :ivar models: a prefix of model ids, or a GPT version followed by `+`, which stands
-        for that version and all later ones.
+    :ivar models: a prefix of model ids, or a GPT version followed by `+`, which means
+        that version and all later ones.
     :ivar option: see `cache_life`.
     """
 
@@ -63,11 +63,11 @@ class _Row:
 
 
 def cache_life(endpoint: Endpoint, model: str, option: str = "") -> CacheLife | None:
-    """Return how long a server keeps a model's prompts; None if that is unknown.
+    """Return how long a server keeps a model's prompts; None if unknown.
 
     :param model: the provider's id of the model.
-    :param option: the lifetime that requests ask for, in the API's terms, such as `1h`;
-        empty for the provider's default.
+    :param option: the lifetime that requests ask for, as the API writes it, such as
+        `1h`; empty for the provider's default.
     """
     name = plain_name(model)
     rows = _table().get(known_host(endpoint, _table()), ())

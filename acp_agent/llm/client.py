@@ -2,7 +2,7 @@
 
 In `stream`, the adapter encodes a request, and the connection sends it and folds the
 events of the answer. A failed call is retried, without the part that the API refused if
-there is one, or raised as an error for the user.
+it refused one, or raised as an error for the user.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _LOCAL_WINDOWS: dict[str, str] = {
     "ollama": "context_length",
     "lmstudio": "loaded_context_length",
 }
-"""Local servers that choose the window when they load a model, and the name of the
-window in their answers.
+"""Local servers that choose the context window when they load a model, each with the
+field of its answer that holds the window.
 """
 _LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
-"""The paths where Ollama and LM Studio report their windows, under whatever provider
-name they are configured, and the name of the window in their answers.
+"""The paths at which Ollama and LM Studio report their windows, and the field of the
+answer that holds the window. They apply whatever name the provider is configured with.
 """
 _WINDOWS = (
     "max_input_tokens",
@@ -77,19 +77,19 @@ _WINDOWS = (
     "context_window",
     "max_context_length",
 )
-"""The names of the window at Anthropic, vLLM, OpenRouter and Together, Groq, and
-Mistral.
+"""The fields that hold the window at Anthropic, vLLM, OpenRouter and Together, Groq,
+and Mistral.
 """
 _FIRST_DELAY = 0.5
 """Seconds before the second attempt."""
 _MAX_NAMED = 5
-"""Maximum places in a request that a log line names."""
+"""Maximum number of places in a request that a log line names."""
 
 
 class ModelClient:
     """A provider; see `Provider`.
 
-    :param adapter: encodes requests for its API.
+    :param adapter: encodes requests for the provider's API.
     :param profile_of: returns the profile of a model by its id.
     :param first_delay: seconds before the first retry of a call.
     :param learned: the facts learned from refusals; None starts without any.
@@ -179,7 +179,7 @@ class ModelClient:
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
         # Every request has tokens, so a count of zero or less means that the provider
-        # did not count them.
+        # did not report a count.
         usage = (
             profile.priced(answer.usage)
             if answer.usage.prompt_tokens
@@ -261,7 +261,7 @@ class ModelClient:
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`.
 
-        A local server is asked each time, and the last window is kept after the model
+        A local server is asked each time. Its last window stays known after the model
         is unloaded. Other servers are asked until they answer, even if the answer does
         not contain a window.
         """
@@ -295,7 +295,7 @@ class ModelClient:
     async def _ask_window(self, model: str, path: str, names: Iterable[str]) -> None:
         """Ask the server for a model's window.
 
-        :param names: names that the answer may use for the window.
+        :param names: the fields of the answer that may hold the window.
         """
         window = None
         try:
@@ -312,8 +312,8 @@ class ModelClient:
         """Send a free request that needs a key, and return whether the provider accepts
         the key.
 
-        :returns: False if the server has no such request, so that the key could not be
-            tried.
+        :returns: False if the server has no such request, so the key could not be
+            checked.
         :raises ModelAuthError: if the key is refused, or contains characters that no
             header can carry.
         :raises ModelError: if the request failed for another reason.
@@ -324,7 +324,7 @@ class ModelClient:
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
-            # Only a known key has a rate limit.
+            # A rate limit applies only to a known key.
             if failure.status != 429 or classify(failure) != "transient":
                 raise error_of(failure, self._endpoint) from failure
         return True
@@ -374,12 +374,12 @@ class _NativeClient(ModelClient):
             return answered.compacted, answered.usage
         if answered.stop_reason == "context_overflow":
             raise ContextOverflowError(
-                f"{self.name} cannot compact the conversation: it leaves no room for the prompt for the summary."
-                " Have it summarised in pieces, or start a new session."
+                f"{self.name} cannot compact the conversation: it leaves no room for the summary prompt."
+                " Summarise it in pieces, or start a new session."
             )
         raise ModelRequestError(
-            f"{self.name} ({self._endpoint.host}) made no summary of the conversation (it stopped with"
-            f" {answered.stop_reason!r}). Compact with another strategy, or with another model."
+            f"{self.name} ({self._endpoint.host}) returned no summary of the conversation (stop reason:"
+            f" {answered.stop_reason!r}). Use another compaction strategy or another model."
         )
 
 
@@ -404,7 +404,7 @@ def make_client(
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:
-    """Return the tokens of a model's window from a list of models or from the
+    """Return a model's context window in tokens, from a list of models or from the
     description of one model.
     """
     ids = {model, f"{model}:latest"}  # Ollama's id for a name without a tag

@@ -26,9 +26,10 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class Route:
-    """The URL to which the editor sends a provider's requests, and their headers.
+    """The URL that the editor routes a provider's requests to, and their headers.
 
-    The user's keys are never sent there. The headers hold the credentials for this URL.
+    The user's keys are never sent there. The headers contain the credentials for this
+    URL.
     """
 
     base_url: str
@@ -55,21 +56,22 @@ class ModelAccess:
         """Return a value that changes when a route changes, or when any process stores
         or removes a key.
 
-        Stats the file of keys.
+        Calls `stat` on the key file.
         """
         return (self._changes, self._keys.signature())
 
     def key_version(self) -> Hashable:
-        """Return a value that changes when `key` or `route` may return something else.
+        """Return a value that changes when the result of `key` or `route` may have
+        changed.
 
-        Stats the file of keys.
+        Calls `stat` on the key file.
         """
         return (self.version(), self._fetches)
 
     def has_key(self, provider: str) -> bool:
         """Return whether a key is stored. Does not ask the keyring.
 
-        :raises ConfigError: if the file of keys is invalid.
+        :raises ConfigError: if the key file is invalid.
         """
         return provider in self._stored()
 
@@ -83,7 +85,7 @@ class ModelAccess:
 
     def at_hand(self) -> tuple[str, ...]:
         """Return the keys that this process knows, including those in routes' headers.
-        Does no input or output.
+        Does no I/O.
         """
         stored = (each.key for each in self._known[1].values())
         headers = (
@@ -98,8 +100,8 @@ class ModelAccess:
         return tuple(filter(None, (*stored, *self._fetched.values(), *routed)))
 
     async def fetch(self, provider: str) -> None:
-        """Read a key from the keyring, if it is there. Asks the keyring once and waits
-        for at most `patience` seconds.
+        """Read a key from the keyring, if it is stored there. Asks the keyring once and
+        waits for at most `patience` seconds.
 
         :raises ConfigError: see `has_key`.
         """
@@ -115,7 +117,7 @@ class ModelAccess:
                 self._fetches += 1
             return
         _log.warning(
-            "the keyring did not give the key of %s within %.0f s",
+            "the keyring did not return the key for %s within %.0f s",
             provider,
             self._patience,
         )
@@ -124,16 +126,16 @@ class ModelAccess:
         """Remove all stored keys, for every process, and return the names of their
         providers.
 
-        :raises ConfigError: see `KeyStore.remove`; or if the keyring does not answer,
-            though it may still remove them.
+        :raises ConfigError: see `KeyStore.remove`; also if the keyring does not answer
+            in time, although it may still remove the keys later.
         """
         self._fetched.clear()
         self._fetches += 1
         with anyio.move_on_after(self._patience):
             return await to_thread.run_sync(self._keys.remove, abandon_on_cancel=True)
         raise ConfigError(
-            f"the system's keyring has not answered for {self._patience:.0f} s, so that no key is removed yet; unlock"
-            " it, and log out again",
+            f"the system keyring has not answered for {self._patience:.0f} s, so no key has been removed yet; unlock"
+            " it and log out again",
             source=str(self._keys.path),
         )
 
@@ -146,8 +148,8 @@ class ModelAccess:
         return provider in self._routes and self._routes[provider] is None
 
     def set_route(self, provider: str, route: Route | None) -> None:
-        """Send a provider's requests to a route from now on, including those of open
-        sessions.
+        """Send all later requests to a provider to this route, including those from
+        open sessions.
 
         :param route: the route; None turns the provider off.
         """

@@ -1,10 +1,10 @@
-"""Failures of model calls: reads a provider's error, classifies it, and turns it into
-an error for the user.
+"""Handles failed model calls: reads the provider's error, classifies it, and turns it
+into an error for the user.
 
-`CallFailed` is one failed attempt; `read_error` and `stream_error` read the provider's
-response. `classify` returns its category. The client retries some categories, and
-`error_of` turns any failure into the user's error. The phrases are from the
-documentation of the servers in docs/models.md, and from users' reports.
+`CallFailed` is one failed attempt; `read_error` and `stream_error` parse the provider's
+response. `classify` returns the category of a failure. The client retries some
+categories, and `error_of` turns any failure into the user's error. The phrases come
+from the documentation of the servers listed in docs/models.md, and from users' reports.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ FailureKind: TypeAlias = (
     Literal["status", "stream", "dropped", "ignored"] | _EndpointFailure
 )
 """`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a success
-status, but another kind of body. `dropped`: the connection or the stream ended too
-early. `ignored`: an answer, but not of the requested kind; its code says why it is
-incomplete, if it is. `connect`: no connection was made. `untrusted`: the server's
-certificate was refused. `silent`: nothing arrived within the read time-out.
+status, but the body is not a stream. `dropped`: the connection or the stream ended too
+early. `ignored`: an answer, but not of the requested kind; if it is incomplete, its
+code says why. `connect`: no connection was made. `untrusted`: the server's certificate
+was refused. `silent`: nothing arrived within the read time-out.
 """
 
 Came: TypeAlias = Literal["nothing", "status", "events"]
@@ -53,10 +53,10 @@ Category: TypeAlias = (
     | OverflowLimit
     | _EndpointFailure
 )
-"""`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the
-request alone exceeds the account's tokens per minute. `transient`: the same request may
-succeed later. `rejected`: it will not. If the endpoint cannot be reached or does not
-work, the kind of failure is the category.
+"""`auth`: the key was refused. An `OverflowLimit`: the request exceeds that limit.
+`quota-per-minute`: the request alone exceeds the account's tokens per minute.
+`transient`: the same request may succeed later. `rejected`: it will not. For an
+endpoint that is unreachable or broken, the category is the kind of failure.
 """
 
 
@@ -65,7 +65,7 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes the
     """One attempt failed.
 
     :ivar message: the error text from the provider or the network.
-    :ivar status: the HTTP status, or the status that an error event stands for; None if
+    :ivar status: the HTTP status, or the status that an error event implies; None if
         there is none.
     :ivar code: the provider's error code.
     :ivar headers: the headers of the response.
@@ -73,10 +73,10 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes the
         `tools.0.name`.
     :ivar came: how much of the answer had arrived.
     :ivar path: the path of the request; empty if unknown.
-    :ivar body: the beginning of the error's body, which may name a place in the request
-        that the message does not name.
+    :ivar body: the beginning of the error's body, which may name a part of the request
+        that the message does not.
     :ivar usage: the usage of an answer of the wrong kind; None if the server did not
-        count it.
+        report it.
     """
 
     kind: FailureKind
@@ -105,8 +105,8 @@ _REQUEST_CODES = (
     "billing",
     "quota",
 )
-"""Parts of an error event's code that mean a status of 400; an event with any other
-code is transient.
+"""Substrings of an error event's code that imply status 400. Events with any other code
+are transient.
 """
 
 
@@ -305,7 +305,7 @@ _NO_SUCH_PATH = (
     ),
 )
 _MAX_BARE = 200
-"""Maximum characters of an error that says only that the path does not exist."""
+"""Maximum length of an error that only says that the path does not exist."""
 
 
 def classify(failure: CallFailed) -> Category:
@@ -322,8 +322,8 @@ def classify(failure: CallFailed) -> Category:
     status = failure.status
     code = failure.code
     message = failure.message.lower()
-    # This is neither an overflow of the window, since the output limit counts too, nor
-    # a temporary rate limit.
+    # This is not a context overflow, since the output limit counts too, and not a
+    # temporary rate limit.
     exceeds_minute = "request too large" in message and _TOKENS_PER_MINUTE in message
     if code in _OVERFLOW_CODES:
         return "tokens"
@@ -351,8 +351,8 @@ def classify(failure: CallFailed) -> Category:
 _MAX_DETAIL = 600
 _LIMITS: dict[OverflowLimit, str] = {
     "tokens": "is larger than the model's context window",
-    "images": "holds more or larger images than one request may",
-    "bytes": "holds more data than one request may, most of it likely images",
+    "images": "has more or larger images than one request may contain",
+    "bytes": "has more data than one request may contain, most of it probably images",
 }
 _SENTENCES: dict[_EndpointFailure, str] = {
     "connect": (
@@ -360,13 +360,13 @@ _SENTENCES: dict[_EndpointFailure, str] = {
         " running."
     ),
     "untrusted": (
-        " cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that stands"
-        " between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and start the agent again."
+        " cannot be reached: its certificate is not trusted. If the certificate is your own, or belongs to a proxy in"
+        " between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and restart the agent."
     ),
     "silent": " accepted the request and then sent nothing. Prompt again, or choose another model.",
     "no-stream": (
-        " answered, but not with the stream of events that it was asked for. Check the provider's kind and base URL,"
-        " and whether a proxy or a login page answers in its place."
+        " answered, but not with the requested event stream. Check the provider's kind and base URL,"
+        " and whether a proxy or a login page answered instead."
     ),
 }
 _IMAGE_WORDS = (
@@ -402,22 +402,21 @@ _IMAGE_WORDS = (
     ),
 )
 _CONTENT_STATUSES = (400, 413, 415, 422, 500, 501)
-"""Statuses that refuse a request because of its content, not because of its sender or
-its path.
+"""Statuses that mean a request was refused for its content, not for its sender or path.
 """
 _NOT_FOUND = 404
 _IMAGE_STATUSES = (400, _NOT_FOUND, 415, 422)
-"""404: of a router that has no server that takes images for the model (OpenRouter)."""
+"""404 comes from OpenRouter if none of the model's servers accepts images."""
 SERVER_STATUSES = (500, 501)
-"""Statuses of servers that fail on what they do not support, instead of refusing it."""
+"""Statuses from servers that fail on unsupported input instead of refusing it."""
 
 
 def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
     """Return whether a request with an image may have been refused because of the
     image.
 
-    Some servers name the image and others do not mention it, so every refusal that
-    names no other cause counts.
+    Some servers name the image and others do not, so every refusal that names no other
+    cause counts.
 
     :param is_repeated: whether the same request has already failed with the same
         status.
@@ -443,8 +442,8 @@ _NO_IMAGES = (
 
 
 def takes_no_images(failure: CallFailed) -> bool:
-    """Return whether an error says that the model accepts no images at all, not only
-    that it refuses this one.
+    """Return whether an error says that the model accepts no images at all, rather than
+    refusing only this one.
     """
     return re.search(_NO_IMAGES, failure.message, re.IGNORECASE) is not None
 
@@ -459,10 +458,11 @@ def error_of(
 ) -> ModelError:
     """Return the error for the user after the last attempt.
 
-    :param model: the provider's id of the model that was asked; "" where none was.
+    :param model: the provider's id of the model that was called; empty if no model was
+        called.
     :param partial: whether part of the answer was already yielded.
-    :param retry_after: seconds that the provider asks us to wait, if that is longer
-        than we wait.
+    :param retry_after: the delay in seconds that the provider asks for, if it is longer
+        than the agent will wait.
     """
     provider = f"{endpoint.name} ({endpoint.host})"
     status = f" (status {failure.status})" if failure.status else ""
@@ -496,20 +496,20 @@ def error_of(
         case _ if partial:
             return ModelStreamError(
                 f"The answer broke off, because {reason(failure)} ({provider})."
-                f" The part that arrived is kept; prompt again to go on.{detail}",
+                f" The part that arrived is kept; prompt again to continue.{detail}",
                 partial=True,
             )
         case "transient" if failure.kind == "dropped" and failure.came == "status":
             return RequestRefusedError(
-                f"{provider} answered with status 200 and nothing else, also when asked again. Some servers do so when"
-                " the conversation is longer than their context: set `context_window` in config.yaml to the size of the"
-                " server's, or start the server with a larger one."
+                f"{provider} answered with status 200 and no content, even after retries. Some servers do this if"
+                " the conversation exceeds their context window: set `context_window` in config.yaml to the server's"
+                " window, or start the server with a larger one."
             )
         case "transient":
-            text = f"did not answer, because {reason(failure)}, also when tried again. Prompt again in a while"
+            text = f"did not answer, because {reason(failure)}, even after retries. Try again later"
             if retry_after is not None:
-                text = f"does not answer now, because {reason(failure)}; it asks to wait {retry_after:.0f} seconds."
-                text += " Prompt again after that"
+                text = f"is not answering, because {reason(failure)}; it asks you to wait {retry_after:.0f} seconds."
+                text += " Try again after that"
             return ModelUnavailableError(
                 f"{provider} {text}, or choose another model.{detail}"
             )
@@ -519,9 +519,9 @@ def error_of(
             return ModelUnavailableError(f"{provider}{_SENTENCES[kind]}{detail}")
         case "quota-per-minute":
             return ModelRequestError(
-                f"{provider} refused the request: with the answer that it asks for, it is larger than what your account"
-                " may use in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in"
-                f" config.yaml to less than that, or choose another model.{detail}"
+                f"{provider} refused the request: its input and maximum output together exceed your account's tokens"
+                " per minute, so waiting does not help. Set `max_output_tokens` or `context_window` in"
+                f" config.yaml to a smaller value, or choose another model.{detail}"
             )
         case "rejected":
             is_content = (
@@ -538,26 +538,22 @@ _REVOKED = re.compile(
     r"\b(?:revoked|disabled|deactivated|deleted|expired|no longer (?:valid|active))\b",
     re.IGNORECASE,
 )
-"""Words with which providers say that a key was good once."""
+"""Matches words that providers use for a key that was once valid."""
 
 
 def _key_advice(endpoint: Endpoint, revoked: str) -> str:
-    """Return what to do about a key that was refused; "" if none was sent, or if it is
-    being tried.
+    """Return advice about a refused key; empty if no key was sent, or if the key is
+    only being checked.
     """
     if not (endpoint.key or endpoint.token) or endpoint.key_hint == GIVEN_KEY:
         return ""
-    why = (
-        ""
-        if revoked
-        else " A key that was revoked or is mistyped is refused like this."
-    )
-    return f"{why} `acp-agent login {endpoint.name}` tries a key and stores it."
+    why = "" if revoked else " The key may be mistyped or revoked."
+    return f"{why} `acp-agent login {endpoint.name}` checks a key and stores it."
 
 
 def _model_advice(failure: CallFailed, endpoint: Endpoint, model: str) -> str:
-    """Return which model may be meant, if the provider says that it does not have the
-    one that was asked.
+    """Return advice about the model's name, if the provider says that it does not have
+    the model.
     """
     says_so = "model" in failure.message.lower() or "model" in (failure.code or "")
     if not (model and says_so and failure.status == _NOT_FOUND):
@@ -569,7 +565,7 @@ def _model_advice(failure: CallFailed, endpoint: Endpoint, model: str) -> str:
     advice = (
         f"did you mean `{name}/{near[0]}`?"
         if near
-        else "`acp-agent models` lists the models that are known."
+        else "`acp-agent models` lists the known models."
     )
     return f" Check the name {name}/{model}: {advice}"
 
@@ -592,29 +588,31 @@ def _is_wrong_path(failure: CallFailed) -> bool:
 
 
 def _wrong_path(failure: CallFailed, endpoint: Endpoint) -> str:
-    """Return the path that was tried and the most likely fix, as the rest of a sentence
-    about the provider.
+    """Return the path that was requested and the most likely fix, as the rest of a
+    sentence that begins with the provider's name.
     """
     base = urlsplit(endpoint.base_url or "").path.rstrip("/")
     tried = mask(base + failure.path.partition("?")[0], endpoint.secrets)
     said = (
-        f"has nothing at {tried} (status {failure.status or 200})."
+        f"does not serve {tried} (status {failure.status or 200})."
         if failure.path
-        else "does not have this path."
+        else "does not serve this path."
     )
     has_version = base.rpartition("/")[2] in ("v1", "v1beta", "openai")
     if endpoint.kind == "anthropic":
         mend = (
-            "Leave out `/v1` at its end."
+            "Remove `/v1` from its end."
             if has_version
-            else "Check whether the server has Anthropic's Messages API."
+            else "Check whether the server supports Anthropic's Messages API."
         )
     elif base.endswith(("/chat/completions", "/responses")):
-        mend = "Leave out what comes after `/v1`."
+        mend = "Remove everything after `/v1`."
     elif not has_version:
-        mend = "Most servers want `/v1` at its end."
+        mend = "Most servers expect `/v1` at its end."
     elif endpoint.kind == "openai-responses":
-        mend = "If the server does not have the Responses API, set `kind: openai-chat`."
+        mend = (
+            "If the server does not support the Responses API, set `kind: openai-chat`."
+        )
     else:
         mend = "Check its path."
     return f"{said} Check `providers.{endpoint.name}.base_url` in config.yaml. {mend}"
@@ -646,12 +644,12 @@ _PROMPT_PATTERNS = (
 
 
 def _token_count(patterns: tuple[str, ...], message: str) -> int | None:
-    """Return the number of tokens that the first matching pattern finds in an overflow
-    error.
+    """Return the number of tokens in an overflow error, taken from the first pattern
+    that matches.
     """
     # The patterns are compiled at the first refusal. Compiling them at import would
-    # make the adapter's import, which the first prompt waits for, take half as long
-    # again.
+    # slow down the adapter's import by half, and the first prompt waits for that
+    # import.
     for pattern in patterns:
         if match := re.search(pattern, message, re.IGNORECASE):
             number, unit = match.groups()
@@ -665,9 +663,9 @@ _REASONS: dict[str, str] = {
     "connect": "it cannot be reached",
     "dropped": "the connection was lost",
     "untrusted": "its certificate is not trusted",
-    "silent": "it fell silent",
+    "silent": "it stopped responding",
 }
-"""Reasons of network failures."""
+"""Reasons for network failures."""
 
 
 def reason(failure: CallFailed) -> str:
@@ -675,7 +673,7 @@ def reason(failure: CallFailed) -> str:
     if failure.kind in _REASONS:
         return _REASONS[failure.kind]
     if failure.status == 429 or "rate_limit" in failure.code:
-        return "the rate limit is reached"
+        return "its rate limit was reached"
     if failure.status in (503, 529) or "overloaded" in failure.code:
         return "it is overloaded"
     return (

@@ -1,16 +1,16 @@
-"""`LearnedFacts`: what the agent has learned about models from refusals. All sessions
-share it, even after a restart.
+"""`LearnedFacts`: what the agent has learned about models from refusals. The facts are
+shared by all sessions and survive a restart.
 
 A session's log records what was refused in that session. This module keeps the facts
-that hold for every conversation with a model: the parameters and forms that its server
-does not accept, its tools and images, and the size of its context window. They are
+that hold for every conversation with a model: the parameters, forms, tools and images
+that its server does not accept, and the size of its context window. The facts are
 stored in one file in the agent's home.
 
 A fact is forgotten after a day, since servers are updated. If the fact is still true
-then, relearning it costs one refused request. A fact that takes an ability from the
-user is forgotten after ten minutes, and the window of a server on this machine or
-network after an hour, since the user may restart the server with another option. A fact
-applies to one server only, not to another address or kind of the provider.
+then, relearning it costs one refused request. A fact that disables a capability is
+forgotten after ten minutes, and the window of a server on this machine or network after
+an hour, since the user may restart the server with other options. A fact applies to one
+server only; it no longer applies if the provider's address or kind changes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ KEPT = timedelta(days=1)
 KEPT_LOSS = timedelta(minutes=10)
 KEPT_LOCAL_WINDOW = timedelta(hours=1)
 LOSSES = ("refused functions", "refused images", "image ")
-"""Prefixes of the names of facts that take an ability from the user: the model cannot
-use tools or see images.
+"""Prefixes of the names of facts that disable a capability: the model cannot use tools
+or see images.
 """
 _MOST = 200
 """The maximum number of facts about one model. New facts replace the oldest."""
 WINDOW = "window"
-"""Prefix of the names of facts about the window."""
+"""Prefix of the names of facts about the context window."""
 _SERVER = "server"
 
 
@@ -57,7 +57,7 @@ class LearnedFacts:
         home: Path | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        advice = "what was learned of models in earlier sessions is not used; remove the file"
+        advice = "facts learned about models in earlier sessions are ignored; remove the file"
         self._file = (
             None if home is None else StateFile(home / LEARNED_FILE, "models", advice)
         )
@@ -69,7 +69,7 @@ class LearnedFacts:
     def of(self, model: str, endpoint: Endpoint) -> dict[str, str]:
         """Return the facts about a model that are currently valid.
 
-        Stats the file, and reads it if another process changed it.
+        Calls `stat` on the file, and reads it if another process has changed it.
 
         :param model: `provider/model`.
         """
@@ -90,7 +90,7 @@ class LearnedFacts:
         """Remember facts about a model; the value None removes a fact. Writes the file,
         so call this in a thread.
 
-        If the file cannot be written, only this process knows the facts.
+        If the file cannot be written, the facts are known to this process only.
         """
         server = _digest_of(endpoint)
         now = self._now().isoformat(timespec="seconds")
@@ -135,7 +135,7 @@ class LearnedFacts:
         """Return whether a stored text is a valid fact that has not expired."""
         try:
             age = self._now() - datetime.fromisoformat(text.partition(" ")[0])
-        except (ValueError, TypeError):  # no time, or a time without a time zone
+        except (ValueError, TypeError):  # not a time, or a time without a time zone
             return False
         kept = KEPT
         if name.startswith(LOSSES):
@@ -166,7 +166,9 @@ class LearnedModel:
 
 
 def _digest_of(endpoint: Endpoint) -> str:
-    """Return a digest of a server's address and API. The address may hold a password."""
+    """Return a digest of a server's address and API. The address may contain a
+    password.
+    """
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(

@@ -12,7 +12,7 @@ _MAKERS = {
     "grok": "Grok ",
     "deepseek": "DeepSeek ",
 }
-"""How the ids of a family begin, and how its makers write that."""
+"""How the ids of each family begin, and how its vendor writes the name."""
 _PLAIN_ID = re.compile(r"[a-z]+(-[a-z]+|-\d+(\.\d+)?[a-z]?)+")
 _DATE = re.compile(r"-(20\d{6}|20\d\d-\d\d-\d\d)\Z")
 _VERSION = re.compile(r"(?<=-)(\d{1,2})-(\d{1,2})(?=-|\Z)")
@@ -40,11 +40,11 @@ def gpt_version(name: str) -> tuple[int, int] | None:
 
 
 def display_name(model: str) -> str:
-    """Return a model's name as its maker writes it, such as "Claude Haiku 4.5" for
+    """Return a model's name as its vendor writes it, such as "Claude Haiku 4.5" for
     `claude-haiku-4-5-20251001`.
 
     :param model: the provider's id of the model.
-    :returns: the id itself for a family or a form that is not known.
+    :returns: the id itself, if its family or form is unknown.
     """
     undated = _DATE.sub("", model)
     family, _, rest = undated.partition("-")

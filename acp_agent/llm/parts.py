@@ -2,7 +2,7 @@
 tool calls.
 
 The readable form of an embedded file or link must never change for the same part, since
-it is in the prefix that the providers' caches compare.
+it belongs to the prefix that providers' caches compare.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import Answered, ModelRequest
 
 _FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
-"""Matches tags in a text that could be mistaken for the tags around it."""
+"""Matches tags in a text that could be mistaken for the tags around that text."""
 _NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
-"""Characters that no valid address contains (RFC 3986, 2), and that would end its line
-or its quotes.
+"""Characters that no valid address contains (RFC 3986, 2), and that would end the
+address's line or quotes.
 """
 EMPTY = "(empty)"
-"""Text of an empty message or result, since no provider accepts an empty one."""
+"""Replaces an empty message or result, which no provider accepts."""
 
 
 def media_type(given: str | None) -> str:
@@ -85,7 +85,7 @@ def _is_image(file: Resource) -> bool:
 
 
 def _text_of(data: Data) -> str | None:
-    """Return the text of data that is inline and is text, or None."""
+    """Return the text of inline text data, or None for other data."""
     content = decoded(data) if isinstance(data, str) else None
     return None if content is None else text_in(content)
 
@@ -93,12 +93,12 @@ def _text_of(data: Data) -> str | None:
 def user_parts(
     parts: Iterable[UserPart], *, images: bool, stored: bool = False
 ) -> list[Text | Image]:
-    """Return a user's message or a tool's result as texts and images, never empty and
-    without blank texts.
+    """Return a user's message or a tool's result as texts and images. The list is never
+    empty and has no blank texts.
 
-    :param images: whether the model reads images; if not, a line says what was left
-        out.
-    :param stored: whether images whose bytes are stored elsewhere are kept unchanged.
+    :param images: whether the model reads images; if not, each image is replaced by a
+        line that names it.
+    :param stored: whether to keep images unchanged if their bytes are stored elsewhere.
     """
     readable = [_readable(part, images=images, stored=stored) for part in parts]
     return [
@@ -112,15 +112,15 @@ def image_url(image: Image) -> str:
 
 
 def base64_of(part: Image) -> str:
-    """Return an image's data. By default, `user_parts` keeps no image that is stored
-    elsewhere.
+    """Return an image's data. The data is always inline, since by default `user_parts`
+    keeps no image that is stored elsewhere.
     """
     assert isinstance(part.data, str)
     return part.data
 
 
 def image_left_out(uri: str | None, reason: str) -> Text:
-    """Return the line in place of an image.
+    """Return the line that replaces an image.
 
     :param reason: why, as the end of a sentence.
     """
@@ -128,7 +128,7 @@ def image_left_out(uri: str | None, reason: str) -> Text:
 
 
 REFUSED = "the model's provider refused it"
-"""The reason given for leaving out an image."""
+"""The reason to give for leaving out an image."""
 
 
 def without_images(request: ModelRequest, first: int = 0) -> ModelRequest | None:
@@ -155,12 +155,12 @@ def _left_out_if_picture(part: UserPart) -> UserPart:
 
 
 def framed(text: str, attributes: Mapping[str, str | None]) -> str:
-    """Return a file's text between two tags that the text cannot close.
+    """Return a file's text between two tags that the text itself cannot close.
 
     If the text contains tags of the same name, the name gets a number.
 
-    :param attributes: the attributes of the start tag; those that are None are left
-        out.
+    :param attributes: the attributes of the start tag; attributes that are None are
+        left out.
     """
     taken = {name.lower() for name in _FRAMES.findall(text)}
     names = itertools.chain(
@@ -269,20 +269,20 @@ def _line(text: str) -> str:
 
 
 MAX_ARGUMENTS = 1024 * 1024
-"""Maximum characters of one call's arguments. Only a model that repeats itself
-endlessly writes more.
+"""Maximum length of one call's arguments. Only a model that repeats itself endlessly
+writes more.
 """
 _MAX_VALUES = 20_000
 _LONG = 64 * 1024
-"""Maximum values of arguments. They are counted only if the arguments are longer than
-`_LONG` characters.
+"""Maximum number of values in arguments. Values are counted only if the arguments are
+longer than `_LONG` characters.
 """
 _MAX_ENCODINGS = 3
 """How many times arguments may be encoded as JSON, one encoding inside another."""
 _MAX_QUOTED = 1_000
-"""Maximum characters of unreadable arguments that an error result quotes."""
+"""Maximum length of the unreadable arguments that an error result quotes."""
 _DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
-"""Replaces longer arguments. It is not JSON, so every reader treats the call as
+"""Replaces longer arguments. The text is not JSON, so every reader treats the call as
 invalid.
 """
 
@@ -306,14 +306,14 @@ def check_arguments(length: int) -> None:
 def tool_call(
     call_id: str, name: str, *readings: str, keep_raw: bool = True
 ) -> ToolCall:
-    """Return a call with these arguments. If they are not a JSON object, `invalid`
-    holds them.
+    """Return a call with these arguments. If they are not a JSON object, they are
+    stored in `invalid`.
 
     A JSON string that contains a JSON object counts as that object, because some models
     and servers encode arguments twice.
 
     :param readings: possible readings of the arguments, the likeliest first. The first
-        one that is an object is used.
+        that is an object is used.
     :param keep_raw: whether the arguments are sent back to the provider as text.
     """
     written = [
@@ -350,8 +350,8 @@ def arguments_fault(invalid: str) -> str:
     """Tell the model what is wrong with arguments that `tool_call` could not read."""
     if invalid == _DROPPED:
         return (
-            f"the arguments were longer than {MAX_ARGUMENTS:,} characters (1 MiB), so the call was broken off and did"
-            " not run. Nothing of them was kept. Send less in one call, such as a long file in several pieces."
+            f"the arguments were longer than {MAX_ARGUMENTS:,} characters (1 MiB), so the call was cut off and did"
+            " not run. None of the arguments were kept. Send less in one call, such as a long file in pieces."
         )
     shown = invalid if len(invalid) <= _MAX_QUOTED else f"{invalid[:_MAX_QUOTED]} …"
     return (
@@ -361,8 +361,8 @@ def arguments_fault(invalid: str) -> str:
 
 
 def arguments_of(call: ToolCall) -> JsonObject:
-    """Return the arguments to send back: an empty object in place of illegal JSON,
-    which old logs may hold.
+    """Return the arguments to send back. Old logs may contain invalid JSON, which is
+    replaced by an empty object.
     """
     return call.arguments if call.invalid is None and is_finite(call.arguments) else {}
 
@@ -376,7 +376,7 @@ def sent_arguments(call: ToolCall) -> str:
     """Return the arguments as the model wrote them, for a provider that accepts text.
 
     The provider may compare the text, and a model that sees its own mistake can correct
-    it.
+    the mistake.
     """
     if has_raw_arguments(call):
         return call.invalid or ""
@@ -386,7 +386,7 @@ def sent_arguments(call: ToolCall) -> str:
 def has_raw_arguments(call: ToolCall) -> bool:
     """Return whether `sent_arguments` returns text that is not a JSON object.
 
-    Arguments with a number that JSON does not have, such as NaN, are not sent back:
+    Arguments with a value that JSON does not allow, such as NaN, are not sent back:
     some servers parse them and forward a form that the next server refuses.
     """
     if call.invalid is None or call.invalid == _DROPPED:
@@ -414,4 +414,4 @@ def _object_or_fault(text: str) -> JsonObject | str:
         if not isinstance(found, str):
             break
         value = found
-    return "they are JSON of another kind"
+    return "they are another kind of JSON value"

@@ -1,14 +1,14 @@
-"""Images as a provider accepts them: within its size limits, upright, not animated, and
-of a supported type.
+"""Prepares images as providers accept them: within their size limits, upright, not
+animated, and of a supported type.
 
-An acceptable image is passed through unchanged. Others are converted with Pillow, from
-the extra `images`, which is loaded with the first image. Without Pillow, an image that
-is too large is refused. The same image always results in the same bytes, since the
-providers' caches compare them.
+An acceptable image is passed through unchanged. Others are converted with Pillow, which
+comes with the extra `images` and is loaded with the first image. Without Pillow, an
+image that is too large is refused. The same image always produces the same bytes, since
+the providers' caches compare them.
 
-A small file may decode to any number of pixels. So the number of pixels is limited, one
-image is decoded at a time, and a large image is reduced in strips, since a full copy
-for each step would take a gigabyte.
+A small file may decode to any number of pixels. So the number of pixels is limited, and
+images are decoded one at a time. A large image is reduced in strips, since a full copy
+at each step would take a gigabyte.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from PIL import Image as Pillow
 
 MAX_PIXELS = 50_000_000
-"""Maximum pixels of one image, with four bytes each when decoded. A small file may
+"""Maximum pixels of one image. Each takes four bytes when decoded, and a small file may
 claim any number.
 """
 _MAX_PASSES = 1_000_000_000
-"""Maximum of pixels times scans in a progressive JPEG. Each scan covers all pixels, but
-may take only 100 bytes.
+"""Maximum product of pixels and scans in a progressive JPEG. Each scan covers all
+pixels, but may take only 100 bytes.
 """
 _SCAN = b"\xff\xda"
 _TILE_SIDES = (322, 323)
@@ -74,7 +74,7 @@ _decoding = Lock()
 
 
 class Unusable(Exception):  # noqa: N818 - not for users: its text becomes part of a sentence
-    """An image that cannot be sent; the text says why, as the end of a sentence."""
+    """An image cannot be sent. The text says why, as the end of a sentence."""
 
 
 @cache
@@ -84,7 +84,7 @@ def _can_scale() -> bool:
 
 
 def type_of(content: bytes) -> str | None:
-    """Return the media type of a file according to its first bytes, or None if they are
+    """Return a file's media type, determined from its first bytes, or None if it is
     unknown.
     """
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
@@ -101,22 +101,22 @@ def type_of(content: bytes) -> str | None:
 
 def received(data: str, mime_type: str) -> tuple[str, str]:
     """Return a received image in plain base64, and its actual media type. Does not
-    decode the picture.
+    decode the image.
 
     :param data: base64 in any variant.
     :param mime_type: the claimed media type.
-    :raises Unusable: if it is not an image, or no model reads its type.
+    :raises Unusable: if the data is not an image, or no model reads its type.
     """
     data = plain(data)
     content = decoded(data)
     if content is None:
-        raise Unusable("its data is no base64")
+        raise Unusable("its data is not base64")
     if not content:
         raise Unusable("it is empty")
     kind = type_of(content)
     if kind is None:
         raise Unusable(
-            f"it is said to be {mime_type[:80] or 'of no type'}, and is no image that models read"
+            f"it is declared as {mime_type[:80] or 'having no type'} and is not an image that models read"
         )
     if kind not in IMAGE_TYPES and not _can_scale():
         raise _other_type(kind)
@@ -124,8 +124,8 @@ def received(data: str, mime_type: str) -> tuple[str, str]:
 
 
 def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str]:
-    """Return an image as it is sent to a model. Decodes the image, so call this in a
-    thread.
+    """Return an image in the form in which it is sent to a model. Decodes the image, so
+    call this in a thread.
 
     :param data: base64 in any variant.
     :param mime_type: the claimed media type.
@@ -140,7 +140,7 @@ def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str
             return data, kind
         if kind not in profile.image_types:
             raise _other_type(kind)
-        least = f"larger than the {profile.image_characters * 3 // 4 / 1e6:.3g} MB that the model takes"
+        least = f"larger than the {profile.image_characters * 3 // 4 / 1e6:.3g} MB that the model accepts"
         raise Unusable(
             f"it is {least}; the extra `images` makes images smaller: {install_command('images')}"
         )
@@ -194,7 +194,9 @@ def _tile_pixels(image: Pillow.Image) -> int:
 
 
 def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
-    """Return whether the image needs no conversion: models see it as a person does."""
+    """Return whether models see the image as a person does, so that it needs no
+    conversion.
+    """
     return (
         max(image.size) <= profile.image_edge
         and image.mode != "CMYK"
@@ -209,7 +211,7 @@ def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
     photo = image.format in _PHOTOS
     edge = profile.image_edge
     if photo:
-        image.draft(None, (edge, edge))  # decodes a fraction of a large JPEG
+        image.draft(None, (edge, edge))  # decodes a large JPEG at reduced size
     image.seek(0)
     turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
     transparent = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
@@ -240,8 +242,8 @@ def _reduced(image: Pillow.Image, edge: int, mode: str) -> Pillow.Image:
     """Return an image in another mode, reduced by a whole factor if it is much larger
     than necessary.
 
-    :param edge: maximum pixels of the longer side of the final image. At least about
-        twice as many are kept.
+    :param edge: maximum pixels of the final image's longer side. The result keeps at
+        least about twice as many.
     """
     from PIL import Image
 

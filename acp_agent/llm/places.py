@@ -26,10 +26,10 @@ once, which then share the machine.
 
 @frozen
 class Place:
-    """A provider: the built-in values, the user's settings, and the values from the
+    """A provider, combined from the built-in values, the user's settings, the
     environment and the editor.
 
-    :ivar base_url: None if the configuration lacks it.
+    :ivar base_url: None if it is not configured.
     :ivar variables: environment variables that may hold the key; empty for a local
         server.
     :ivar offered: models for the picker; the first is the default if the key is set.
@@ -50,7 +50,7 @@ class Place:
 
     @property
     def api(self) -> Literal["anthropic", "openai"]:
-        """Return the vendor of the API that the provider speaks."""
+        """Return the vendor whose API the provider implements."""
         return "anthropic" if self.kind == "anthropic" else "openai"
 
 
@@ -89,13 +89,14 @@ GIVEN_KEY = "the key that you gave"
 """The hint for a key that is being tried."""
 _FIRST_PARTIES = ("anthropic", "openai")
 _UNKNOWN = Place("openai-chat")
-"""The defaults for any other provider."""
+"""Defaults for all other providers."""
 
 _BASE_URLS: dict[ProviderKind, tuple[str, str]] = {
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
     "openai-responses": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
 }
-"""The SDKs' variable for the base URL, and the default URL."""
+"""The environment variable that each SDK reads its base URL from, and the default URL.
+"""
 
 
 @frozen
@@ -103,12 +104,12 @@ class Endpoint:
     """The address and credentials of a provider. Equal endpoints share a client.
 
     :ivar name: the word before the slash in `provider/model`.
-    :ivar base_url: None if the configuration lacks it.
-    :ivar key: None if there is none.
+    :ivar base_url: None if it is not configured.
+    :ivar key: None if the provider has no key.
     :ivar token: Anthropic's token, used instead of a key.
     :ivar headers: the headers to send with every request.
     :ivar key_hint: what to check if the key is refused, for an error message.
-    :ivar required: whether a call without any key is refused before it is sent.
+    :ivar required: whether the agent refuses to send a call without a key.
     """
 
     name: str
@@ -141,8 +142,8 @@ class Endpoint:
 
     @property
     def parallel(self) -> Parallel:
-        """Return how many requests the server answers at once, as far as the endpoint's
-        settings show.
+        """Return how many requests the server answers at once, judging by the
+        endpoint's settings.
         """
         if self.kind != "openai-chat" or not self.is_local:
             return "many"
@@ -152,7 +153,7 @@ class Endpoint:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the texts that no message may contain."""
+        """Return the secrets that must not appear in any message."""
         return tuple(
             {text for text in (self.key, self.token, *self.headers.values()) if text}
         )
@@ -160,7 +161,8 @@ class Endpoint:
     def check_key(self) -> None:
         """Refuse a key that is missing or that no header can carry.
 
-        :raises ModelAuthError: if the key is missing or invalid; says what to set.
+        :raises ModelAuthError: if the key is missing or invalid. The message says what
+            to set.
         """
         key = self.key or self.token
         if self.required and not key:
@@ -182,13 +184,13 @@ def check_key(provider: str, key: str, hint: str) -> None:
         is_variable = hint.isidentifier()
         advice = f"Set {hint} to" if is_variable else f"Check {hint}: it should be"
         raise ModelAuthError(
-            f"The key for {provider} cannot be sent: there is a line break, a typographic quote or another character in"
-            f" it that no key has. {advice} the key alone{' and start the agent again' if is_variable else ''}."
+            f"The key for {provider} cannot be sent: it contains a line break, a typographic quote or another character"
+            f" that keys never have. {advice} the key alone{' and start the agent again' if is_variable else ''}."
         )
 
 
 def is_first_party(endpoint: Endpoint) -> bool:
-    """Return whether an endpoint counts as the maker's own API.
+    """Return whether an endpoint counts as the vendor's own API.
 
     This includes a built-in provider for which the user has set another base URL.
     """
@@ -199,10 +201,10 @@ def is_first_party(endpoint: Endpoint) -> bool:
 
 
 def known_host(endpoint: Endpoint, hosts: Collection[str]) -> str:
-    """Return the one of some known hosts at which an endpoint is, or in whose place it
-    stands; empty if none.
+    """Return which of the known hosts an endpoint belongs to, or stands in for; empty
+    if none.
 
-    :param hosts: names of hosts, or of the domains that they are in.
+    :param hosts: host names, or parent domains of hosts.
     """
     name = endpoint.host.partition(":")[0]
     for host in hosts:
@@ -217,7 +219,7 @@ def known_host(endpoint: Endpoint, hosts: Collection[str]) -> str:
 def is_base_url(url: str, *, secrets: bool = False) -> bool:
     """Return whether a text is an http or https URL.
 
-    :param secrets: whether it may contain a user and a password.
+    :param secrets: whether it may contain a user name and a password.
     """
     try:
         parts = urlsplit(url)
@@ -270,8 +272,8 @@ class Places:
         return list(self._known)
 
     def kind(self, name: str) -> ProviderKind:
-        """Return the API that a provider speaks; for an unknown name, the most common
-        API.
+        """Return the kind of API that a provider implements; for an unknown name, the
+        most common kind.
         """
         return self._known.get(name, _UNKNOWN).kind
 
@@ -298,8 +300,8 @@ class Places:
         The same object is returned until a key or a route changes.
 
         :raises ConfigError: if there is no such provider, its base URL is invalid, the
-            editor has turned it off, or its key could only be in the file of keys and
-            the file is invalid.
+            editor has turned it off, or its key could only be in the key file and that
+            file is invalid.
         """
         version = self._access.key_version()
         known = self._endpoints.get(name)
@@ -313,7 +315,7 @@ class Places:
             raise ConfigError(unknown_provider(name, self.names()))
         if self._access.is_disabled(name):
             raise ConfigError(
-                f"the editor has turned the provider {name} off; choose another model, or turn it on there"
+                f"the editor has turned the provider {name} off; choose another model, or turn it on in the editor"
             )
         kind = self.kind(name)
         base_url = self._base_url(name)
@@ -336,8 +338,8 @@ class Places:
         )
 
     def is_usable(self, name: str) -> bool:
-        """Return whether a provider that requires a key can be called, as far as is
-        known locally.
+        """Return whether a provider that requires a key can be called, judging by local
+        information only.
         """
         if self._access.is_disabled(name):
             return False
@@ -363,8 +365,8 @@ class Places:
         )
 
     def local_urls(self) -> dict[str, str]:
-        """Return the base URLs of the servers that need no key, such as local ones, by
-        provider.
+        """Return the base URLs of servers that need no key, such as local ones, keyed
+        by provider.
         """
         return {
             name: url
@@ -378,7 +380,7 @@ class Places:
     def has_stored_key(self, provider: str) -> bool:
         """Return whether `acp-agent login` has stored a key for a provider.
 
-        :raises ConfigError: if the file of keys is invalid.
+        :raises ConfigError: if the key file is invalid.
         """
         return self._access.has_key(provider)
 

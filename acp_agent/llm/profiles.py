@@ -1,11 +1,10 @@
 """The built-in table of models, `models.csv`: context windows, prices, kinds of
-thinking, and limits of images.
+thinking, and image limits.
 
-The longest matching prefix of the model's id selects the entry, so that dated ids find
+The longest matching prefix of the model's id selects the entry, so dated ids match
 their family. Prices are US dollars per million tokens at the standard tier, as of
-November 2026; a request in a long-context tier costs more. The limits of images are the
-lowest ones in the providers' documentation, which also hold for gateways and older
-models.
+November 2026; a request in a long-context tier costs more. The image limits are the
+lowest in the providers' documentation, so they also hold for gateways and older models.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ ThinkingKind: TypeAlias = Literal[
     "none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"
 ]
 """`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking
-and effort, off unless requested; `-default`: on unless turned off; `-always`: cannot be
-turned off. `effort`: OpenAI's reasoning effort.
+and effort, off unless requested. `adaptive-default`: on unless turned off.
+`adaptive-always`: cannot be turned off. `effort`: OpenAI's reasoning effort.
 """
 
 DEFAULT_WINDOW = 128_000
@@ -48,14 +47,14 @@ class Prices:
 class ModelProfile:
     """The properties of a model.
 
-    :ivar context_window: tokens of the whole window.
+    :ivar context_window: the size of the context window in tokens.
     :ivar max_output_tokens: maximum tokens of one answer, including thinking.
     :ivar images: whether the model reads images.
     :ivar thinking: how a request controls thinking.
     :ivar least_effort: for `effort`: the value that is closest to not thinking.
     :ivar prices: None if unknown.
     :ivar listed: whether the table has the model.
-    :ivar max_images: maximum images of one request, including those in tools' results
+    :ivar max_images: maximum images of one request, including images in tool results
         and in earlier turns.
     :ivar max_request_bytes: maximum bytes of one request's body, with the images in
         base64.
@@ -79,7 +78,7 @@ class ModelProfile:
     image_types: frozenset[str] = IMAGE_TYPES
 
     def priced(self, usage: Usage) -> Usage:
-        """Return `usage` with its cost in US dollars, if the prices are known."""
+        """Return `usage` with its cost in US dollars added, if the prices are known."""
         prices = self.prices
         if prices is None or usage.cost is not None:
             return usage
@@ -111,7 +110,7 @@ def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
 def profile(model: str) -> ModelProfile:
     """Return the table's entry for a model, or the cautious default.
 
-    :param model: the provider's id; see `plain_name` for what is left out of it.
+    :param model: the provider's id; `plain_name` strips its prefixes.
     """
     name = plain_name(model)
     table = _table()
@@ -138,13 +137,14 @@ _LIMITS: dict[str, ModelProfile] = {
         image_types=IMAGE_TYPES - {"image/gif"},
     ),
 }
-"""The properties that the models of a family share, by the family's name in the table."""
+"""The properties that a family's models share, keyed by the family's name in the table.
+"""
 
 
 @cache
 def _table() -> dict[str, ModelProfile]:
-    """Return the models of `models.csv` by the prefixes of their ids. OpenAI's models
-    before GPT-5 are not included.
+    """Return the models of `models.csv`, keyed by the prefixes of their ids. OpenAI's
+    models before GPT-5 are not included.
     """
     import csv
 

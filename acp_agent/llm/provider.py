@@ -22,9 +22,9 @@ from acp_agent.llm.places import Parallel
 from acp_agent.llm.rules import ReasoningRules
 
 Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
-"""What changed after a piece of reasoning was created: the system prompt or the tools,
-or the messages before it. `unknown`: the conversation in which it was created is not
-known.
+"""What has changed since a piece of reasoning was created: the system prompt or the
+tools, or the messages before it. `unknown`: the agent does not know the conversation in
+which it was created.
 """
 
 
@@ -35,18 +35,18 @@ class ModelRequest:
     :ivar model: the provider's own id for the model, without the provider's name.
     :ivar system: the system prompt.
     :ivar messages: a valid history: every call has its result, and the last message is
-        not the model's.
+        not from the model.
     :ivar tools: the tools that the model currently has.
-    :ivar max_output_tokens: the limit for the answer.
+    :ivar max_output_tokens: the token limit for the answer.
     :ivar thought_level: the current level: `off`, `low`, `medium` or `high`; if empty,
         the provider decides.
     :ivar conversation_id: a stable id of the session, for providers that route their
         cache by it.
-    :ivar declared: the tools and the level with which the session's requests begin. If
-        they differ from the current ones, `messages` has the amendments. None for a
-        request outside a session.
-    :ivar unbound: the number of messages at the beginning whose reasoning is not sent
-        unless it has a binding.
+    :ivar declared: the tools and the thought level at the beginning of the session's
+        requests. If they differ from the current ones, `messages` contains the
+        amendments. None for a request outside a session.
+    :ivar unbound: the number of messages at the beginning whose reasoning is sent only
+        if it has a binding.
     :ivar refused: the features that the provider has refused in this session; they are
         not sent.
     :ivar takes: the values that the provider accepts for features that it otherwise
@@ -97,7 +97,7 @@ class Retrying:
 @frozen
 class AskedAgain:
     """The provider refused the request and is called again at once, without the part
-    that it may have refused.
+    that it appears to have refused.
 
     :ivar usage: the usage of the provider's answer, if it did not answer as requested.
     """
@@ -126,7 +126,7 @@ class ImagesLeftOut:
     them.
 
     :ivar first: index of the first message whose images were left out.
-    :ivar takes_none: whether the provider said that the model takes no images at all.
+    :ivar takes_none: whether the provider said that the model accepts no images at all.
     """
 
     first: int
@@ -138,8 +138,8 @@ class ReasoningRefused:
     """The provider refused reasoning that the agent considered valid. The reasoning is
     never sent again.
 
-    :ivar messages: ids of the answers that it belongs to.
-    :ivar pieces: the names of its pieces; see `messages.name_of`.
+    :ivar messages: ids of the answers that the reasoning belongs to.
+    :ivar pieces: the names of the pieces of reasoning; see `messages.name_of`.
     :ivar said: the provider's error message, for the log.
     """
 
@@ -179,7 +179,7 @@ class Remembered:
 class Withheld:
     """Reasoning that a request left out.
 
-    :ivar message_id: the answer that it belongs to.
+    :ivar message_id: the id of the answer that the reasoning belongs to.
     """
 
     message_id: str
@@ -190,14 +190,14 @@ class Withheld:
 class Answered:
     """The answer is complete; the last event of every stream that does not raise.
 
-    Tool call ids in `parts` are the provider's own and may repeat. The turn gives each
-    call a unique id.
+    Tool call ids in `parts` are the provider's own and may repeat. The turn assigns
+    each call a unique id.
 
     :ivar compacted: the compacted conversation, if the request was for a compaction.
     :ivar withheld: reasoning of earlier answers that the request left out, since it was
         not valid in the request.
     :ivar explanation: the provider's reason for a refusal, as a sentence or a word;
-        empty if it gives none.
+        empty if the provider gives no reason.
     """
 
     parts: tuple[AssistantPart, ...]
@@ -209,9 +209,9 @@ class Answered:
 
 
 Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
-"""A part of a request that the provider does not accept. It is not sent again."""
+"""A part of a request that the provider does not accept and that is not sent again."""
 Adaptation: TypeAlias = Retrying | AskedAgain | Refusal | ImagesLeftOut | Remembered
-"""A reason to send a request again, or in another form."""
+"""A reason why a request is sent again, unchanged or in another form."""
 ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Adaptation | Answered
 
 
@@ -231,12 +231,12 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of the model's answer as they arrive.
 
-        Cancelling the iteration ends the call at once, and so does closing the
-        generator (see `contextlib.aclosing`).
+        Cancelling the iteration or closing the generator (see `contextlib.aclosing`)
+        ends the call at once.
 
         :raises ModelAuthError: if there is no key, or the key is refused.
-        :raises ConfigError: if the configuration or the environment describes an
-            impossible connection.
+        :raises ConfigError: if the configuration or the environment describes a
+            connection that cannot work.
         :raises ContextOverflowError: if the request is larger than the window.
         :raises ModelRequestError: if the provider refused the request for another
             reason.
@@ -248,17 +248,15 @@ class Provider(Protocol):
         ...
 
     def context_window(self, model: str) -> int | None:
-        """Return the tokens of the model's window as `learn_window` last learned it;
-        None if it is unknown.
+        """Return the size of the model's context window in tokens, as last learned by
+        `learn_window`; None if unknown.
 
         :raises ConfigError: if a script is missing or invalid.
         """
         ...
 
     def rules(self, model: str) -> ReasoningRules:
-        """Return how the provider treats the reasoning of earlier answers of this
-        model.
-        """
+        """Return how the provider treats reasoning from this model's earlier answers."""
         ...
 
     def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
@@ -266,7 +264,9 @@ class Provider(Protocol):
         ...
 
     def is_window_settled(self, model: str) -> bool:
-        """Return whether asking for the model's window again would tell nothing new."""
+        """Return whether the model's window is final, so that asking again is
+        pointless.
+        """
         ...
 
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
@@ -275,9 +275,9 @@ class Provider(Protocol):
         Takes at most ten seconds. A `ModelError` is ignored, and the next call asks
         again.
 
-        :param lost: whether part of a request appears to have been lost. If a server on
-            this machine or network does not report its window at the usual path, the
-            paths of Ollama and LM Studio are then tried.
+        :param lost: whether part of a request appears to have been lost. If so, and a
+            server on this machine or network does not report its window at the usual
+            path, the paths of Ollama and LM Studio are tried as well.
         """
         ...
 
@@ -301,19 +301,19 @@ class NativeCompaction(Protocol):
 
         The system prompt, the tools and the thought level should be the same as in the
         session's other requests, so that the cached prefix is used. The verbatim
-        messages keep their reasoning, if the model's rules say so, as long as nothing
-        is inserted between the block and these messages. The last message may be the
-        model's, but every call must have its result.
+        messages keep their reasoning, if the model's rules say so, provided that
+        nothing is inserted between the block and these messages. The last message may
+        be from the model, but every call must have its result.
 
-        :param instructions: the prompt for the summary; empty for the provider's own.
-            OpenAI's API does not support instructions, so they are ignored there.
+        :param instructions: the summary prompt; empty for the provider's own. OpenAI's
+            API does not support instructions, so they are ignored there.
         :param note: called with each retry and each refusal. If it raises an exception,
             the compaction ends.
         :returns: the block for the first message of the new context, and the usage of
             the compaction itself. The block's `text` is empty if the provider encrypts
             the summary.
-        :raises ContextOverflowError: if the conversation, or the conversation with the
-            prompt for the summary, does not fit the window.
+        :raises ContextOverflowError: if the conversation, alone or with the summary
+            prompt, does not fit the window.
         :raises ModelRequestError: if the model does not support compaction, or returned
             no summary.
         :raises ModelError: like `Provider.stream`; transient failures are retried.

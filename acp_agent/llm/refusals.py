@@ -6,8 +6,9 @@ was learned about the model. A part is identified by its name in the error or, i
 error does not name it, by phrases that servers use to refuse it.
 
 Sources: the error texts in the source of vLLM, llama.cpp's server, llama-cpp-python,
-Ollama, LiteLLM and mistral-common; those of OpenAI, Mistral, Groq, DeepSeek, Fireworks
-and OpenRouter as their users report them; the chat templates in llama.cpp's repository.
+Ollama, LiteLLM and mistral-common; the errors of OpenAI, Mistral, Groq, DeepSeek,
+Fireworks and OpenRouter, as reported by their users; the chat templates in llama.cpp's
+repository.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ LIMITS: tuple[Feature, ...] = (
     "max_completion_tokens",
     "max_output_tokens",
 )
-"""Members that limit an answer. An error may name their largest value."""
+"""Members that limit an answer. An error may name the largest accepted value."""
 _STATUSES = (400, 404, 415, 422)
 _LEAST_LIMIT = 256
-"""Tokens. A smaller number in an error is not a limit for an answer."""
+"""Minimum tokens of an answer's limit. A smaller number in an error is not such a
+limit.
+"""
 _NUMBER = re.compile(
     r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?!\w|\.\d)|(?<![\w.-])\d+(?!\w|\.\d|,\d)"
 )
@@ -61,12 +64,12 @@ _REFUSES = (
     "not enabled",
     "remove",
 )
-"""Phrases of errors that refuse the member that they name, rather than only mention it."""
+"""Phrases of errors that refuse the member they name, rather than merely mention it."""
 _COMMON: frozenset[Feature] = frozenset(
     ("stream", "reasoning", "thinking", "include", "store")
 )
-"""Members whose names are ordinary words. They count only in quotes, or at the start of
-an error.
+"""Members whose names are ordinary words. Such a name counts only in quotes or at the
+start of an error.
 """
 _WORDS: tuple[tuple[Feature, tuple[str, ...]], ...] = (
     (
@@ -178,8 +181,8 @@ _WORDS: tuple[tuple[Feature, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Phrases for parts that are not members, or whose errors do not always name the
-member.
+"""Phrases that refuse parts which are not members, or parts whose errors do not always
+name the member.
 """
 _EFFORT = re.compile(r"(?:reasoning|output_config)\.effort|output_config")
 _CALL_IDS = re.compile(r"length (?:of )?9|\b9\b.{0,20}alphanumeric|a-z, a-z, 0-9")
@@ -204,9 +207,9 @@ def refused_part(
     """Return the part of a request that the server refused; None if it refused
     something else.
 
-    :param sent: the optional parts of the request; for parts that are members, with
+    :param sent: the optional parts of the request. Parts that are members come with
         their values.
-    :param required: the parts that can have another value, but cannot be left out.
+    :param required: the parts that can have another value but cannot be left out.
     """
     if not _may_be_refusal(failure, sent):
         return None
@@ -297,8 +300,8 @@ def taken_limit(wanted: int, takes: str) -> int:
 
 
 def taken_effort(wanted: str, takes: str) -> str:
-    """Return the accepted effort that is nearest to the wanted effort; empty if none is
-    near enough.
+    """Return the accepted effort nearest to the wanted effort; empty if none is near
+    enough.
 
     :param takes: see `FeatureRefused`; empty if the server accepts all.
     """

@@ -38,8 +38,8 @@ _PLACE = re.compile(
 _IN_MESSAGE = re.compile(
     r"(?:input|messages|contents)\W{1,3}\d{1,6}\W[^\s]{0,80}$", re.IGNORECASE
 )
-"""Matches the text before a position inside a message. Tools inside a message are
-numbered separately.
+"""Matches the text before a position inside a message. Such tools are numbered
+separately.
 """
 _OF_ADAPTERS = ("defer_loading", "cache_control", "strict")
 """Members that an adapter adds to a tool. An error about one of them does not refuse
@@ -87,29 +87,29 @@ def refused_tools(
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a tool is built in, not a server's. A built-in name such as `read`
-    is also an ordinary word.
+    """Return whether a tool is built in rather than from an MCP server. Built-in names
+    such as `read` are also ordinary words.
     """
     return "__" not in name
 
 
 def longest_description(failure: CallFailed) -> int | None:
-    """Return the maximum length of a tool description, if an error says that one is too
-    long.
+    """Return the maximum length of a tool description if an error says that a
+    description is too long, otherwise None.
     """
     found = _LONGEST.search(failure.message)
     return int(found[1]) if found else None
 
 
 def tool_names(request: ModelRequest) -> list[str]:
-    """Return the names of all tools in a request, including those in its declaration
+    """Return the names of all tools in a request, including tools in its declaration
     and its amendments.
     """
     return list(dict.fromkeys(tool.name for tool in all_tools(request)))
 
 
 def without_tools(request: ModelRequest, names: Collection[str]) -> ModelRequest:
-    """Return the request as if tools with these names had never existed."""
+    """Return the request as it would be if tools with these names had never existed."""
     return (
         _changed(request, lambda tool: None if tool.name in names else tool, names)
         if names
@@ -131,7 +131,7 @@ def with_short_descriptions(request: ModelRequest, longest: int | None) -> Model
 
 
 def all_tools(request: ModelRequest) -> Iterable[ToolDefinition]:
-    """Yield all tools in a request, including those in its declaration and its
+    """Yield all tools in a request, including tools in its declaration and its
     amendments.
     """
     yield from request.tools

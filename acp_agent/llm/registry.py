@@ -1,7 +1,7 @@
-"""Looks up `provider/model`: the provider's client and the properties of the model.
+"""Resolves `provider/model` to the provider's client and the model's properties.
 
-The name is split at the first slash. A client is created once, and again after its
-address or key has changed. An SDK is loaded by `Registry.prepare` or by the first model
+The name is split at the first slash. A client is created once, and recreated when its
+address or key changes. An SDK is loaded by `Registry.prepare` or by the first model
 call.
 """
 
@@ -50,8 +50,8 @@ BUILT_IN_PROVIDERS = tuple(BUILT_IN)
 """Names of the providers that need no configuration."""
 
 _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
-"""The providers that charge the table's prices. Elsewhere a model of the same name is
-free or priced differently.
+"""The providers that charge the table's prices. Other providers may serve a model of
+the same name for free or at another price.
 """
 
 _log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class ResolvedModel:
     """A model and its provider.
 
     :ivar id: the provider's own id, for `ModelRequest.model`.
-    :ivar window: tokens of the whole window: from `context_window` in the settings,
+    :ivar window: the context window in tokens: from `context_window` in the settings,
         else from the provider (see `Registry.learn_window`), else from the table, else
         from the model's settings, else the default.
     :ivar window_source: a text that changes when the settings or the provider specify a
@@ -122,8 +122,8 @@ class Registry:
         return self._access.version()
 
     async def unlock(self, model: str) -> None:
-        """Read the key of a model's provider from the keyring, if it is there. Call
-        this before `resolve`.
+        """Read the key of a model's provider from the keyring, if it is stored there.
+        Call this before `resolve`.
 
         An invalid name is ignored.
         """
@@ -164,7 +164,7 @@ class Registry:
         )
 
     def _place_of(self, model: str) -> str | None:
-        """Return where the settings name a model; None where they do not."""
+        """Return where the settings name a model, or None if they do not."""
         for key in ("model", "small_model"):
             if getattr(self._settings, key) == model and (
                 place := self._settings.places.get(key)
@@ -179,9 +179,7 @@ class Registry:
         Does not check whether the provider has the model.
         """
         if not is_model_name(model):
-            return (
-                "a model is named provider/model, such as anthropic/claude-sonnet-5-5"
-            )
+            return "a model name has the form provider/model, such as anthropic/claude-sonnet-5-5"
         return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
@@ -195,7 +193,7 @@ class Registry:
         return _corrected_profile(self._settings, provider, name)
 
     def is_window_settled(self, model: str) -> bool:
-        """Return whether `learn_window` would tell nothing new about a model."""
+        """Return whether `learn_window` would learn nothing new about a model."""
         if self._settings.context_window:
             return True
         known = self._known.get(model)
@@ -215,8 +213,8 @@ class Registry:
             await resolved.provider.learn_window(resolved.id, lost=lost)
 
     async def default_model(self) -> str | None:
-        """Return the model for a session that names none; None if no model is available
-        (see `no_model`).
+        """Return the model for a session that does not name one; None if no model is
+        available (see `no_model`).
         """
         if self._settings.model:
             return self._settings.model
@@ -233,7 +231,7 @@ class Registry:
         )
 
     def no_model(self) -> AgentError:
-        """Return the error that says why there is no default model, and what to do."""
+        """Return an error that explains why there is no default model and what to do."""
         try:
             self._access.has_key("")
         except ConfigError as error:
@@ -260,8 +258,8 @@ class Registry:
         return f"{provider}/{built_in.small}"
 
     async def available_models(self) -> tuple[str, ...]:
-        """Return models for a picker, the default first. Waits for the network for at
-        most half a second.
+        """Return the models for a picker, with the default first. Waits at most half a
+        second for the network.
         """
         offered = (
             f"{name}/{model}"
@@ -308,10 +306,10 @@ class Registry:
         await self._provider(endpoint).prepare()
 
     async def try_key(self, provider: str, key: str) -> bool:
-        """Check whether a provider accepts a key, with one small, free request.
+        """Check whether a provider accepts a key by sending one small, free request.
 
-        :returns: False if the provider has no such request, so that the key could not
-            be tried.
+        :returns: False if the provider has no such request, so the key could not be
+            checked.
         :raises ModelAuthError: if the key is refused, or contains characters that no
             header can carry.
         :raises ModelError: if the request failed for another reason.

@@ -1,5 +1,5 @@
-"""Leaves out of a request what its server is known to refuse, and remembers new
-refusals.
+"""Leaves out the parts of a request that its server is known to refuse, and remembers
+new refusals.
 
 Only refusals that hold for every conversation with a model are remembered; see
 `learned.py`. Whether a server accepts reasoning, or a header or parameter for it, may
@@ -40,8 +40,7 @@ _OF_CONVERSATIONS: frozenset[Feature] = frozenset(
         "include",
     )
 )
-"""Features that concern the reasoning in a conversation, or its compaction by the
-provider.
+"""Features that concern a conversation's reasoning, or its compaction by the provider.
 """
 _REFUSED = "refused"
 _TAKES = "takes"
@@ -53,8 +52,8 @@ _NO_IMAGES = f"{_REFUSED} images"
 def without_refused(
     request: ModelRequest, learned: LearnedModel
 ) -> tuple[ModelRequest, Remembered]:
-    """Return the request without what its server is known to refuse, and a record of
-    what was left out.
+    """Return the request without the parts that its server is known to refuse, and a
+    record of the parts that were left out.
     """
     refused: set[Feature] = set()
     takes: dict[Feature, str] = {}
@@ -125,8 +124,8 @@ def keep_images(digests: Iterable[str], learned: LearnedModel) -> None:
 
 
 def _digest(tool: ToolDefinition) -> str:
-    """Return a digest of a tool's definition, since a server may accept the tool after
-    its definition has changed.
+    """Return a digest of a tool's definition. A server may accept the tool once its
+    definition has changed.
     """
     import hashlib  # loads OpenSSL
 

@@ -1,6 +1,6 @@
-"""How providers treat the reasoning of earlier answers.
+"""Describes how providers treat the reasoning of earlier answers.
 
-The rules are data: `reasoning.csv` has them by family of models, `platforms.csv` by
+The rules are data: `reasoning.csv` lists them by model family, and `platforms.csv` by
 server.
 
 Sources: platform.claude.com on preserved thinking, mid-conversation system messages,
@@ -25,12 +25,12 @@ from acp_agent.llm.places import Endpoint, known_host
 
 Checks: TypeAlias = Literal["none", "anthropic", "openai", "unknown"]
 """Whether the provider checks that reasoning stays in the conversation that created it,
-and whose rules it applies.
+and whose rules the provider applies.
 """
 ThinkingOff: TypeAlias = Literal["none", "disabled", "between_tools", "low", "least"]
-"""How a request turns thinking off. `none`: it sends nothing, since thinking is off by
-default. `disabled`, `between_tools`: it sends `thinking` of this type. `low`, `least`:
-it sends the lowest effort, since the model always thinks.
+"""How a request turns thinking off. `none`: sends nothing, since thinking is off by
+default. `disabled`, `between_tools`: sends `thinking` with this type. `low`, `least`:
+sends the lowest effort, since the model always thinks.
 """
 ToolChanges: TypeAlias = Literal["plain", "value", "reference", "items"]
 """How tools change during a conversation. `plain`: with a new list of tools, which
@@ -44,7 +44,9 @@ member. `message`: with Anthropic's system message. `item`: with OpenAI's
 `configuration_update`.
 """
 Compaction: TypeAlias = Literal["none", "plain", "kept"]
-"""The provider's own compaction. `kept`: the messages that remain keep their reasoning."""
+"""Whether the provider has its own compaction. `kept`: the remaining messages keep
+their reasoning.
+"""
 CompactsTo: TypeAlias = Literal["none", "block", "window"]
 """What remains of the messages after the provider's own compaction. `block`: one block
 that replaces them. `window`: all user messages, and one encrypted item that replaces
@@ -61,10 +63,10 @@ Echo: TypeAlias = Literal[
     "none", "signature", "items", "given", "calls", "always", "thought_signature"
 ]
 """The form in which reasoning is sent back. `signature`: Anthropic's blocks. `items`:
-OpenAI's items. `given`: in the member of the message that it came in, if there was any.
-`calls`: like `given`, but answers that call tools always have the member. `always`:
-like `given`, but all answers have the member. `thought_signature`: Gemini's signatures,
-on the calls.
+OpenAI's items. `given`: in the member of the message that it arrived in, if there was
+any. `calls`: like `given`, but answers that call tools always have the member.
+`always`: like `given`, but all answers have the member. `thought_signature`: Gemini's
+signatures, on the calls.
 """
 
 
@@ -72,18 +74,17 @@ on the calls.
 class ReasoningRules:
     """The rules for one model at one server.
 
-    :ivar family: the beginning of the model's id, as in the table; empty for an unknown
-        model.
-    :ivar reads: other families whose reasoning the model can read; a `*` at the end
-        stands for any ending.
+    :ivar family: the beginning of the model's id, as the table has it; empty for an
+        unknown model.
+    :ivar reads: other families whose reasoning the model can read; a final `*` matches
+        any ending.
     :ivar binds: whether reasoning is sent only in the conversation that created it.
     :ivar takes_compaction: whether a conversation that the provider has compacted can
         be sent to the model.
     :ivar controls: whether requests specify how to treat invalid reasoning.
     :ivar native_first: whether automatic compactions are done by the provider, since
         that keeps reasoning.
-    :ivar cache: how long the server keeps a prompt in its cache; None if that is
-        unknown.
+    :ivar cache: how long the server keeps a prompt in its cache; None if unknown.
     """
 
     family: str = ""
@@ -136,7 +137,7 @@ _GATEWAY = _Platform(
 def rules_of(model: str) -> ReasoningRules:
     """Return the rules for a model at its maker's own server.
 
-    :param model: the provider's id; see `plain_name` for what is left out of it.
+    :param model: the provider's id; `plain_name` strips its prefixes.
     """
     name = plain_name(model)
     version = gpt_version(name)
@@ -152,7 +153,7 @@ def rules_of(model: str) -> ReasoningRules:
 def rules_at(endpoint: Endpoint, model: str, cache_option: str = "") -> ReasoningRules:
     """Return the rules for a model at this server.
 
-    For an unknown server, they use only features that every server understands.
+    For an unknown server, the rules use only features that every server understands.
 
     :param cache_option: see `cache_life`.
     """
@@ -181,8 +182,8 @@ def rules_at(endpoint: Endpoint, model: str, cache_option: str = "") -> Reasonin
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Return whether a model belongs to a family. Later versions do not, since their
-    rules are unknown.
+    """Return whether a model belongs to a family. Later versions do not belong to it,
+    since their rules are unknown.
     """
     return name.startswith(family) and not _LATER_VERSION.match(name, len(family))
 
@@ -199,7 +200,7 @@ def _platform_of(endpoint: Endpoint) -> _Platform:
 
 @cache
 def _models() -> dict[str, ReasoningRules]:
-    """Return the rules for each prefix of models' ids."""
+    """Return the rules, keyed by prefixes of model ids."""
     table: dict[str, ReasoningRules] = {}
     names = {field.name for field in fields(ReasoningRules)}
     for row in _rows("reasoning.csv"):

@@ -1,10 +1,10 @@
-"""A provider that plays a YAML script in place of a model, for demonstrations and for
-trying the agent without a key.
+"""A provider that plays a YAML script instead of calling a model, for demonstrations
+and for trying the agent without a key.
 
-docs/models.md describes the script. Only the request determines the answer, so a
-restarted agent continues where it was. The scene is the first one whose `when` is found
-in the newest user message. The number of answers since that message is the index in the
-scene.
+docs/models.md describes the script. The answer depends only on the request, so a
+restarted agent continues where it stopped. The scene is the first one whose `when`
+matches the newest user message. The number of answers since that message is the index
+of the answer in the scene.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class _Scene(_Section):
 
     @model_validator(mode="after")
     def compiled(self) -> _Scene:
-        """Refuse a scene that does not say when it is played, or with a regular
-        expression that is none.
+        """Refuse a scene that does not say when it is played, or whose regular
+        expression is invalid.
         """
         if self.when is None and not self.after:
             raise PydanticCustomError(
@@ -100,7 +100,7 @@ class _Scene(_Section):
     def fits(self, prompt: str, before: int) -> bool:
         """Return whether the scene is played.
 
-        :param before: messages of the user before the prompt.
+        :param before: the number of user messages before the prompt.
         """
         when = self.when or "*"
         if len(when) > 2 and when[0] == when[-1] == "/":
@@ -124,9 +124,10 @@ class Script(_Section):
     scenes: Annotated[list[_Scene], Field(min_length=1)]
 
     def answer_to(self, request: ModelRequest, name: str) -> _Answer:
-        """Return the answer to a request; where the script has none, one that says so.
+        """Return the answer to a request. If the script has no answer, return one that
+        says so.
 
-        :param name: for a script that has none.
+        :param name: the name to use if the script has none.
         """
         prompts = [
             index
@@ -148,7 +149,7 @@ class Script(_Section):
             return scene.answers[turn]
         first_line = said.partition("\n")[0][:80]
         why = (
-            "has come to its end here"
+            "has no more answers"
             if scene is not None
             else f"has no answer to “{first_line}”"
         )
@@ -158,8 +159,7 @@ class Script(_Section):
 class ScriptedProvider:
     """Plays a script; needs no key and no network.
 
-    :param name: the word before the slash in `provider/model`; any model's name will
-        do.
+    :param name: the word before the slash in `provider/model`; any model name works.
     :param path: the script's file, read at the first use.
     """
 
@@ -169,7 +169,9 @@ class ScriptedProvider:
         self._script: Script | None = None
 
     async def prepare(self) -> None:
-        """See `Registry.prepare`; the script is read when it is played."""
+        """See `Registry.prepare`. Does nothing, since the script is read when it is
+        played.
+        """
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`.

@@ -1,4 +1,5 @@
-"""How models mark their thinking if a server leaves it in the text of an answer.
+"""Lists the marks that models put around thinking, for servers that leave it in the
+text of an answer.
 
 Sources: the models' chat templates; vLLM, "Reasoning Outputs"; Gemini's page on OpenAI
 compatibility, for `<thought>`.
@@ -18,11 +19,11 @@ class ThinkingMarks:
     """One way to mark thinking.
 
     :ivar start: a regular expression for the mark before the thinking, in any spelling
-        and any case.
+        and case.
     :ivar end: a regular expression for the mark after the thinking.
-    :ivar tags: end tags by their start tags, in the spelling of the models' own
-        templates. An answer that begins with such a start tag begins with thinking;
-        other spellings may be meant for the user.
+    :ivar tags: end tags keyed by start tag, spelled as in the models' own templates. An
+        answer that begins with such a start tag begins with thinking; other spellings
+        may be meant for the user.
     """
 
     start: str

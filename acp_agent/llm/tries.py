@@ -1,5 +1,5 @@
-"""Decides how to repeat a failed model call: unchanged after a delay, or at once
-without what the provider refused.
+"""Decides how to retry a failed model call: unchanged after a delay, or at once without
+the part that the provider refused.
 
 The next try can leave out tools, reasoning, optional parts of the API, images, and
 streaming.
@@ -59,32 +59,34 @@ _log = logging.getLogger(__name__)
 Learned: TypeAlias = Refusal | ImagesLeftOut
 
 _MAX_PARTS = 8
-"""The maximum number of parts that are left out of one call, one after another."""
+"""Maximum number of parts that are left out of one call, one after another."""
 _EMPTY_STREAMS = 2
-"""After this many streams without any event, the answer is requested without a stream."""
+"""After this many streams without any event, the answer is requested without streaming.
+"""
 _MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
 """Maximum attempts of one call, by the category of its failure. Failures of other
 categories are not retried.
 """
 _MAX_ANSWERED = 3
-"""Maximum attempts of one call whose answers begin and then break off, since every
+"""Maximum attempts of one call if its answers begin and then break off, since every
 answer costs money.
 """
 _MAX_DELAY = 20.0
 """Maximum seconds between two attempts, unless the provider asks for more."""
 _MAX_RETRY_AFTER = 90.0
-"""Maximum seconds that a provider may ask to wait; a longer wait ends the call."""
+"""Maximum delay in seconds that a provider may ask for; a longer delay ends the call.
+"""
 _REFUSED = (400, 422)
-"""Statuses with which servers refuse reasoning or a header."""
+"""Statuses that servers use to refuse reasoning or a header."""
 _MAX_TRIGGER_FAILURES = 2
-"""After this many server failures, a compaction is requested without a trigger."""
+"""After this many server failures, a compaction is requested without the trigger."""
 _TRIGGER_STATUSES = (500, 501, 502)
-"""Statuses of servers that cannot handle a part of a request. Others mean that the
-server is overloaded.
+"""Statuses from servers that cannot handle a part of a request. Other statuses mean
+that the server is overloaded.
 """
 _MAX_BUILT_IN = 2
-"""Maximum number of built-in tools that are left out of a call. A provider that refuses
-more refuses all tools.
+"""Maximum number of built-in tools that are left out of a call. If a provider refuses
+more, all tools count as refused.
 """
 _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
@@ -92,7 +94,7 @@ _MAX_REFUSALS = 3
 
 _NO_STREAM = Refused("stream", lasting=False)
 _ABOUT_CONVERSATION = ("prompt", "input", "context", "messages")
-"""If an error contains one of these words, its limit for the answer depends on the
+"""If an error contains one of these words, the answer limit in the error depends on the
 length of the conversation.
 """
 
@@ -112,16 +114,16 @@ class _Guess:
 
 
 class Tries:
-    """Decides how one call is repeated after a failure.
+    """Decides how one call is retried after a failure.
 
-    The next try leaves out what the provider appears to have refused. The refusal is
-    learned only after a try is answered. If a guess leads to the same refusal, the
-    guess is undone.
+    The next try leaves out the part that the provider appears to have refused. The
+    refusal is learned only after a try succeeds. A guess that leads to the same refusal
+    is undone.
 
     :param profile: the model's profile.
-    :param model: the provider's id of it.
+    :param model: the provider's id of the model.
     :param prompt: see `Adapter.call`.
-    :param first_delay: seconds before the first retry of the same call.
+    :param first_delay: seconds before the first retry of an unchanged call.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class Tries:
         """Return the event to report for a failure, and the next request.
 
         :param partial: whether part of the answer was yielded.
-        :raises ModelError: if the call is not repeated.
+        :raises ModelError: if the call is not retried.
         """
         guess = self._guess
         if guess is not None and failure.message == guess.failure.message:
@@ -196,10 +198,10 @@ class Tries:
     def _without_trigger(
         self, failure: CallFailed, request: ModelRequest, call: ModelCall
     ) -> ModelRequest | None:
-        """Return the compaction request without the trigger, if the server did not know
-        it or could not handle it.
+        """Return the compaction request without the trigger, if the server did not
+        recognise or could not handle it.
 
-        A refusal of the trigger is handled like a refusal of any other part.
+        An explicit refusal of the trigger is handled like that of any other part.
         """
         if "trigger" not in call.features:
             return None
@@ -221,11 +223,11 @@ class Tries:
             self._trigger_failures = _MAX_TRIGGER_FAILURES
         if self._trigger_failures < _MAX_TRIGGER_FAILURES:
             return None
-        # Only for this compaction, since the server may know the trigger and fail for
-        # another reason.
+        # This applies to the current compaction only, since the server may know the
+        # trigger and have failed for another reason.
         said = log_line(failure, self._endpoint.secrets)
         _log.warning(
-            "%s failed to follow a compaction trigger; it is asked in another way: %s",
+            "%s failed to follow a compaction trigger; trying another way: %s",
             self._endpoint.name,
             said,
         )
@@ -251,7 +253,7 @@ class Tries:
         if longest is not None and shortened is not request:
             return self._left_out(RefusedPart("descriptions", str(longest)), shortened)
         _log.warning(
-            "%s refused tools, which are left out: %s",
+            "%s refused tools, which are now left out: %s",
             self._endpoint.name,
             ", ".join(names),
         )
@@ -326,7 +328,8 @@ class Tries:
         """Return the request without the features that the provider has not yet
         accepted in this conversation.
 
-        The provider may have refused one of them with an unknown error text.
+        The provider may have refused one of them with an error text that the agent does
+        not recognise.
         """
         may_be_one = failure.status in _REFUSED and classify(failure) == "rejected"
         if not may_be_one or self._is_unproven_tried:
@@ -355,7 +358,7 @@ class Tries:
     def _left_out(
         self, part: RefusedPart, request: ModelRequest, *, lasting: bool = True
     ) -> ModelRequest:
-        """Return the request without a part, or with another value for it.
+        """Return the request without one part, or with another value for that part.
 
         :param lasting: see `Refused`.
         """
@@ -364,14 +367,14 @@ class Tries:
         takes = part.takes
         if takes and request.takes.get(feature) != takes:
             _log.warning(
-                "%s takes other values in a request (%s); it is asked again with those",
+                "%s accepts other values in a request (%s); retrying with those",
                 name,
                 feature,
             )
             self._learned.append(Refused(feature, takes, lasting))
             return replace(request, takes={**request.takes, feature: takes})
         _log.warning(
-            "%s refused a part of a request (%s); it is asked again without",
+            "%s refused a part of a request (%s); retrying without it",
             name,
             feature,
         )
@@ -407,7 +410,7 @@ class Tries:
                     )
                 )
                 _log.warning(
-                    "%s refused a request with images; it is asked again without",
+                    "%s refused a request with images; retrying without them",
                     self._endpoint.name,
                 )
                 return changed
@@ -418,10 +421,10 @@ class Tries:
     ) -> ModelRequest | None:
         """Return the request without streaming, after several empty streams.
 
-        llama-cpp-python's server detects that a prompt is too long only after it has
-        begun the stream, and then ends it. Other servers send token counts first
-        (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without streaming
-        they report the error.
+        llama-cpp-python's server notices only after the stream has begun that the
+        prompt is too long, and then ends the stream. Other servers send token counts
+        first (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without
+        streaming, these servers report the error.
         """
         is_empty = failure.kind == "dropped" and failure.came == "status"
         self._empty_streams = self._empty_streams + 1 if is_empty else 0
@@ -436,7 +439,8 @@ class Tries:
 
 
 def reasoning_refused(places: Sequence[ReasoningPlace], said: str) -> ReasoningRefused:
-    """Return the event for the provider's refusal of the reasoning at these places.
+    """Return the event that reports that the provider refused the reasoning at these
+    places.
 
     :param said: the provider's error message.
     """
@@ -467,9 +471,9 @@ def without_reasoning(
 class _Retries:
     """Decides whether and when one call is retried.
 
-    A call is not retried after part of its answer was yielded, since a second answer
-    would not continue the first. The SDKs' own retries are off, because they do not
-    make this distinction.
+    A call is not retried once part of its answer has been yielded, since a second
+    answer would not continue the first. The SDKs' own retries are off, because they do
+    not make this distinction.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, first_delay: float) -> None:
@@ -532,10 +536,10 @@ class _Retries:
 
 
 def _backoff(first_delay: float, failures: int) -> float:
-    """Return the seconds to wait after this many failures.
+    """Return how many seconds to wait after this many failures.
 
-    The delay grows exponentially. It is up to a quarter shorter at random, so that
-    clients do not retry together.
+    The delay grows exponentially. It is randomly shortened by up to a quarter, so that
+    clients do not retry at the same time.
     """
     return min(_MAX_DELAY, first_delay * 2 ** (failures - 1)) * random.uniform(
         0.75, 1.0
@@ -545,8 +549,9 @@ def _backoff(first_delay: float, failures: int) -> float:
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the provider asks us to wait; None if it does not say.
 
-    Source: RFC 9110, 10.2.3, for `retry-after`, a number or a date; `retry-after-ms` is
-    OpenAI's. LiteLLM prefixes the provider's headers with `llm_provider-`.
+    Source: RFC 9110, 10.2.3, for `retry-after`, which is a number or a date;
+    `retry-after-ms` is OpenAI's. LiteLLM prefixes the provider's headers with
+    `llm_provider-`.
     """
     for prefix in ("", "llm_provider-"):
         for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):

@@ -1,9 +1,8 @@
 """Checks the addresses that an MCP server asks the user to open.
 
-A browser reads many ways of writing a host as the same one, such as `0x7f.1` for
-127.0.0.1, and a person cannot tell. So a host has to be written as browsers show it. An
-address that gives access to something, or contains a secret of the user, is refused
-too.
+Browsers accept many spellings of the same host, such as `0x7f.1` for 127.0.0.1, which a
+person cannot recognise. So a host must be written as browsers display it. An address is
+also refused if it grants access to something or contains one of the user's secrets.
 
 Source: URL standard, "Host parsing" and "Host serializing"; RFC 3986, section 3.2.2;
 RFC 5952; RFC 6943, section 3.1; RFC 4291, section 2.5.5; RFC 6052; Model Context
@@ -28,12 +27,12 @@ _LOGIN = re.compile(
     r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature",
     re.IGNORECASE,
 )
-"""More names of parameters that give access or identify the user."""
+"""More names of parameters that grant access or identify the user."""
 _TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 _EMAIL = re.compile(r"[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
 _SIGNED = ("state", "request")
-"""Parameters of OAuth whose value may be a JSON Web Token that gives no access (RFC
-9101, section 4).
+"""OAuth parameters whose value may be a JSON Web Token that grants no access (RFC 9101,
+section 4).
 """
 _MISREAD = re.compile(r"[\s\\]")
 _AUTHORITY = re.compile(r"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
@@ -47,7 +46,7 @@ _WITH_IPV4 = tuple(
     )
 )
 """IPv6 addresses that contain an IPv4 address: mapped, translated, 6to4 and Teredo.
-`::/96` is checked by itself.
+`::/96` is checked separately.
 """
 _MOST_DECODED = 4
 
@@ -61,14 +60,14 @@ def check_address(url: str, secrets: Sequence[str] = ()) -> None:
     """
     if visible(url) != url or _MISREAD.search(url):
         raise _refused(
-            "it contains a space, a backslash or a character that does not show; percent-encode these"
+            "it contains a space, a backslash or an invisible character; percent-encode them"
         )
     try:
         parts = urlsplit(url)
     except ValueError:
         raise _refused("it is not a URL") from None
     if parts.scheme not in ("https", "http"):
-        raise _refused("only web addresses are, with `https`")
+        raise _refused("only `https` addresses are allowed")
     written = _AUTHORITY.match(url)
     if "@" in parts.netloc:
         raise _refused("it contains a user name or a password before the host")
@@ -101,9 +100,7 @@ def _refused(reason: str) -> ToolError:
 
 
 def _parts_of(netloc: str) -> tuple[str, str | None]:
-    """Return the host and the port as they are written. The port is None if there is no
-    colon.
-    """
+    """Return the host and the port as written. The port is None if there is no colon."""
     host, colon, port = netloc.rpartition(":")
     if not colon or port.endswith("]"):
         return netloc, None
@@ -155,25 +152,25 @@ def _fault_of_ipv6(text: str) -> str:
 
 
 def _access_in(parts: SplitResult, secrets: Sequence[str]) -> str:
-    """Return what in an address gives access or identifies the user; empty if nothing
-    does.
+    """Return which part of an address grants access or identifies the user; empty if
+    none does.
     """
     for name, value in parse_qsl(f"{parts.query}&{parts.fragment}"):
         if is_secret_name(name) or _LOGIN.fullmatch(name):
-            return f"the parameter `{name}` gives access or tells who the user is; let the user sign in at the address"
+            return f"the parameter `{name}` grants access or identifies the user; let the user sign in at the address"
         if _EMAIL.fullmatch(value) or (name not in _SIGNED and _TOKEN.fullmatch(value)):
             return f"the parameter `{name}` contains a token or an email address; let the user sign in at the address"
     readings = list(_readings(parts.geturl()))
     if any(_holds(reading, secrets) for reading in readings):
-        return "it contains a secret of the user"
+        return "it contains one of the user's secrets"
     words = (word for reading in readings for word in re.split(r"[/?&#=:;,]", reading))
     if any(not _TOKEN.fullmatch(word) and mask(word, ()) != word for word in words):
-        return "it contains something that has the form of a key; let the user sign in at the address"
+        return "it contains something that looks like a key; let the user sign in at the address"
     return ""
 
 
 def _readings(url: str) -> Iterator[str]:
-    """Yield an address, and what its percent-encoding stands for, which may be encoded
+    """Yield an address, and its percent-decoded form, which may itself be encoded
     again.
     """
     for _ in range(_MOST_DECODED):
@@ -205,8 +202,8 @@ _FROM_URL_SAFE = str.maketrans("-_", "+/")
 
 
 def _base64_of(data: bytes) -> Iterator[str]:
-    """Yield what Base64 makes of data at each of the three offsets, without the
-    characters that the context changes.
+    """Yield the Base64 encoding of data at each of the three possible offsets, without
+    the characters that depend on the neighbouring data.
     """
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")

@@ -50,8 +50,8 @@ from acp_agent.tools.text import clean
 
 Mode: TypeAlias = Literal["legacy", "auto"]
 """How the version is negotiated: by the handshake, or by asking for the version first.
-Nearly every server supports the handshake, and some exit if the first request is
-another one.
+Nearly all servers support the handshake, and some exit if the first request is anything
+else.
 """
 Changed: TypeAlias = (
     types.ToolListChangedNotification
@@ -66,20 +66,20 @@ READ_SECONDS = 30.0
 """Time limit for a prompt, a resource, or a page of a list."""
 _log = logging.getLogger(__name__)
 _MAX_PAGES = 50
-"""Maximum pages of one list, so that a server with an endless list does not block
-anything.
+"""Maximum pages of one list, so that a server with an endless list cannot block the
+agent.
 """
 # This package logs the SDK's failures itself, without URLs or text from the server.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
 
 
 class ServerConnection:
-    """A connection to a server that has answered.
+    """A connection to a server that has completed the negotiation.
 
     :param server: its entry, with variables expanded.
     :param client: the SDK's client, already entered.
-    :ivar watch: tells when and why the connection is lost, and when the server's lists
-        have changed.
+    :ivar watch: reports when and why the connection is lost, and when the server's
+        lists have changed.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ServerConnection:
     async def offer(self) -> Offer:
         """List everything that the server offers.
 
-        :raises ToolError: if the server did not list its tools; says why.
+        :raises ToolError: if the server did not list its tools. The message says why.
         """
         tools = await self._listed("tools")
         more: dict[str, list[Any]] = {"prompts": [], "resources": []}
@@ -124,13 +124,14 @@ class ServerConnection:
     async def call(
         self, name: str, arguments: JsonObject, report: Report, environment: Environment
     ) -> types.CallToolResult:
-        """Call a tool within the server's time limit. The time that the user takes to
-        answer a question does not count.
+        """Call a tool within the server's time limit. The time the user takes to answer
+        a question does not count.
 
         :param report: called with the progress that the server reports.
         :param environment: the environment of the call, during which the server may ask
             the user.
-        :raises ToolError: if the server did not answer or refused the call; says why.
+        :raises ToolError: if the server did not answer or refused the call. The message
+            says why.
         """
 
         async def show(text: str) -> None:
@@ -166,12 +167,12 @@ class ServerConnection:
                 ]
                 gone = {*answers} == {"accept"}
                 what = (
-                    "who is on the way there; try again then"
+                    "and the user is doing so now; try again then"
                     if gone
-                    else "and they have not gone there"
+                    else "and the user has not done so"
                 )
                 raise ToolError(
-                    f"it wants the user to do something at an address first, {what}"
+                    f"it needs the user to do something at an address first, {what}"
                 ) from error
 
         result = await self.ask(ask, self._server.timeout, environment)
@@ -184,7 +185,7 @@ class ServerConnection:
         seconds: float = READ_SECONDS,
         environment: Environment | None = None,
     ) -> T:
-        """Send any request; see `call` for the other parameters and the errors."""
+        """Send any request. See `call` for the other parameters and the errors."""
         try:
             with anyio.fail_after(seconds) as scope:
                 with (
@@ -203,7 +204,7 @@ class ServerConnection:
 
     async def listen(self) -> None:
         """Subscribe to list changes, as servers without a handshake require. Other
-        servers send them unasked.
+        servers send list changes without a subscription.
         """
         while True:
             try:
@@ -228,7 +229,9 @@ class ServerConnection:
             await anyio.sleep(_LISTEN_PAUSE)
 
     async def _listed(self, kind: str) -> list[Any]:
-        """Read all pages of a list; it is empty if the server does not have it."""
+        """Read all pages of a list. Return an empty list if the server does not have
+        this one.
+        """
         found: list[Any] = []
         if getattr(self._client.server_capabilities, kind) is None:
             return found
@@ -252,8 +255,8 @@ async def connect(
     :param server: its entry, with variables expanded.
     :raises HandshakeRefusedError: if the server refused the handshake; the mode `auto`
         may work.
-    :raises ToolError: if the server could not be reached, refused, or the connection
-        broke; says why.
+    :raises ToolError: if the server could not be reached, it refused, or the connection
+        broke. The message says why.
     """
     watch = Watch()
     elicitations = Elicitations(server.name)
@@ -326,7 +329,7 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Trans
         case "acp":
             if options.channel is None:
                 raise ToolError(
-                    "it is reached over an editor's connection, and there is none"
+                    "it is only reachable through an editor's connection, and there is none"
                 )
             return over_acp(server.server_id, options.channel, watch)
         case "sse":

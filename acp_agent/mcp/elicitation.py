@@ -1,5 +1,4 @@
-"""Elicitation: the questions that an MCP server asks the user while one of its tools
-runs.
+"""Elicitation: questions that an MCP server asks the user while one of its tools runs.
 
 A server's form becomes a `Form`. Forms with unsupported fields are refused, and so are
 forms that ask for secrets.
@@ -45,7 +44,7 @@ from acp_agent.tools.text import clean, one_line
 T = TypeVar("T")
 
 MAX_QUESTIONS = 20
-"""Maximum questions of one call, since a server could show one dialog after another."""
+"""Maximum questions per call, since a server could show one dialog after another."""
 MAX_MESSAGE = 4_000
 """Maximum characters of a message."""
 MAX_FIELDS = 50
@@ -62,12 +61,10 @@ _KINDS: dict[JsonValue, FieldKind] = {
     "array": "choices",
 }
 _TYPED = ("text", "number", "integer")
-"""Kinds of fields in which a secret could be typed."""
+"""Kinds of fields that a secret could be typed into."""
 _LONGEST_LETTER = 2
-"""Characters of a choice that may stand for a digit or a letter."""
-_NO_SECRETS = (
-    "the message asks for a secret, which no form may; use an address (mode `url`)"
-)
+"""Maximum length of a choice that may stand for a digit or a letter."""
+_NO_SECRETS = "the message asks for a secret, which forms must not do; use an address (mode `url`)"
 _FORMATS = ("email", "uri", "date", "date-time")
 _SCHEME = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://", re.IGNORECASE)
 
@@ -102,8 +99,8 @@ class Elicitations:
             yield
         finally:
             self._environment = None
-            # Each question is asked in one of the SDK's tasks, which does not end with
-            # the call.
+            # Each question is asked in one of the SDK's tasks, and that task does not
+            # end with the call.
             for question in self._open:
                 question.cancel()
 
@@ -111,11 +108,11 @@ class Elicitations:
         """Ask the user to fill in a server's form.
 
         :param fields: the result of `fields_of`.
-        :raises ToolError: if the user cannot be asked, or not for this.
+        :raises ToolError: if the user cannot be asked, or must not be asked for this.
         """
         questions, call_id = self._call()
         if questions.asks != "forms":
-            raise ToolError("the user's editor has no forms")
+            raise ToolError("the user's editor does not support forms")
         typed = [
             each for each in fields if each.kind in _TYPED or _spells(each.choices)
         ]
@@ -137,14 +134,14 @@ class Elicitations:
     ) -> LinkAnswer:
         """Ask the user to visit an address.
 
-        :param elicitation_id: the id with which the server later reports that the user
+        :param elicitation_id: the id that the server later uses to report that the user
             is done there.
         :raises ToolError: if the user cannot be asked, or must not be sent to this
             address.
         """
         questions, call_id = self._call()
         if not questions.opens_urls:
-            raise ToolError("the user's editor opens no addresses")
+            raise ToolError("the user's editor cannot open addresses")
         check_address(url, secrets_of(os.environ))
         link = Link(new_id("elicit"), f"{self._server}: {_shown(message)}", url)
         answer = await self._answered(partial(questions.visit, link, call_id))
@@ -153,7 +150,7 @@ class Elicitations:
         return answer
 
     async def completed(self, elicitation_id: str) -> None:
-        """Tell the editor that the user has completed what the server asked for at an
+        """Tell the editor that the user has completed the server's request at an
         address.
         """
         if (known := self._links.pop(elicitation_id, None)) is not None:
@@ -162,7 +159,7 @@ class Elicitations:
 
     def _call(self) -> tuple[Questions, str]:
         if self._environment is None or self._environment.questions is None:
-            raise ToolError("no call of a tool of this server is running")
+            raise ToolError("no tool call of this server is running")
         return self._environment.questions, self._environment.call_id
 
     async def _answered(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -173,7 +170,7 @@ class Elicitations:
         self._asked += 1
         if self._asked > MAX_QUESTIONS:
             raise ToolError(
-                f"one call may ask the user {MAX_QUESTIONS} questions, no more"
+                f"one call may ask the user at most {MAX_QUESTIONS} questions"
             )
         with anyio.CancelScope() as question:
             self._open.add(question)
@@ -182,7 +179,7 @@ class Elicitations:
                     return await self._untimed(ask)
             finally:
                 self._open.discard(question)
-        raise ToolError("the call in which this was asked has ended")
+        raise ToolError("the call that asked this question has ended")
 
     async def _untimed(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Wait for an answer, with the call's time limit paused."""
@@ -207,7 +204,7 @@ def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
     required = schema.get("required")
     fields = properties.items() if isinstance(properties, dict) else ()
     if len(fields) > MAX_FIELDS:
-        raise ToolError(f"a form may have {MAX_FIELDS} fields")
+        raise ToolError(f"a form may have at most {MAX_FIELDS} fields")
     needed = required if isinstance(required, list) else []
     return tuple(_field(name, asked, name in needed) for name, asked in fields)
 
@@ -225,14 +222,15 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
         most = f"{MAX_NAME} characters in its name, or {MAX_CHOICES} choices"
         raise ToolError(f"the field {shown} has more than {most}")
     if kind is None or (kind == "choices" and not choices):
-        raise ToolError(f"the field {shown} is of no kind that can be asked for")
+        raise ToolError(f"the field {shown} has an unsupported type")
     title, description = (
         _unlinked(one_line(str(asked.get(key, "")), 500))
         for key in ("title", "description")
     )
     is_typed = kind in _TYPED and not (kind == "text" and choices)
     if is_typed or _spells(choices):
-        # The raw texts, too: what does not show is replaced in the others.
+        # Check the raw texts too, since invisible characters are replaced in the
+        # others.
         raw = " ".join(
             str(asked.get(key, ""))[:500] for key in ("title", "description")
         )
@@ -246,7 +244,7 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
             or asked.get("format") == "password"
         ):
             raise ToolError(
-                f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)"
+                f"the field {shown} asks for a secret, which forms must not do; use an address (mode `url`)"
             )
     if is_typed:
         choices = ()
@@ -256,7 +254,7 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     limits: JsonObject = {
         key: value
         for key, value in asked.items()
-        # Finite.
+        # Finite numbers only.
         if (key in LIMITS and isinstance(value, numbers) and value - value == 0)
         or (key == "pattern" and isinstance(value, str))
         or (key == "format" and value in _FORMATS)
@@ -269,8 +267,8 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
 
 
 def _spells(choices: Sequence[FieldChoice]) -> bool:
-    """Return whether choices are digits or letters, with which a secret could be
-    spelled.
+    """Return whether the choices are digits or letters, which could be used to spell a
+    secret.
     """
     return bool(choices) and all(
         min(len(each.value), len(each.title)) <= _LONGEST_LETTER for each in choices
@@ -300,17 +298,19 @@ def _choices(asked: JsonObject) -> tuple[FieldChoice, ...]:
 
 
 def _shown(message: str) -> str:
-    """Return a message as it is shown to the user.
+    """Return a message in the form in which the user sees it.
 
     :raises ToolError: if it is too long.
     """
     if len(message) > MAX_MESSAGE:
-        raise ToolError(f"a message to the user may have {MAX_MESSAGE:,} characters")
+        raise ToolError(
+            f"a message to the user may have at most {MAX_MESSAGE:,} characters"
+        )
     return _unlinked(clean(message))
 
 
 def _unlinked(text: str) -> str:
-    """Return a text without URL schemes, since an editor would show a link that could
-    lead the user elsewhere.
+    """Return a text without URL schemes, since an editor could turn them into links
+    that lead the user elsewhere.
     """
     return _SCHEME.sub("", text)

@@ -1,9 +1,9 @@
 """Limits what a server can make the agent do by sending many messages.
 
-The SDK starts a task for each notification and request, however many others are still
-running, and a task may wait: for the server to read an answer, or for the editor to
-read an update. So messages are limited before the SDK sees them, and progress is
-collected.
+The SDK starts a task for each notification and request, no matter how many others are
+still running, and a task may have to wait for the server to read an answer or for the
+editor to read an update. So the number of messages is limited before the SDK sees them,
+and progress is batched.
 
 Model Context Protocol, "Base Protocol", "Ping", "Progress", "Logging".
 """
@@ -22,38 +22,40 @@ from mcp.shared.message import SessionMessage
 from acp_agent.errors import ToolError
 
 MOST_OPEN = 100
-"""Maximum number of requests of a server that are not answered yet. While there are
-more, nothing is read from the server.
+"""Maximum number of unanswered requests from a server. At this limit, nothing more is
+read from the server.
 """
 PATIENCE_SECONDS = 10.0
-"""How long to wait for one of them to be answered. The agent answers at once, and limits
-the questions of a call to the user. So only a server that does not read the answers
-keeps this many requests open.
+"""How many seconds to wait for one of them to be answered. The agent answers at once,
+and limits how many questions a call may ask the user. So only a server that does not
+read its answers keeps this many requests open.
 """
 MOST_LINES = 20
-"""Maximum number of lines of progress that wait to be shown. If there are more, the
-oldest are dropped.
+"""Maximum number of progress lines that wait to be shown. If there are more, the oldest
+are dropped.
 """
 LONGEST_LINE = 500
-"""Maximum characters of a line of progress."""
+"""Maximum length of a progress line."""
 PAUSE_SECONDS = 0.1
-"""Pause after lines of progress are shown, in which further ones are collected."""
+"""Pause in seconds after progress lines are shown, during which further lines are
+collected.
+"""
 _UNUSED = frozenset({"notifications/message", "notifications/resources/updated"})
-"""Notifications that the agent has no use for: log messages, and changes of resources,
-to which it does not subscribe.
+"""Notifications that the agent does not use: log messages, and changes of resources,
+which it does not subscribe to.
 """
 
 
 class Intake:
-    """Counts the requests of one server that have not been answered."""
+    """Counts the unanswered requests from one server."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
         self._fewer = anyio.Event()
 
     async def admits(self, message: SessionMessage) -> bool:
-        """Return whether the SDK should get a message from the server. First wait until
-        fewer than `MOST_OPEN` requests are open.
+        """Return whether to pass a message from the server on to the SDK. Before
+        passing on a request, wait until fewer than `MOST_OPEN` requests are open.
 
         :raises ToolError: if that takes too long.
         """
@@ -77,12 +79,10 @@ class Intake:
             with anyio.move_on_after(PATIENCE_SECONDS):
                 await self._fewer.wait()
             if not self._fewer.is_set():
-                raise ToolError(
-                    "it sends requests and does not read the answers to them"
-                )
+                raise ToolError("it sends requests without reading the answers")
 
     def sent(self, message: SessionMessage) -> None:
-        """Note that a message was sent to the server, which may be an answer."""
+        """Record a message that was sent to the server, which may be an answer."""
         if isinstance(message.message, types.JSONRPCResponse | types.JSONRPCError):
             self._close(message.message.id)
 
@@ -96,8 +96,8 @@ class Intake:
 
 
 class CountedStream:
-    """A stream to a server that tells an `Intake` what was sent. It has the methods
-    that the SDK uses.
+    """A stream to a server that reports sent messages to an `Intake`. It has the
+    methods that the SDK uses.
     """
 
     def __init__(self, stream: Any, intake: Intake) -> None:
@@ -126,9 +126,9 @@ class CountedStream:
 
 
 class ProgressLines:
-    """Shows the progress of one call, a few lines at a time.
+    """Shows the progress of one call in batches of lines.
 
-    :param show: shows some lines.
+    :param show: called with the lines to show.
     """
 
     def __init__(self, show: Callable[[str], Awaitable[None]]) -> None:
@@ -139,8 +139,8 @@ class ProgressLines:
         self._one_at_a_time = anyio.Lock()
 
     async def add(self, line: str) -> None:
-        """Add a line without its end. Show it with all that wait, unless another task
-        does so already.
+        """Add a line, without its line break. Show all waiting lines, unless another
+        task is already doing so.
         """
         if self._ended:
             return
@@ -156,7 +156,7 @@ class ProgressLines:
             self._is_showing = False
 
     async def end(self) -> None:
-        """Show the lines that wait, since the call has been answered. Lines that are
+        """Show the waiting lines, since the call has been answered. Lines that are
         added later are dropped.
         """
         self._ended = True

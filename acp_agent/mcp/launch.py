@@ -4,8 +4,8 @@ environment.
 The session's directory may be a hostile repository, and package managers and
 interpreters run code from their working directory: `npx` reads `.npmrc` and
 `node_modules`, `uvx` reads `uv.toml`, Bun loads `bunfig.toml`, and `python -m` imports
-modules from there. So servers start in `/`, which only root can write to. They get the
-session's directories through the protocol's roots and an environment variable.
+modules from there. So servers start in `/`, which only root can write to. They learn
+the session's directories through the protocol's roots and an environment variable.
 
 Source: Model Context Protocol, "Roots"; npx(1), npmrc(5), "Per-project config file";
 uv's documentation, "Configuration files"; Bun's, "bunfig.toml"; Python's, "The
@@ -44,9 +44,9 @@ def launch(server: McpServer, env: Mapping[str, str]) -> Launch:
     """Return how to start a server.
 
     :param server: its configuration, with variables expanded.
-    :param env: the environment that a few variables are inherited from.
+    :param env: the environment from which a few variables are inherited.
     :raises ToolError: if the program does not exist, or exists only in a folder that
-        others can write to.
+        other users can write to.
     """
     variables = {**inherited(env), **server.env}
     path = variables.setdefault("PATH", os.defpath)
@@ -54,8 +54,8 @@ def launch(server: McpServer, env: Mapping[str, str]) -> Launch:
     if program is None:
         raise ToolError(missing_program(server.command, path))
     if not any(Path(each).is_absolute() for each in (server.command, *server.args)):
-        # PYTHONSAFEPATH would keep a script of the user's from importing the modules
-        # next to it.
+        # PYTHONSAFEPATH would keep a user's script from importing the modules next to
+        # it.
         variables.setdefault("PYTHONSAFEPATH", "1")
     return Launch(
         (program, *server.args), without_others(variables, holding_home=False)

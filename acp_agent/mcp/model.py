@@ -52,7 +52,9 @@ INHERITED = (
     *("NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY"),
     *PROJECT,
 )
-"""The variables of the agent's environment that a server gets; none holds a key."""
+"""The variables that a server inherits from the agent's environment; none of them holds
+a key.
+"""
 _PROXIES = (
     "HTTP_PROXY",
     "http_proxy",
@@ -61,23 +63,25 @@ _PROXIES = (
     "ALL_PROXY",
     "all_proxy",
 )
-"""The proxy variables, which a server also gets unless their address contains a login."""
+"""The proxy variables, which a server also inherits unless their address contains a
+login.
+"""
 SERVER_SECTION = "MCP server "
 """Prefix of the names of the system prompt sections that hold a server's instructions."""
 START_SECONDS = 60.0
-"""Long enough for a server that has to be downloaded first."""
+"""Long enough for a server that must be downloaded first."""
 _SHORTEST_SECRET = 6
-"""Minimum characters of a masked value; masking shorter values would garble messages."""
+"""Minimum length of a masked value; masking shorter values would garble messages."""
 _DIGITS = 12
-"""Hexadecimal digits of an identity; few, since a person reads them."""
+"""Number of hexadecimal digits of an identity; few, since people read them."""
 
 
 OnNotification: TypeAlias = Callable[[str, JsonObject | None], None]
-"""Called with the method and the params of each notification that belongs to a request."""
+"""Called with the method and params of each notification that belongs to a request."""
 
 
 class HandshakeRefusedError(ToolError):
-    """The server answers, but refuses this way of negotiating the version."""
+    """The server answered, but refused this way of negotiating the version."""
 
 
 class UnansweredError(ToolError):
@@ -92,7 +96,7 @@ class ServerGoneError(ToolError):
 class Offer:
     """Everything that a server offers.
 
-    :ivar resources: URIs.
+    :ivar resources: the URIs of the server's resources.
     :ivar instructions: the server's instructions for the model.
     """
 
@@ -123,7 +127,7 @@ class McpChannel(Protocol):
         :returns: the response as the editor sent it, with the member `result` or
             `error`.
         :raises ServerGoneError: if the server will not answer later requests either.
-        :raises ToolError: if the request was not answered; says why.
+        :raises ToolError: if the request was not answered. The message says why.
         """
         ...
 
@@ -137,8 +141,8 @@ class ServerOptions:
     :ivar elicits: whether servers may ask the user something while one of their tools
         runs.
     :ivar channel: the channel to the servers that the editor itself provides.
-    :ivar start_seconds: how long a server may take from its start until it has listed
-        what it offers.
+    :ivar start_seconds: how long a server may take from its start until its offer is
+        listed.
     """
 
     roots: Sequence[Path]
@@ -162,8 +166,8 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def withheld_proxies(server: McpServer, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the proxy variables that the server does not get because they
-    contain a login.
+    """Return the names of the proxy variables that the server does not inherit because
+    they contain a login.
     """
     if server.transport != "stdio":
         return ()
@@ -187,7 +191,7 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
             url = http_url(url)
         except ValueError as error:
             raise ToolError(
-                f"`url` of its entry {error}, which it is not with the values of its variables"
+                f"`url` of its entry {error}, but is not once its variables are expanded"
             ) from None
     return replace(
         server,
@@ -203,8 +207,7 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
-    """Return the values of an entry that must not be shown, with variables expanded,
-    the longest first.
+    """Return the secret values of an entry, with variables expanded, the longest first.
 
     :param env: the agent's environment.
     """

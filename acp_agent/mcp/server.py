@@ -1,5 +1,5 @@
-"""One MCP server of a session: started, listed, and restarted after a crash. It ends
-with the session.
+"""One MCP server of a session: starts it, lists its offer, and restarts it after a
+crash. The server ends with the session.
 
 Each server runs in one task, which enters and exits the SDK's client. Callers run in
 their own tasks.
@@ -57,15 +57,17 @@ T = TypeVar("T")
 State: TypeAlias = Literal["starting", "ready", "restarting", "failed"]
 
 RESTART_DELAYS = (0.0, 1.0, 5.0)
-"""Seconds before each restart after a crash. After the last one, the agent gives up."""
+"""Seconds before each restart after a crash. After the last restart, the agent gives
+up.
+"""
 _CALL_PATIENCE = 10.0
 """Seconds that a call waits for a server that is being restarted."""
-_CALL = "answered this call"
+_CALL = "answer this call"
 _LIST_PAUSE = 0.5
 """Minimum seconds between two listings of what a server offers."""
 _MOST_TOLD = 5
-"""Maximum notices about tools that are left out, for each server and session. A server
-can invent new names for ever.
+"""Maximum notices about unavailable tools, per server and session. A server could
+invent new names forever.
 """
 
 _log = logging.getLogger(__name__)
@@ -91,7 +93,7 @@ class _ServerHandle:
         self._changed = anyio.Event()
 
     def change(self, state: State) -> None:
-        """Change the state, and wake the tasks that wait for it."""
+        """Change the state, and wake the tasks that wait for a change."""
         self.state = state
         changed = self._changed
         self._changed = anyio.Event()
@@ -107,9 +109,9 @@ class _ServerHandle:
     ) -> T:
         """Send the server a request, once it is connected.
 
-        :param what: what the server has not done if the request fails, for the error
-            message.
-        :raises ToolError: if there is no answer; says why.
+        :param what: the verb phrase after "did not" in the error message if the request
+            fails.
+        :raises ToolError: if there is no answer. The message says why.
         """
         with anyio.move_on_after(_CALL_PATIENCE):
             while self.state != "failed" and (
@@ -124,13 +126,15 @@ class _ServerHandle:
                 )
             return await ask(connection)
         except ToolError as error:
-            text = f"has not {what}: {error}"
+            text = f"did not {what}: {error}"
             if isinstance(error, UnansweredError) and what == _CALL:
-                text = f"has not {what}, which may or may not have been done: {error}"
+                text = f"did not {what}, which may or may not have run: {error}"
             if connection is not None and (
                 connection.watch.lost.is_set() or self.connection is not connection
             ):
-                text = f"ended during this call, which may or may not have been done: {error}"
+                text = (
+                    f"exited during this call, which may or may not have run: {error}"
+                )
             text = self.masked(f"The MCP server {self.name!r} {text}")
             raise ToolError(f"{text.rstrip('.')}.") from error
 
@@ -143,13 +147,13 @@ class SessionServer:
     """One server of one session. It is available only while `run` runs.
 
     :param short: the server's part in the names of its tools and prompts.
-    :param tell: shows a sentence to the user, but each sentence only once.
+    :param tell: shows a sentence to the user; repeated sentences are shown only once.
     :param changed: called when the server's offer has changed.
     :ivar name: the server's name as shown to the user.
-    :ivar offer: the server's last offer, even while it is not connected; `tools`
-        likewise.
+    :ivar offer: the server's last offer, also while it is not connected; the same
+        applies to `tools`.
     :ivar was_ready: whether the server has been ready at least once.
-    :ivar ask: see `_ServerHandle`; `settled` likewise.
+    :ivar ask: see `_ServerHandle`, also for `settled`.
     """
 
     def __init__(
@@ -192,7 +196,7 @@ class SessionServer:
             await self._run_until_given_up()
             await self._wanted.wait()
             self._wanted = anyio.Event()
-            self._handle.change("restarting")  # from now on, calls wait for the server
+            self._handle.change("restarting")  # from here on, calls wait for the server
 
     def revive(self) -> None:
         """Try to start the server again if the agent had given up."""
@@ -204,22 +208,22 @@ class SessionServer:
     ) -> tuple[UserPart, ...]:
         """Return a prompt that the server renders.
 
-        :raises ToolError: if it cannot; says why.
+        :raises ToolError: if the server cannot render it. The message says why.
         """
         made = await self.ask(
             lambda there: there.ask(lambda client: client.get_prompt(name, arguments)),
-            f"made the prompt {name!r}",
+            f"return the prompt {name!r}",
         )
         return prompt_parts(made.messages)
 
     async def read(self, uri: str) -> tuple[Resource, ...]:
         """Read a resource.
 
-        :raises ToolError: if it cannot be read; says why.
+        :raises ToolError: if it cannot be read. The message says why.
         """
         found = await self.ask(
             lambda there: there.ask(lambda client: client.read_resource(uri)),
-            f"given {one_line(uri)}",
+            f"return {one_line(uri)}",
         )
         return resource_parts(found.contents)
 
@@ -234,41 +238,37 @@ class SessionServer:
             if not was_ready or delay is None:
                 break
             _log.warning(
-                "the MCP server %s ended and is started again: %s",
+                "the MCP server %s exited and is being restarted: %s",
                 self.name,
                 self.reason,
             )
             self._handle.change("restarting")
             await anyio.sleep(delay)
-        what = (
-            "has ended too often and is given up"
-            if was_ready
-            else "could not be started"
-        )
+        what = "keeps exiting" if was_ready else "could not be started"
         self._handle.change("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
         text = f"The MCP server {self.name!r} {what}: {self.reason}".rstrip(".")
         more = (
-            "It is tried once more with each prompt; the session works on without it."
+            "Each prompt tries to start it once more. The session continues without it."
         )
         if not was_ready and (
             names := withheld_proxies(self._server, self._options.env)
         ):
             more += (
-                f" It does not get {' and '.join(names)} of the agent's environment, which hold a login; if it has to"
-                f' reach the network through that proxy, write `env: {{{names[0]}: "${{{names[0]}}}"}}` into its entry.'
+                f" It does not inherit {' and '.join(names)} from the agent's environment, which hold a login. If it"
+                f' needs that proxy to reach the network, add `env: {{{names[0]}: "${{{names[0]}}}"}}` to its entry.'
             )
         if not was_ready and (paths := relative_arguments(self._server)):
             more += (
-                f" It starts in {DIRECTORY} and not in the session's directory, so that {paths[0]!r} leads elsewhere."
-                " Write a full path, or in config.yaml `${ACP_AGENT_PROJECT_DIR}`, which is the session's directory."
+                f" It starts in {DIRECTORY} and not in the session's directory, so {paths[0]!r} points elsewhere."
+                " Use a full path or, in config.yaml, `${ACP_AGENT_PROJECT_DIR}`, which is the session's directory."
             )
         await self._tell(f"{text}. {more}")
 
     async def _run_once(self) -> str:
-        """Start the server, and wait until it is gone.
+        """Start the server, and wait until it has exited or its connection is lost.
 
-        :returns: why it is gone.
+        :returns: why the server is gone.
         """
         try:
             server = with_values(self._server, self._options.env)
@@ -311,12 +311,12 @@ class SessionServer:
                     await connection.watch.lost.wait()
                     tasks.cancel_scope.cancel()
                 return connection.watch.reason or "it closed the connection"
-        return f"it has not said within {seconds:g} seconds what it offers"
+        return f"it did not list what it offers within {seconds:g} seconds"
 
     # --- the offer ---
 
     async def _list(self, connection: ServerConnection) -> None:
-        """List what the server offers, and tell the user which tools are left out.
+        """List what the server offers, and tell the user which tools are unavailable.
 
         :raises ToolError: if the server did not list its tools; the previous offer is
             kept.
@@ -335,7 +335,7 @@ class SessionServer:
         tools = [tool for tool in tools if tool.name not in large]
         schemas = await anyio.to_thread.run_sync(_schemas, tools)
         await self._tell_left_out(
-            "providers of models do not take the names of their arguments",
+            "model providers do not accept the names of their arguments",
             [
                 tool.name
                 for tool in tools
@@ -343,7 +343,7 @@ class SessionServer:
             ],
         )
         await self._tell_left_out(
-            "they run as tasks only, which this agent does not support",
+            "they can only run as tasks, which this agent does not support",
             [
                 tool.name
                 for tool in offer.tools
@@ -365,22 +365,22 @@ class SessionServer:
             self._told += 1
             names = one_line(", ".join(tools), 500)
             await self._tell(
-                f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}."
+                f"These tools of the MCP server {self.name!r} are left out, because {why}: {names}."
             )
 
     async def _tell_overrun(self, connection: ServerConnection) -> None:
-        """Tell the user once if notifications of the server are dropped."""
+        """Tell the user, once, if notifications from the server are dropped."""
         await connection.watch.overrun.wait()
         _log.warning("notifications of the MCP server %s are dropped", self.name)
         await self._tell(
             f"The MCP server {self.name!r} sends notifications faster than the agent reads them, so some are dropped. "
-            "Lines of progress may be missing. Results are complete."
+            "Progress lines may be missing, but results are complete."
         )
 
     async def _follow(self, connection: ServerConnection) -> None:
-        """List the offer again whenever the server reports a change; if that fails,
-        keep the previous offer. Listing takes at most a third of the time, however often
-        the server reports changes.
+        """List the offer again whenever the server reports a change. If that fails,
+        keep the previous offer. Listing takes up at most a third of the time, no matter
+        how often the server reports changes.
         """
         while True:
             await connection.watch.changed.wait()
@@ -392,7 +392,7 @@ class SessionServer:
             except (ToolError, TimeoutError) as error:
                 reason = str(error) or "it did not answer in time"
                 _log.warning(
-                    "the MCP server %s did not list anew what it offers: %s",
+                    "the MCP server %s did not list again what it offers: %s",
                     self.name,
                     reason,
                 )
@@ -401,8 +401,8 @@ class SessionServer:
 
 
 def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:
-    """Return the schemas of the tools that providers accept, by name; if two tools
-    share a name, the first is used.
+    """Return the schemas of the tools that providers accept, keyed by name. If two
+    tools share a name, the first is used.
     """
     found: dict[str, JsonObject] = {}
     for tool in reversed(tools):
@@ -430,7 +430,7 @@ class _McpTool:
         self.input_schema = schema
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Return the title and kind for announcing the call."""
+        """Return the title and kind with which the call is announced."""
         title = (
             self._tool.title
             or (self._tool.annotations and self._tool.annotations.title)
@@ -452,17 +452,17 @@ class _McpTool:
                 ),
                 _CALL,
             )
-            # Checking images decodes them, which takes a while.
+            # Checking images decodes them, which is slow.
             parts = await anyio.to_thread.run_sync(
                 result_parts, answer, abandon_on_cancel=True
             )
             return CallResult(parts, view, is_error=bool(answer.is_error))
 
         effect = "read" if self._reads else "execute"
-        # The subject includes the identity, so that a rule does not apply to another
-        # server that gets this name later.
+        # The subject includes the server's identity, so that a rule does not apply to
+        # another server that later gets the same name.
         access = Access(effect, subject=f"{self.name} ({self._server.identity})")
-        # The question uses the name, since a server may give a tool any title.
+        # The question uses the tool's name, since a server may give a tool any title.
         asked = f"{in_title(self._tool.name, 80)} ({in_title(self._server.name, 40)})"
         return PreparedCall(
             view, access, run, asked_title=asked, facts=self._facts(view, arguments)

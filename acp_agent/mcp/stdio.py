@@ -1,8 +1,8 @@
 """The stdio transport: an MCP server as a child process that reads and writes lines.
 
-Unlike the SDK's, this transport ends the server's whole process group when the session
-ends, and within a tenth of a second when the agent ends for any reason. It also reports
-how a server ended and what it wrote to stderr.
+Unlike the SDK's transport, this one ends the server's whole process group when the
+session ends, and within a tenth of a second after the agent exits for any reason. It
+also reports how a server exited and what it wrote to stderr.
 
 Model Context Protocol, "Transports", "stdio".
 """
@@ -32,9 +32,9 @@ _GRACE_SECONDS = 0.5
 _CHUNK = 65_536
 _END_SECONDS = 0.2
 _LINE = 200
-"""Maximum characters of a line of stderr that is reported."""
+"""Maximum length of a reported line of stderr."""
 _LAST_LINES = 5
-"""Lines of stderr that are kept to say why a server ended."""
+"""Number of stderr lines that are kept to say why a server exited."""
 _NOISE = re.compile(
     r"npm (?:notice|warn|http|verb|info)\b|npm (?:error|ERR!)(?: \S+)?$"
     r"|npm (?:error|ERR!) (?:A complete log|404 (?:Note that you can|tarball, folder))"
@@ -42,16 +42,16 @@ _NOISE = re.compile(
     r"|at .*:\d+:\d+\)?(?: \{)?$|Node\.js v\d|\(node:\d+\)|\(Use `node |[\^~{}]+$|code: '[A-Z_]+',?$|requireStack:",
     re.IGNORECASE,
 )
-"""Lines that do not say why a program ended: npm and pip notices, warnings, and details
-that Node adds to an error.
+"""Matches lines that do not say why a program exited: npm and pip notices, warnings,
+and details that Node adds to an error.
 """
 _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 
 @asynccontextmanager
 async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
-    """Start a server and connect to it. On exit, the server's whole process group has
-    ended.
+    """Start a server and connect to it. When the context exits, the server's whole
+    process group has ended.
 
     :raises OSError, ValueError: if the server could not be started.
     """
@@ -98,7 +98,7 @@ async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
                         await _write(stdin, f"{line}\n".encode())
                     except (
                         OSError
-                    ):  # the server has closed its stdin; its output will end next
+                    ):  # the server has closed its stdin; its output ends next
                         return
 
         async def collect_stderr() -> None:
@@ -158,8 +158,8 @@ def _message(line: bytes) -> SessionMessage | None:
     """Return the message on a line, or None for a line that was printed to stdout by
     mistake.
 
-    Servers in JavaScript that cut a text may write unpaired surrogates (`\\ud83d`), which strict parsers reject. In
-    such a line, all surrogates are replaced.
+    JavaScript servers that truncate a text may write unpaired surrogates (`\\ud83d`),
+    which strict parsers reject. All surrogates in such a line are replaced.
     """
     text = line.decode(errors="replace")
     for each in (text, _SURROGATE.sub(r"\\ufffd", text)):
@@ -173,8 +173,8 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 def _reason_in(lines: list[str]) -> str:
-    """Return the lines as one text, starting with the first line that mentions an
-    error, if there is one.
+    """Return the lines as one text, starting at the first line that mentions an error,
+    if any.
     """
     start = next((at for at, line in enumerate(lines) if "error" in line.lower()), 0)
     return one_line(" ".join(lines[start:]), 2 * _LINE)

@@ -1,9 +1,9 @@
-"""Presents MCP servers' tools, prompts and resources to the model: names, schemas, and
-results as parts of messages.
+"""Presents the tools, prompts and resources of MCP servers to the model: their names
+and schemas, and their results as message parts.
 
 Tools are called `mcp__SERVER__TOOL`. The server's part never contains double
 underscores, so tools of two servers cannot share a name. Within a server, names depend
-on the set of its tools and not on their order.
+on the set of its tools, not on their order.
 """
 
 from __future__ import annotations
@@ -40,24 +40,23 @@ if TYPE_CHECKING:
     )
 
 TEXT_LIMIT = 60_000
-"""Maximum characters of all texts of one result."""
+"""Maximum total length of the texts in one result."""
 IMAGE_LIMIT = 6_500_000
-"""Maximum characters of an image in base64, a little less than 5 MB. No model accepts
-more.
+"""Maximum length of an image in base64, a little less than 5 MB. No model accepts more.
 """
 IMAGES = 10
 """Maximum images of one result."""
 EMPTY = "(the tool returned nothing)"
 DESCRIPTION_LIMIT = 4000
-"""Maximum characters of a tool's description, which is in every request."""
+"""Maximum length of a tool's description, which is part of every request."""
 INSTRUCTIONS_LIMIT = 4000
-"""Maximum characters of a server's instructions."""
+"""Maximum length of a server's instructions."""
 MAX_NAME = 64
-"""Maximum characters of a tool's name that every provider accepts."""
+"""Maximum length of a tool name that every provider accepts."""
 _LONG = 200
 """A part of a result with at least this many characters is not repeated."""
 _NOTHING: JsonObject = {"": ""}
-"""A sentinel for a member that the texts already contain."""
+"""Sentinel for a member that the texts already contain."""
 _decoder = json.JSONDecoder()
 _INSTRUCTIONS = "mcp_server_instructions"
 _SERVERS_WORD = (
@@ -91,7 +90,8 @@ def server_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return a short name for each server. If two names are equal, the second gets a
     number.
 
-    Names that differ only in case are equal, since slash commands are in lower case.
+    Names that differ only in case count as equal, since slash commands are in lower
+    case.
     """
     given: list[str] = []
     for name in names:
@@ -113,11 +113,11 @@ def server_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """Return the model's name for each of a server's tools.
+    """Return the name that the model sees for each of a server's tools.
 
     Characters that providers refuse become underscores. A name that is too long, or
-    that two tools would share, gets digits of the tool's hash at its end. If the shared
-    name is the original name of one tool, that tool keeps it.
+    that two tools would share, gets digits of the tool's hash as a suffix. If the
+    shared name is the original name of one tool, that tool keeps it.
 
     :param server: the server's short name, from `server_names`.
     """
@@ -167,8 +167,8 @@ def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
 
 
 def prompt_parts(messages: Sequence[PromptMessage]) -> tuple[UserPart, ...]:
-    """Return a prompt as one user message. If it has other roles too, each message is
-    labelled with its role.
+    """Return a prompt as one user message. If the prompt has other roles too, each
+    message is labelled with its role.
     """
     parts: list[UserPart] = []
     quoted = any(message.role != "user" for message in messages)
@@ -238,8 +238,8 @@ def _resource(contents: TextResourceContents | BlobResourceContents) -> Resource
 
 
 def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
-    # The model's provider would refuse a broken image, and with it every later request
-    # of the session.
+    # The model's provider would refuse a broken image, and so every later request of
+    # the session.
     try:
         if len(data) > IMAGE_LIMIT:
             raise Unusable("larger than models take")
@@ -255,8 +255,7 @@ class _Told:
 
     MCP asks servers to repeat a result's structured content in its texts.
 
-    :param texts: the texts of the result; for a list, there may be one text for each
-        item.
+    :param texts: the texts of the result. A list may have one text for each item.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -281,8 +280,8 @@ class _Told:
             return structured
         if len(structured) == 1:
             [(key, value)] = structured.items()
-            # A number means nothing without its key, unless the key is `result`, in
-            # which the SDKs wrap every result.
+            # A number means nothing without its key, unless the key is `result`, which
+            # the SDKs wrap around every result.
             if self._has(value) and (
                 key == "result" or isinstance(value, str | list | dict)
             ):
@@ -295,8 +294,8 @@ class _Told:
         return rest or None
 
     def _rest(self, key: str, value: JsonValue) -> JsonValue:
-        """Return the missing part of a member. Return a short member whole, since it is
-        quick to read.
+        """Return the missing part of a member. A short member is returned whole, since
+        it is quick to read.
         """
         is_long = len(value if isinstance(value, str) else json.dumps(value)) >= _LONG
         if not is_long:
@@ -326,8 +325,8 @@ class _Told:
 
 
 def _parsed(text: str) -> JsonValue:
-    """Return the JSON value of a text, or of the JSON after a few introductory words;
-    otherwise return the text.
+    """Return the JSON value in a text, which may start with a few introductory words.
+    If there is none, return the text.
     """
     starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     for at in (0, *sorted(starts)[:1]):

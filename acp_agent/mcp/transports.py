@@ -40,18 +40,18 @@ to it.
 """
 CONNECT_SECONDS = 30.0
 UNTRUSTED = (
-    "its certificate is not trusted. If it is one of your own, or a proxy's that stands between, set SSL_CERT_FILE to a"
-    " PEM file of the certificates to trust, and start the agent again"
+    "its certificate is not trusted. If the certificate is your own or belongs to a proxy in between, set SSL_CERT_FILE"
+    " to a PEM file of the certificates to trust, and restart the agent"
 )
 _LOST = ("Connection closed", "SSE stream ended")
 """Prefixes of the messages of errors that the SDK itself raises, rather than the
 server.
 """
 _MOST_WAITING = 1_000
-"""Maximum number of notifications from an editor's server that wait. Further ones are
+"""Maximum number of waiting notifications from an editor's server. Further ones are
 dropped, which `Watch` records.
 """
-_INVALID = "what it answered is not what the protocol says"
+_INVALID = "its answer does not follow the protocol"
 
 
 class Watch:
@@ -64,7 +64,7 @@ class Watch:
         replaced when the lists are read.
     :ivar reason: why the connection is lost; empty if the transport does not know.
     :ivar status: the status of the last HTTP response; 0 if there was none.
-    :ivar overrun: set when a notification of the server is dropped.
+    :ivar overrun: set when a notification from the server is dropped.
     """
 
     def __init__(self) -> None:
@@ -75,8 +75,8 @@ class Watch:
         self.status = 0
 
     def drop(self) -> None:
-        """Record that a notification is dropped. It may have reported a change of a
-        list, so the lists are read again.
+        """Record that a notification was dropped. It may have reported a changed list,
+        so the lists are read again.
         """
         self.overrun.set()
         self.changed.set()
@@ -92,7 +92,7 @@ class Watch:
         if self.status == 404 or (
             self.status == 400 and b"session" in (await response.aread()).lower()
         ):
-            self.reason = "it does not know the session any more"
+            self.reason = "it no longer knows the session"
             self.lost.set()
 
     def why(self, error: BaseException) -> str:
@@ -101,7 +101,7 @@ class Watch:
             return self.reason
         leaves = leaves_of(error)
         words = (said for leaf in leaves if (said := self._words(leaf)))
-        return next(words, f"{type(leaves[0]).__name__} while speaking with it")
+        return next(words, f"{type(leaves[0]).__name__} in the communication with it")
 
     def is_unanswered(self, error: BaseException) -> bool:
         """Return whether a request that failed with this error may still have been
@@ -113,7 +113,7 @@ class Watch:
         match error:
             case MCPError():
                 is_status = error.code == types.INTERNAL_ERROR and self.status >= 500
-                # Servers also use this code with other meanings.
+                # Servers also use this code for other purposes.
                 is_lost = (
                     error.code == types.CONNECTION_CLOSED
                     and error.message.startswith(_LOST)
@@ -147,7 +147,7 @@ class Watch:
             case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 return UNTRUSTED
             case httpx2.ConnectError():
-                return "nothing answers at its address"
+                return "nothing is listening at its address"
             case httpx2.HTTPStatusError():
                 return _answered(error.response.status_code)
             case httpx2.TimeoutException() | TimeoutError():
@@ -170,7 +170,7 @@ class Watch:
 
 def _answered(status: int) -> str:
     more = (
-        "; put a valid token into the headers of its entry"
+        "; add a valid token to the headers in its entry"
         if status in (401, 403)
         else ""
     )
@@ -188,7 +188,7 @@ def leaves_of(error: BaseException) -> list[BaseException]:
 @asynccontextmanager
 async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
     """Connect over a transport, detect when it ends, limit what the server sends (see
-    `flow`), and repair lists of tools (see `_mend_tools`).
+    `flow`), and repair tool lists (see `_mend_tools`).
     """
     intake = Intake()
 
@@ -217,11 +217,11 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
 
 
 def _mend_tools(result: dict[str, Any]) -> None:
-    """Keep one malformed tool from making the whole list invalid, and remove the output
-    schemas.
+    """Prevent one malformed tool from making the whole list invalid, and remove the
+    output schemas.
 
     The SDK checks results against the patterns of an output schema with Python's `re`,
-    which may never finish. The model reads every result as it is.
+    which may never finish. The model gets every result unchecked.
     """
     tools = result.get("tools")
     if not isinstance(tools, list):
@@ -268,8 +268,8 @@ def _mended_tool(tool: dict[str, object]) -> dict[str, object] | None:
 
 
 def _mended_schema(schema: object) -> dict[str, object]:
-    """Return a schema whose members have the types that the SDK checks; `schemas`
-    rewrites all of it later.
+    """Return a schema whose members have the types that the SDK checks. The `schemas`
+    package rewrites the whole schema later.
     """
     mended: dict[str, object] = {
         "type": "object",
@@ -290,7 +290,7 @@ def _mended_schema(schema: object) -> dict[str, object]:
 @asynccontextmanager
 async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     """Connect to a server over streamable HTTP."""
-    # Each request has its own limit.
+    # Each request has its own time limit.
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
     client = httpx2.AsyncClient(
         headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]}
@@ -321,7 +321,7 @@ async def over_acp(
                 watch.drop()
 
     async def ask(request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
-        # The SDK numbers its requests per connection; the id of a subscription is
+        # The SDK numbers requests per connection, but the id of a subscription is
         # unique in the process.
         request_id = request.id if isinstance(request.id, str) else new_id("mcp")
         params = cast("JsonObject | None", request.params)
@@ -359,14 +359,12 @@ async def over_acp(
                 isinstance(message, types.JSONRPCRequest)
                 and message.method == "initialize"
             ):
-                # The SDK tries this if `server/discover` failed, but there is no
-                # handshake here.
-                unknown = (
-                    "it speaks no version of MCP that goes over the editor's connection"
-                )
+                # The SDK tries this if `server/discover` failed, but this transport has
+                # no handshake.
+                unknown = "it supports no version of MCP that works over the editor's connection"
                 await to_session.send(_error(message, unknown))
             elif isinstance(message, types.JSONRPCRequest):
-                # Each request can be cancelled alone.
+                # Each request can be cancelled individually.
                 scope = running[message.id] = anyio.CancelScope()
                 tasks.start_soon(ask, message, scope)
 

@@ -1,8 +1,8 @@
 """Expands environment variables in the entry of an MCP server: `${NAME}` and
 `${NAME:-default}`.
 
-Variables work in every text of an entry. As in a shell, the default is used if the
-variable is unset or empty. `$${` stands for a literal `${`.
+Variables are allowed in every text of an entry. As in a shell, the default is used if
+the variable is unset or empty. `$${` stands for a literal `${`.
 
 POSIX, "Shell Command Language", section 2.6.2, which defines these two forms among
 others.
@@ -42,7 +42,7 @@ def expanded(text: str, env: Mapping[str, str], key: str) -> str:
             shown = one_line(text[start.start() : None if end is None else end + 1], 60)
             raise ToolError(
                 f"`{key}` of its entry has `{shown}`, which is neither `${{NAME}}` nor `${{NAME:-default}}`; write "
-                "`$${` where `${` itself is meant"
+                "`$${` for a literal `${`"
             )
         name, default = found.groups()
         value = env.get(name)
@@ -50,7 +50,7 @@ def expanded(text: str, env: Mapping[str, str], key: str) -> str:
             value = expanded(default, env, key)
         if value is None:
             raise ToolError(
-                f"`{key}` of its entry names the environment variable {name}, which is not set"
+                f"`{key}` of its entry uses the environment variable {name}, which is not set"
             )
         done.append(value)
         at = end + 1

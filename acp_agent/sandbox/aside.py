@@ -1,6 +1,6 @@
-"""Reads, compares and renames files in folders that commands may write.
+"""Reads, compares and renames files in folders that commands may write to.
 
-All of this is done by descriptor, so that no link leads elsewhere.
+It does all of this through descriptors, so that no link can redirect it.
 
 Source: rename(2); open(2), `O_NOFOLLOW`
 """
@@ -21,9 +21,9 @@ from acp_agent.sandbox.written import judging
 
 SUFFIX = ".blocked"
 PREFIX = "blocked"
-"""The new name begins with it if programs would also obey a name with the suffix."""
+"""Begins the new name if programs would also obey a name with the suffix."""
 MOST_BYTES = 4 * 1024 * 1024
-"""Maximum size of a file that is read whole."""
+"""Maximum size in bytes of a file that is read in full."""
 MOST_ENTRIES = 2_000
 """Maximum number of entries of a folder that are examined."""
 
@@ -31,12 +31,12 @@ Part: TypeAlias = tuple[str, ...]
 
 
 def rename(folder: Path, path: Part) -> Iterator[str]:
-    """Rename a path to a name that no program obeys, and yield a line about it.
+    """Rename a path to a name that no program obeys, and yield a line that reports it.
 
     Yields nothing if the path does not exist.
 
     :param folder: absolute and resolved.
-    :param path: the parts of the path. No link on the way is followed.
+    :param path: the parts of the path. Links on the way are not followed.
     """
     with suppress(OSError), judging, parent_of(folder, path) as (opened, name):
         yield line(path, (*path[:-1], set_aside(opened, name)))
@@ -49,8 +49,8 @@ def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str
 
     :param folder: the folder that the path is relative to: an absolute path or a
         descriptor; None if the path is absolute.
-    :raises OSError: if the folder does not exist; `NotADirectoryError` if there is a
-        link on the way.
+    :raises OSError: if the folder does not exist; `NotADirectoryError` if a part of the
+        path is a link.
     """
     if isinstance(folder, int):
         opened = os.dup(folder)
@@ -71,7 +71,7 @@ def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str
 
 
 def files_in(folder: int, name: str) -> Iterator[Part]:
-    """Yield the files and links below a path, each by its parts relative to that path.
+    """Yield the files and links below a path, each as parts relative to that path.
 
     Yields only an empty path if the path is not a folder.
     """
@@ -112,7 +112,7 @@ def _names_in(folder: int, path: Part) -> list[str] | None:
 
 
 def times(folder: int, name: str, entries: Iterable[Part]) -> Iterator[int]:
-    """Yield the last change time of each entry below a name in an open folder, in
+    """Yield the change time of each entry below a name in an open folder, in
     nanoseconds since the epoch.
     """
     for each in entries:
@@ -171,7 +171,7 @@ def line(path: Part, new: Part) -> str:
 def free_name(folder: int, name: str) -> str:
     """Return an unused new name for an entry of an open folder."""
     first = f"{name}{SUFFIX}"
-    if is_guarded(Path(first)):  # a pattern such as `.envrc.*` matches it
+    if is_guarded(Path(first)):  # matched by a pattern such as `.envrc.*`
         first = f"{PREFIX}{name}"
     new = first
     for number in count(2):

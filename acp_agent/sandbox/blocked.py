@@ -1,18 +1,18 @@
-"""Renames guarded paths that a command creates, while the command runs and after it has
-ended.
+"""Renames guarded paths that a command creates, both while the command runs and after
+it has ended.
 
-Mounts protect existing paths, and placeholders protect missing ones. Each placeholder
-takes half a millisecond, and the user's editor shows it. That is too much for the 150
-paths that some program might obey one day. So a thread checks them ten times a second,
-and renames each one that appears. No program obeys the new name. Nothing is lost, and
-the user can rename it back.
+Mounts protect existing paths, and placeholders protect missing ones. But each
+placeholder takes half a millisecond, and the user's editor shows it. That is too much
+for the 150 paths that some program might obey one day. So a thread checks these paths
+ten times a second, and renames each one that appears. No program obeys the new name.
+Nothing is lost, and the user can rename the path back.
 
-Files that git checks out of the user's own commits stay (see `tips`), and so do files
-that the agent's tools have written (see `written`). Files that the command puts beside
-them are moved into a folder with the new name.
+Files that git checks out from the user's own commits stay (see `tips`), and so do files
+that the agent's tools have written (see `written`). Files that the command puts next to
+them are moved to a folder with the new name.
 
-If someone else creates a guarded path meanwhile, such as the user's editor, it is
-renamed too.
+If another program creates a guarded path in the meantime, such as the user's editor,
+that path is renamed too.
 
 Source: rename(2); open(2), `O_NOFOLLOW`
 """
@@ -52,30 +52,30 @@ from acp_agent.sandbox.written import has_written, is_written, judging
 
 _POLL_SECONDS = 0.1
 _MOST_READ = 32 * 1024 * 1024
-"""Maximum bytes of one guarded path that are read in one check. A path with more counts
-as the command's.
+"""Maximum bytes that one check reads of one guarded path. A larger path counts as the
+command's.
 """
 _MOST_READ_FIRST = 256 * 1024
-"""Maximum bytes that are read of a path before all other paths have been checked."""
+"""Maximum bytes to read of a path before all other paths have been checked."""
 _MOST_MATCHING = 100
 """Maximum number of new paths matching patterns that are compared with the user's
-commits. Each takes a process of git.
+commits. Each comparison takes a git process.
 """
 _Version: TypeAlias = tuple[int, int, int]
 _Verdict: TypeAlias = Literal["strange", "tracked", "written"]
 
 
 class _TooMuchError(Exception):
-    """More would have to be read of a guarded path than may be."""
+    """More of a guarded path would have to be read than is allowed."""
 
 
 @frozen
 class GuardedFolder:
-    """Guarded paths below a folder that commands may write. The folder is absolute and
-    resolved.
+    """Guarded paths below a folder that commands may write to. The folder is absolute
+    and resolved.
 
     :ivar paths: the parts of each path, relative to the folder. Paths that match a
-        pattern are among them only if they exist.
+        pattern are included only if they exist.
     :ivar targets: for each path that exists, the target if it is a link; empty for
         anything else.
     """
@@ -88,10 +88,11 @@ class GuardedFolder:
 def places(
     roots: Iterable[Path], more: Iterable[Path] = ()
 ) -> tuple[GuardedFolder, ...]:
-    """Return the guarded paths to watch in a session's directories, as they are now.
+    """Return the guarded paths to watch in a session's directories, in their current
+    state.
 
-    :param more: further paths that other programs run. Paths outside the roots are left
-        out.
+    :param more: further paths that other programs run. Paths outside the roots are
+        ignored.
     """
     patterns = pattern_paths("closed")
     rows = [row.parts for row in guarded_paths("closed") if row.parts not in patterns]
@@ -119,12 +120,13 @@ def places(
 class Sweep:
     """Renames guarded paths that a command plants.
 
-    :param everything: the places to watch, as they were before the command.
+    :param everything: the places to watch, in their state before the command.
     :param own: the content of the user's own commits.
     :param blocked: a list to which a line is added for each renamed path.
     :param until: the time after which the command cannot have created anything, in
-        nanoseconds since the epoch; None if it has just ended or still runs.
-    :ivar kept: the absolute paths that git checked out and that stay.
+        nanoseconds since the epoch; None if the command has just ended or is still
+        running.
+    :ivar kept: the absolute paths that git checked out and that are not renamed.
     """
 
     def __init__(
@@ -157,10 +159,10 @@ class Sweep:
     def run(
         self, *, is_last: bool = False, touch: Callable[[], None] = lambda: None
     ) -> None:
-        """Check each path once. Paths of which much has to be read come last.
+        """Check each path once. Paths that require much reading come last.
 
-        :param is_last: whether nothing can change any more. If so, all contents are
-            read again.
+        :param is_last: whether this is the last check, after which nothing can change.
+            If so, all contents are read again.
         :param touch: called before each path that exists, and before each file that is
             read.
         """
@@ -185,8 +187,8 @@ class Sweep:
             self.blocked.extend(self._blocked(place, path))
 
     def _paths(self, place: GuardedFolder) -> Iterator[Part]:
-        """Yield the guarded paths to check, including each that has appeared and matches
-        a pattern.
+        """Yield the guarded paths to check, including all new paths that match a
+        pattern.
         """
         yield from place.paths
         for path in self._matching[place.folder].look(anew=self._is_last):
@@ -194,8 +196,8 @@ class Sweep:
                 yield path
 
     def _is_compared(self, place: GuardedFolder, path: Part) -> bool:
-        """Return whether a path is compared with the user's commits. If many paths match
-        patterns, only the first of them are.
+        """Return whether to compare a path with the user's commits. If many paths match
+        patterns, only the first of them are compared.
         """
         if path in self._named[place.folder]:
             return True
@@ -207,11 +209,12 @@ class Sweep:
     ) -> Iterator[str]:
         """Rename a path that has changed, and yield a line for each rename.
 
-        A path that existed and is not a link is a mount, which no command can change.
+        A path that already existed and is not a link is a mount, which no command can
+        change.
 
-        :param is_first: whether to put off a path of which more has to be read than
-            `_MOST_READ_FIRST`.
-        :raises _TooMuchError: if it is put off.
+        :param is_first: whether to postpone a path of which more than
+            `_MOST_READ_FIRST` would have to be read.
+        :raises _TooMuchError: if the path is postponed.
         """
         target = place.targets.get(path)
         if target == "" or (
@@ -231,7 +234,7 @@ class Sweep:
             return
 
     def _turned(self, path: Part, folder: int, name: str, target: str) -> Iterator[str]:
-        """Restore a link that existed before, and rename what is in its place."""
+        """Restore a link that existed before, and rename whatever is in its place."""
         if not exists(folder, name):
             if self._until is None:
                 with changing(folder):
@@ -255,9 +258,7 @@ class Sweep:
         *,
         is_first: bool,
     ) -> Iterator[str]:
-        """Rename a path that has appeared, or only those parts of it that the command
-        wrote.
-        """
+        """Rename a new path, or only the parts of it that the command wrote."""
         whole = place.folder.joinpath(*path)
         entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
         if self._until is not None and not any(
@@ -289,7 +290,7 @@ class Sweep:
                 move_below(folder, name, new, each)
             except (
                 PermissionError
-            ):  # a command has removed the permissions of a folder on the way
+            ):  # a command has removed the permissions of a parent folder
                 yield line(path, (*path[:-1], set_aside(folder, name)))
                 return
             yield line((*path, *each), (*path[:-1], new, *each))
@@ -297,8 +298,8 @@ class Sweep:
     def _verdicts(
         self, folder: int, name: str, whole: Path, entries: Sequence[Part]
     ) -> Mapping[Part, _Verdict]:
-        """Return a verdict for each entry of a guarded path; none if there are too many
-        entries to examine.
+        """Return a verdict for each entry of a guarded path, or an empty result if
+        there are too many entries to examine.
         """
         if len(entries) > MOST_ENTRIES:
             return {}
@@ -320,8 +321,8 @@ class Sweep:
         return True
 
     def _verdict(self, folder: int, path: Part, whole: Path, below: Part) -> _Verdict:
-        """Return whether the content of a file or link at this path is the user's, and
-        how that is known.
+        """Return the verdict on a file or link at this path: whether its content is the
+        user's, and why.
 
         :param path: relative to the open folder. `below` is the same path relative to
             the guarded path `whole`.
@@ -338,7 +339,7 @@ class Sweep:
                         self._judge(inside, last, found, whole, below),
                     )
                 return judged[1]
-        except OSError:  # it has changed meanwhile
+        except OSError:  # it has changed in the meantime
             return "strange"
 
     def _judge(
@@ -348,7 +349,7 @@ class Sweep:
         if not has_written(str(label)) and not any(
             own.content(whole, below) for own in self._own
         ):
-            return "strange"  # whatever it contains
+            return "strange"  # regardless of its content
         if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
             self._left_to_read -= found.st_size
             if self._left_to_read < 0:
@@ -380,7 +381,7 @@ class Sweep:
         return "strange"
 
     def _leads_to_own(self, own: Tracked, link: Path, target: str) -> bool:
-        """Return whether everything that a link leads to is content of the user's
+        """Return whether everything that a link leads to is content from the user's
         commits.
         """
         place = Path(os.path.normpath(link.parent / target))
@@ -400,7 +401,9 @@ class Sweep:
         return False
 
     def _blocked_link(self, place: GuardedFolder, path: Part) -> Iterator[str]:
-        """Rename a link on the way to a guarded path if the path exists through it."""
+        """Rename a link in place of a parent folder if the guarded path exists through
+        that link.
+        """
         if not os.path.lexists(place.folder.joinpath(*path)):
             return
         for length in range(1, len(path)):
@@ -411,9 +414,9 @@ class Sweep:
 
 @contextmanager
 def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generator[None]:
-    """Rename planted paths while the `with` block runs, and when it ends.
+    """Rename planted paths while the `with` block is running, and when it ends.
 
-    :param touch: called before each check of the paths, and often during it; see
+    :param touch: called before each check of the paths, and often during the check; see
         `Sweep.run`.
     """
     ended = Event()
@@ -441,7 +444,7 @@ def _target(root: Path, path: Part) -> str | None:
     """Return the target of a link, an empty string for anything else, and None if the
     path does not exist.
     """
-    if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # true of nearly all paths
+    if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # true for nearly all paths
         return None
     with suppress(OSError), parent_of(root, path) as (folder, name):
         found = os.lstat(name, dir_fd=folder)
@@ -450,8 +453,8 @@ def _target(root: Path, path: Part) -> str | None:
 
 
 def without_carriage_returns(data: bytes) -> bytes:
-    """Return a text as it is in the repository if git has checked it out with Windows
-    line endings.
+    """Return the repository's form of a text that git has checked out with Windows line
+    endings.
     """
     return (
         data.replace(b"\r\n", b"\n")

@@ -40,8 +40,8 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 class BoundSocket:
     """A socket that is bound to a file.
 
-    :ivar name: the name that it was bound to; absolute, or relative to an unknown
-        folder.
+    :ivar name: the name that the socket was bound to; absolute, or relative to an
+        unknown folder.
     :ivar inode: the lower 32 bits of the file's inode; None if the kernel does not
         report it.
     :ivar device: major and minor number of the file system.
@@ -56,7 +56,7 @@ class BoundSocket:
 class Mount:
     """A mounted file system.
 
-    :ivar path: where it is mounted.
+    :ivar path: the place where it is mounted.
     :ivar root: the folder of the file system that is visible there.
     :ivar device: major and minor number.
     """
@@ -107,7 +107,7 @@ def _dump() -> bytes:
 
 
 def parse_dump(data: bytes) -> Iterator[BoundSocket]:
-    """Yield the sockets with a path from the kernel's answers.
+    """Yield the sockets that have a path, from the kernel's answers.
 
     :raises struct.error: if an answer is truncated.
     """
@@ -115,7 +115,7 @@ def parse_dump(data: bytes) -> Iterator[BoundSocket]:
         if kind != _BY_FAMILY:
             continue
         attributes = dict(_attributes(body[_ENTRY:]))
-        # An abstract name begins with a zero.
+        # An abstract name begins with a zero byte.
         name = attributes.get(_NAME, b"").partition(b"\0")[0]
         if name and _FILE in attributes:
             inode, device = _INODE_AND_DEVICE.unpack_from(attributes[_FILE])
@@ -151,8 +151,8 @@ def _aligned(length: int) -> int:
 
 
 def _listed() -> Iterator[BoundSocket]:
-    """Yield the sockets that `/proc/net/unix` lists. It has neither inodes nor devices
-    of their files.
+    """Yield the sockets that `/proc/net/unix` lists. The list has neither inodes nor
+    devices of their files.
     """
     for line in lines_of("/proc/net/unix"):
         words = line.split(" ", 7)

@@ -33,12 +33,12 @@ done 2> /dev/null
 [ -z "$left" ] || echo "Ended with the command, since no process outlives it:$left" >&2
 exit $code
 """
-"""Runs the command, and lists its processes that are still running, since they end with
-it.
+"""Runs the command, and then lists its remaining processes, since they end with the
+command.
 """
 _FILTERED = ("/bin/sh", "-c", 'exec 9< "$0"; exec "$@"')
-"""Opens the file with the system call filter for bwrap, since an editor's terminal does
-not pass on open files.
+"""Opens the file with the system call filter for bwrap, since editors' terminals do not
+pass on open files.
 """
 
 
@@ -54,14 +54,14 @@ def command_line(
     """Return the command line that runs a program in the sandbox.
 
     Run it only within `placeholders(policy.closed)`. Run it without `LOADER_VARIABLES`,
-    which could make bwrap itself load code of the project.
+    which could make bwrap itself load code from the project.
 
     The program and all of its processes end when bwrap does. If a signal ends the
     program, the exit status is 128 or more.
 
-    :param cwd: where the program runs; absolute and resolved.
+    :param cwd: the folder in which the program runs; absolute and resolved.
     :param covers: files that cover other files, keyed by the path that they cover. All
-        of them exist.
+        of these paths exist.
     :param filter_file: a file with the system call filter; see `seccomp`.
     :param variables: further environment variables of the program.
     :param found: the result of `sockets_of`; None to find the sockets here.
@@ -70,8 +70,8 @@ def command_line(
     program = find_program("bwrap")
     protected = policy.protected
     found = sockets_of(policy) if found is None else found
-    # While a command runs, it can neither move a socket's file, which is covered, nor a
-    # folder that holds it.
+    # While a command runs, it cannot move a socket's file, which is covered, or a
+    # folder that contains it.
     holders = policy.holding((*protected, *found.paths))
     opened = (*_FILTERED, str(filter_file))
     closed = ("--seccomp", "9")
@@ -104,8 +104,8 @@ def command_line(
         ),
         *("--setenv", "TMPDIR", "/tmp"),
         # As the first process, the supervisor ends after all others, and bwrap ends
-        # after it. Root would otherwise keep its capabilities, and could unmount what
-        # covers a path.
+        # after it. Otherwise, root would keep its capabilities and could unmount the
+        # cover of a path.
         *("--unshare-pid", "--as-pid-1", "--unshare-ipc", *network),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
         *closed,
@@ -116,10 +116,10 @@ def command_line(
 
 
 def _temporary(limited: bool) -> Iterator[str]:
-    """Yield the words for the in-memory file systems. Together they hold less memory
-    than one process may use.
+    """Yield the arguments for the in-memory file systems. Together they hold less
+    memory than one process may use.
 
-    Only `/tmp` and `/dev/shm` are writable in the end; see `_sealed`.
+    In the end, only `/tmp` and `/dev/shm` are writable; see `_sealed`.
 
     :param limited: whether this version of bubblewrap can limit their size.
     """
@@ -171,7 +171,7 @@ def _mounts(
 
 def _shown_work_trees(policy: Policy) -> Iterator[Path]:
     """Yield the work trees around the roots that commands would not see because a
-    folder above them is empty.
+    parent folder is empty.
 
     Without them, git would treat all files outside the root as deleted, and `git commit
     -a` would commit that.
@@ -185,10 +185,10 @@ def _shown_work_trees(policy: Policy) -> Iterator[Path]:
 
 
 def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
-    """Yield the words that make the empty folders read-only after everything else is
-    mounted in them.
+    """Yield the arguments that make the empty folders read-only after everything else
+    has been mounted in them.
 
-    If they were writable, they would use memory that no limit counts, since even empty
+    If they were writable, they could use memory that no limit counts, since even empty
     files take some.
     """
     writable = {*policy.write, *policy.open, *holders, Path(os.path.realpath("/tmp"))}
@@ -198,8 +198,8 @@ def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
 
 
 def _limits() -> Iterator[str]:
-    """Yield the words that limit the number of processes, and the memory of each to
-    that of the machine.
+    """Yield the arguments that limit the number of processes, and the memory of each
+    process to that of the machine.
     """
     if program := find_program("prlimit"):
         yield program
@@ -221,8 +221,8 @@ def _machine_memory() -> int:
 
 
 def _within(limit: int, most: int) -> int:
-    """Return a limit no higher than the hard limit, which an unprivileged user cannot
-    raise.
+    """Return a limit that does not exceed the hard limit, which an unprivileged user
+    cannot raise.
     """
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(hard, most)
@@ -230,8 +230,8 @@ def _within(limit: int, most: int) -> int:
 
 @cache
 def _knows_size(program: str | None) -> bool:
-    """Return whether bubblewrap can limit the size of an in-memory file system, as it
-    can since 0.7.
+    """Return whether bubblewrap can limit the size of an in-memory file system, which
+    requires version 0.7.
     """
     if program is None:
         return False
@@ -268,7 +268,7 @@ def filter_file(*, local: bool = True) -> Generator[Path | None]:
 
 @cache
 def fault() -> str:
-    """Return why there is no sandbox here, and what to do; empty if there is one."""
+    """Return why there is no sandbox here and what to do; empty if there is one."""
     empty = Policy((), (), ())
     program = find_program("bwrap")
     if program is None:
@@ -292,6 +292,6 @@ def fault() -> str:
         return ""
     said = tried.stderr.strip().splitlines()[-1:] or [f"exit status {tried.returncode}"]
     return (
-        f"{program} does not work here: {said[0]}. Where the kernel or AppArmor refuses user namespaces, allow them"
+        f"{program} does not work here: {said[0]}. If the kernel or AppArmor refuses user namespaces, allow them"
         " for bwrap (`sysctl kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`)."
     )

@@ -1,4 +1,4 @@
-"""Reads git's configuration syntax as git reads it, including quotes, escapes, comments
+"""Parses git's configuration syntax as git does, including quotes, escapes, comments
 and continued lines.
 
 Source: git-config(1), "CONFIGURATION FILE", "Syntax"; git's config.c
@@ -18,18 +18,19 @@ _COMMENT = b"#;"
 
 
 def settings_in(text: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield the name and the value of each setting, in the order of the file.
+    """Yield the name and value of each setting, in the order of the file.
 
     A name's section and last part are in lower case. The value is None if there is no
     `=`.
 
-    :raises ValueError: where git would stop, after the settings before that place.
+    :raises ValueError: at the point where git would stop, after yielding the settings
+        before that point.
     """
     yield from _Reader(text).settings()
 
 
 class _Reader:
-    """Goes through a text byte by byte, since git does."""
+    """Processes a text byte by byte, as git does."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text.removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
@@ -50,7 +51,7 @@ class _Reader:
                 raise ValueError("neither a section nor a setting")
 
     def _next(self) -> bytes:
-        """Return the next byte; a line feed at the end of the text, as for git."""
+        """Return the next byte, or a line feed at the end of the text, as in git."""
         byte = self._text[self._at : self._at + 1] or b"\n"
         self._at += 1
         return byte
@@ -71,7 +72,7 @@ class _Reader:
         if byte in b" \t\r":
             self._while_in(b" \t\r")
             if self._next() != b'"':
-                raise ValueError("no name of a subsection")
+                raise ValueError("a subsection without a name")
             name += b"." + self._subsection()
             byte = self._next()
         if byte != b"]":
@@ -96,7 +97,7 @@ class _Reader:
         if byte != b"=":
             raise ValueError("no value")
         found = bytearray()
-        kept = 0  # without blanks at the end
+        kept = 0  # without trailing blanks
         is_quoted = False
         while True:
             byte = self._next()
@@ -114,7 +115,7 @@ class _Reader:
             if byte == b"\\":
                 byte = self._next()
                 if byte == b"\n":
-                    kept = len(found)  # git keeps blanks before a continued line
+                    kept = len(found)  # git keeps blanks before a line continuation
                     continue
                 if byte not in _ESCAPES:
                     raise ValueError("an unknown escape")

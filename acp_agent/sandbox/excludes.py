@@ -1,13 +1,13 @@
-"""Hides from git what the sandbox puts into a work tree while a command runs.
+"""Hides the files that the sandbox puts into a work tree from git while a command runs.
 
-Placeholders are empty untracked folders, which `clean` and `stash -u` want to remove.
+Placeholders are empty untracked folders, which `clean` and `stash -u` try to remove.
 Guarded paths that were renamed (see `blocked`) are not part of the project, but `git
 add -A` would commit them.
 
 Git neither cleans nor stashes ignored files. In the sandbox, another file covers the
 repository's `info/exclude`. It has the same text, plus a line for each of these paths.
-Unlike `core.excludesFile`, this replaces no setting of the user. Git outside the
-sandbox still reads the user's own file.
+Unlike `core.excludesFile`, this does not replace a setting of the user. Outside the
+sandbox, git still reads the user's own file.
 
 Source: gitignore(5)
 """
@@ -29,7 +29,7 @@ from acp_agent.sandbox.policy import GUARDED, Policy
 from acp_agent.sandbox.repositories import repository_of
 
 _MOST_BYTES = 1024 * 1024
-"""Size of an `info/exclude` up to which patterns are added to it."""
+"""Maximum size of an `info/exclude` to which patterns are added."""
 _SPECIAL = re.compile(rb"[\\*?\[ ]")
 
 
@@ -48,8 +48,8 @@ def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
 
 
 def _excludes(policy: Policy) -> dict[Path, bytes]:
-    """Return the text of each `info/exclude`, keyed by path, with patterns added for
-    what to hide in the roots.
+    """Return the text of each `info/exclude`, keyed by path, including patterns for the
+    paths to hide in the roots.
     """
     texts: dict[Path, bytes] = {}
     for root in policy.roots:
@@ -61,8 +61,8 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
         is_denied = any(path.is_relative_to(denied) for denied in policy.read_deny)
         if is_denied or path.is_symlink():
             continue
-        # It does not exist and could not be created, or is too large to be written
-        # anew.
+        # The file does not exist and could not be created, or it is too large to be
+        # rewritten.
         with suppress(OSError):
             text = texts[path] if path in texts else read_resolved(path, _MOST_BYTES)
             texts[path] = b"\n".join([text, *lines, b""])
@@ -72,13 +72,13 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
 def _lines(root: Path, work_tree: Path) -> list[bytes]:
     """Return the patterns for a root.
 
-    They match the new names of renamed guarded paths, and the guarded folders that are
-    empty, to which no pattern of the user can refer.
+    They match the new names of renamed guarded paths, and empty guarded folders, which
+    the user's own patterns cannot concern.
     """
     lines = [*_of_renamed(root.relative_to(work_tree))]
     for name in GUARDED:
         with suppress(OSError):
-            if not os.listdir(root / name):  # noqa: PTH208 - `iterdir` reads it whole as well
+            if not os.listdir(root / name):  # noqa: PTH208 - `iterdir` reads all of it too
                 lines.append(_pattern((root / name).relative_to(work_tree)))
     return lines
 
@@ -91,7 +91,7 @@ def _of_renamed(folder: Path) -> tuple[bytes, ...]:
         *above, last = row.parts
         new = f"{PREFIX}{last}" if last.endswith("*") else f"{last}{SUFFIX}"
         pattern = _pattern(folder.joinpath(*above, new))
-        if is_pattern(row.parts):  # a wildcard means the same to git
+        if is_pattern(row.parts):  # wildcards have the same meaning in git
             parent, _, name = pattern.rpartition(b"/")
             pattern = parent + b"/" + name.replace(b"\\*", b"*")
         lines += (pattern, pattern + b"-[0-9]*")
@@ -99,8 +99,8 @@ def _of_renamed(folder: Path) -> tuple[bytes, ...]:
 
 
 def _pattern(path: Path) -> bytes:
-    """Return a pattern that matches only this path. A line break in the path is matched
-    as any character.
+    """Return a pattern that matches only this path. A line break in the path is
+    replaced by a wildcard for any character.
     """
     escaped = _SPECIAL.sub(rb"\\\g<0>", os.fsencode(path))
     return b"/" + re.sub(rb"[\r\n]", b"?", escaped)

@@ -1,11 +1,11 @@
-"""Keeps sandboxed commands and the editor apart, since an editor that accesses a file
-for the agent follows links.
+"""Prevents sandboxed commands and the editor from working on the same files at the same
+time, since an editor that accesses a file for the agent follows links.
 
-The agent opens by descriptor what it has checked, but can only give the editor a path.
-At that moment, a command of another session of this process could replace a folder of
-the path with a link. So a command waits while the editor works on a file that the
-command could redirect. While such a command runs, the agent does not rely on the
-editor.
+The agent opens the files that it has checked by descriptor, but it can only give the
+editor a path. At that moment, a command of another session of this process could
+replace a folder of the path with a link. So a command waits while the editor works on a
+file that the command could redirect. While such a command is running, the agent does
+not use the editor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 from threading import Condition
 
 _LONGEST_WAIT = 60.0
-"""Seconds; longer than the agent waits for an answer from the editor."""
+"""Maximum wait in seconds, which is longer than the agent waits for an answer from the
+editor.
+"""
 
 _changed = Condition()
 _commands: list[tuple[Path, ...]] = []
@@ -27,10 +29,10 @@ _accesses: list[Path] = []
 
 @contextmanager
 def command_in(folders: Iterable[Path]) -> Generator[None]:
-    """Wait until the editor works on nothing in the folders, then let a command run
-    inside the `with` block.
+    """Wait until the editor is no longer working on anything in the folders, then let a
+    command run inside the `with` block.
 
-    :param folders: the folders that the command may write, absolute and resolved.
+    :param folders: the folders that the command may write to, absolute and resolved.
     :raises TimeoutError: if the editor does not finish in time.
     """
     writable = tuple(folders)
@@ -51,7 +53,7 @@ def command_in(folders: Iterable[Path]) -> Generator[None]:
 
 @contextmanager
 def editor_access(path: Path) -> Generator[bool]:
-    """Let the editor work on a path inside the `with` block.
+    """Let the editor access a path inside the `with` block.
 
     :param path: absolute and resolved.
     :returns: whether no running command could redirect the path. If so, no such command

@@ -1,11 +1,11 @@
-"""Makes a git configuration that a command wrote harmless: settings that could run a
-program become comments.
+"""Disarms a git configuration that a command wrote, by turning settings that could run
+a program into comments.
 
-Only settings that are known to run nothing stay, since new versions of git add settings
-that run programs. Some settings stay only with certain values: an address can name a
-program (`ext::sh -c …`) or a repository with hooks, a work tree can be any folder, and
-git fetches missing objects from a promisor remote as soon as it needs them, even in
-`git status`.
+Only settings that are known not to run anything are kept, since new versions of git may
+add settings that run programs. Some settings are kept only with certain values: an
+address can name a program (`ext::sh -c …`) or a repository with hooks, a work tree can
+be any folder, and git fetches missing objects from a promisor remote as soon as it
+needs them, even in `git status`.
 
 Source: git-config(1); git-remote-ext(1); gitremote-helpers(7); git-fetch(1), "GIT
 URLS"; partial-clone in git's technical documentation; `extensions.refStorage`, whose
@@ -24,7 +24,7 @@ from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.nested import git_directory_of, is_walked
 
 NOTE = b"# acp-agent: "
-"""Starts a line of a configuration that used to be a setting."""
+"""Prefix of a line that used to be a setting."""
 _HEADER = re.compile(rb'\[([a-z]+)(?: "[^"\\\x00-\x1f]*")?\]')
 _SETTING = re.compile(rb"([a-zA-Z][a-zA-Z0-9-]*) *= *([^\x00-\x08\x0b-\x1f\\]*)")
 _SECTIONS: dict[bytes, frozenset[bytes]] = {
@@ -49,11 +49,12 @@ _SECTIONS: dict[bytes, frozenset[bytes]] = {
         b"lfs": b"repositoryformatversion",
     }.items()
 }
-"""Settings that run nothing and read no other file, by section; in lower case."""
+"""Settings that run nothing and read no other file, keyed by section, in lower case."""
 _HELPER = re.compile(r"[A-Za-z0-9]+::")
 _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://([^/]*)")
 _SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "ssh+git")
-"""URL schemes that git itself has a program for and that lead to another machine."""
+"""URL schemes that git handles with its own programs and that lead to another machine.
+"""
 
 
 @frozen
@@ -62,14 +63,14 @@ class RepositorySurroundings:
     are absolute and resolved.
 
     :ivar git: the git directory.
-    :ivar work_tree: the folder from which git runs there. Relative addresses are
-        relative to it.
-    :ivar roots: the session's directories, in which repositories are found and made
-        harmless.
-    :ivar writable: the folders that commands may write, including the roots.
+    :ivar work_tree: the folder in which git runs. Relative addresses are relative to
+        this folder.
+    :ivar roots: the session's directories, in which repositories are found and
+        disarmed.
+    :ivar writable: the folders that commands may write to, including the roots.
     :ivar is_whole: whether the roots were searched completely.
-    :ivar may_fetch: whether git may fetch missing objects from other machines without
-        being told to.
+    :ivar may_fetch: whether git may fetch missing objects from other machines on its
+        own.
     """
 
     git: Path
@@ -105,7 +106,7 @@ class RepositorySurroundings:
         )
 
     def is_work_tree(self, value: str) -> bool:
-        """Return whether a folder itself says that it is the work tree of the git
+        """Return whether a folder itself declares that it is the work tree of the git
         directory.
         """
         place = Path(os.path.realpath(self.git / value))
@@ -132,14 +133,14 @@ _CHECKS: dict[tuple[bytes, bytes], Callable[[RepositorySurroundings, str], bool]
     (b"extensions", b"partialclone"): lambda around, _: around.may_fetch,
     (b"extensions", b"refstorage"): lambda _, value: value in ("files", "reftable"),
 }
-"""Settings that stay only with certain values."""
+"""Settings that are kept only with certain values."""
 
 
 def harmless(
     config: bytes, around: RepositorySurroundings
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return a git configuration in which each setting that may run a program is a
-    comment, and these settings.
+    """Return a git configuration in which settings that may run a program are commented
+    out, and a list of these settings.
 
     :param around: the context in which values are judged.
     """

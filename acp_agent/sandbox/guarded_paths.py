@@ -1,25 +1,26 @@
 """Paths of a project that other programs run or obey automatically: `guarded.csv`, with
 a source for each.
 
-A path belongs in the table if a program reads it without being told to, and if it can
-name a program or steer an agent. Programs read such paths when a folder is opened, when
-a shell changes into it, or when a version control system runs. Paths that are used only
-to build and test a project do not belong there, since the project's own code runs then
-anyway. The column `how` says how a path is handled:
+A path belongs in the table if a program reads it automatically, and if it can name a
+program or influence an agent. Programs read such paths when a folder is opened, when a
+shell changes into it, or when a version control system runs. Paths that are used only
+to build and test a project do not belong in the table, since that runs the project's
+own code anyway. The column `how` says how a path is handled:
 
-- `covered`: commands may not write it. If it is missing, an empty folder takes its
-  place while they run, since an editor obeys a new one within moments.
-- `closed`: commands may not write it. If they create it, it is renamed (see `planted`).
-- `kept`: commands may not write it if it exists. A new one is left alone, since others
-  may create it, or since it has no effect by itself.
-- `asked`: commands may write it, since ordinary work does, or since it is read only on
-  request.
+- `covered`: commands may not write to it. If it is missing, an empty folder takes its
+  place while commands run, since an editor obeys a new file within moments.
+- `closed`: commands may not write to it. If a command creates it, it is renamed (see
+  `planted`).
+- `kept`: commands may not write to it if it exists. A new one is left alone, either
+  because other programs may create it or because it has no effect on its own.
+- `asked`: commands may write to it, either because ordinary work requires that or
+  because it is read only on request.
 
-The last part of a path may have wildcards. Such a pattern does not match a path with a
-row of its own, such as the template of a file.
+The last part of a path may have wildcards. Such a pattern does not match a path that
+has its own row, such as a file's template.
 
-The user is asked about an edit of any of these, in any folder and however its name is
-written.
+The user is asked before an edit of any of these paths, in any folder and regardless of
+upper or lower case.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Guarded:
 
     :ivar parts: the parts of the path, relative to a project. The last may have
         wildcards.
-    :ivar run_by: the program that obeys the path, and what it runs.
+    :ivar run_by: the program that obeys the path, and what that program runs.
     :ivar source: where this is documented.
     """
 
@@ -81,14 +82,14 @@ def pattern_paths(*how: How) -> tuple[tuple[str, ...], ...]:
 
 
 def is_pattern(path: tuple[str, ...]) -> bool:
-    """Return whether the path of a row stands for several paths."""
+    """Return whether the path of a row is a pattern for several paths."""
     return "*" in path[-1]
 
 
 def matches_pattern(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     """Return whether a path matches a pattern of the table, in upper or lower case.
 
-    :param path: relative to a project. It does not match if it has a row of its own.
+    :param path: relative to a project. A path with its own row does not match.
     """
     return _matches(_lower(path), _lower(pattern)) and not has_own_row(path)
 

@@ -1,9 +1,9 @@
 """Finds the paths of a folder that match the patterns of `guarded.csv`, such as
 `mise.*.toml`.
 
-The folders in which such a path can be are listed: the folder itself, and the few that
+This lists the folders that may contain such a path: the folder itself, and the few that
 patterns name, such as `.direnv`. A folder is listed again only if its change time is
-new, and a slow listing is not repeated at once, so that many files do not slow down a
+new. A slow listing is not repeated immediately, so that many files do not slow down a
 command.
 
 Source: inode(7), "Last status change timestamp (ctime)", which no program can set
@@ -26,19 +26,19 @@ from acp_agent.sandbox.guarded_paths import How, has_own_row, pattern_paths
 Part: TypeAlias = tuple[str, ...]
 
 _COARSE_NS = 20_000_000
-"""Nanoseconds in which a change of a folder may leave its change time as it was."""
+"""Nanoseconds within which a folder may change without getting a new change time."""
 _SHARE = 10
 """A folder is not listed again until this many times the duration of the last listing
-have passed.
+has passed.
 """
 
 
 @frozen
 class _Listing:
-    """What was found in one folder.
+    """The paths found in one folder.
 
-    :ivar version: the folder's inode and change time if the listing counts until these
-        change; None if it counts only until the folder can be listed again.
+    :ivar version: the folder's inode and change time, if the listing is valid until
+        these change; None if it is valid only until the folder may be listed again.
     :ivar again: the earliest time for another listing, by the monotonic clock in
         nanoseconds.
     """
@@ -62,7 +62,7 @@ class PatternPaths:
     def look(self, *, anew: bool = False) -> Iterator[Part]:
         """Yield the parts of each path that exists, relative to the folder.
 
-        :param anew: whether to list each folder again in any case.
+        :param anew: whether to list every folder again, even if it appears unchanged.
         """
         for parent, names in self._patterns.items():
             listing = None if anew else self._known.get(parent)
@@ -90,9 +90,9 @@ def _list(
 
     :param place: its path.
     :param parent: its path relative to the project.
-    :param names: matches the names to look for, in lower case.
+    :param names: a pattern for the names to look for, in lower case.
     :param status: its status before the listing.
-    :raises OSError: if it cannot be read.
+    :raises OSError: if the folder cannot be read.
     """
     is_settled = status.st_ctime_ns < time.time_ns() - _COARSE_NS
     start = time.monotonic_ns()
@@ -108,7 +108,7 @@ def _list(
 
 @cache
 def _patterns_by_folder(how: tuple[How, ...]) -> Mapping[Part, re.Pattern[str]]:
-    """Return a pattern for the names in each folder that the table has patterns for."""
+    """Return a pattern for the names in each folder for which the table has patterns."""
     found: dict[Part, list[str]] = {}
     for *parent, last in pattern_paths(*how):
         found.setdefault(tuple(parent), []).append(translate(last.lower()))

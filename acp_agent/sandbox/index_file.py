@@ -1,10 +1,11 @@
-"""Reads and changes a repository's index by git's own plumbing, but without the
+"""Reads and changes a repository's index with git's plumbing commands, but without the
 repository's settings and hooks.
 
 An index has four versions, may refer to a second file, and may hold whole folders as
 one entry. So git itself reads it. Git gets a private copy in a private git directory,
-and of the repository only the objects. To change an index, git changes the copy, which
-then replaces the index under the lock that every git uses: the file `index.lock`.
+which shares only the objects with the repository. To change an index, git changes the
+copy, which then replaces the index under the lock that all git processes use: the file
+`index.lock`.
 
 Source: gitformat-index(5); git-ls-files(1); git-update-index(1), `--index-info` and
 "SPLIT INDEX"; git's read-cache.c (`write_locked_index`) and lockfile.h
@@ -34,8 +35,8 @@ _SECONDS = 10.0
 _LOCK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _NEITHER_SPLIT_NOR_WATCHED = "[core]\n\tsplitIndex = false\n\tfsmonitor = false\n"
-"""Git would write the second file of a split index into the private directory, where it
-would be lost.
+"""Otherwise, git would write the second file of a split index into the private
+directory, where it would be lost.
 """
 _SPLIT = b"link"
 _SPARSE = b"sdir"
@@ -61,7 +62,7 @@ class IndexEntry:
 
 @frozen
 class IndexFile:
-    """The content of an index, with that of the files which a split index refers to.
+    """The content of an index, and of the files that a split index refers to.
 
     :ivar git: the git directory that it was read from.
     :ivar version: see `version_of`.
@@ -74,8 +75,8 @@ class IndexFile:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether each path is in the file as it is: not compressed, not in
-        another file, and no folder.
+        """Return whether the file contains each path verbatim: not compressed, not in
+        another file, and not as part of a folder entry.
         """
         data = self.files["index"]
         return (
@@ -100,8 +101,8 @@ def version_of(git: Path) -> Version:
 def read_index(git: Path) -> IndexFile:
     """Return the index of a git directory.
 
-    :raises OSError: if it cannot be read.
-    :raises ValueError: if it is too large.
+    :raises OSError: if the index cannot be read.
+    :raises ValueError: if the index is too large.
     """
     version = version_of(git)
     if sum(size for *_, size in version) > MOST_BYTES:
@@ -115,10 +116,10 @@ def read_index(git: Path) -> IndexFile:
 
 
 def lines_of(index: IndexFile, common: Path) -> bytes:
-    """Return what `git ls-files --stage -z` prints for an index.
+    """Return the output of `git ls-files --stage -z` for an index.
 
     :param common: the directory with the repository's objects.
-    :raises OSError: if there is no git.
+    :raises OSError: if git is not installed.
     :raises ValueError: if git cannot read the index.
     """
     return (
@@ -138,13 +139,14 @@ def entry_in(line: bytes) -> IndexEntry:
 def replace_entries(
     index: IndexFile, common: Path, changes: Mapping[bytes, IndexEntry | None]
 ) -> None:
-    """Change some paths of an index. Other entries, flags and the version of the format
-    stay.
+    """Change some paths of an index. Other entries, flags and the format version are
+    unchanged.
 
-    :param index: the index as it is now.
+    :param index: the current index.
     :param changes: the new entry of each path; None to remove it.
-    :raises BlockingIOError: if another git holds the lock, or the index has changed.
-    :raises OSError: if there is no git, or the index cannot be written.
+    :raises BlockingIOError: if another git process holds the lock, or the index has
+        changed.
+    :raises OSError: if git is not installed, or the index cannot be written.
     :raises ValueError: if git cannot change the index.
     """
     lines: list[bytes] = []
@@ -196,8 +198,8 @@ def _shared(git: Path) -> Iterator[str]:
 
 
 def _locked(folder: int) -> int:
-    """Create the lock of an index, waiting a moment for another git to end, and return
-    its descriptor.
+    """Create the lock file of an index, waiting briefly for another git process to
+    finish, and return its descriptor.
     """
     end = time.monotonic() + _LOCK_SECONDS
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -213,7 +215,7 @@ def _locked(folder: int) -> int:
 def _run(
     index: IndexFile, common: Path, words: tuple[str, ...], data: bytes = b""
 ) -> tuple[bytes, bytes]:
-    """Run git on a copy of an index, and return what it printed and the copy's content
+    """Run git on a copy of an index, and return git's output and the copy's content
     afterwards.
     """
     settings = _NEITHER_SPLIT_NOR_WATCHED

@@ -1,10 +1,11 @@
 """The agent's own installation: the places that its code is loaded from, now and at its
 next start.
 
-The installation may be in a place where commands can write: in a virtual environment of
-the project, in the cache that `uvx` runs programs from, or in the project itself, as an
-editable installation. Its files may also have other names: uv makes hard links from its
-cache into every environment, so changing a file in one environment changes it in all.
+The installation may be in a place that commands can write to: in a virtual environment
+of the project, in the cache from which `uvx` runs programs, or, as an editable
+installation, in the project itself. Its files may also have other names: uv creates
+hard links from its cache into every environment, so changing a file in one environment
+changes it in all.
 
 Source: Python, `site` and "sys.path"; PEP 405; uv's documentation, "Caching" and
 `--link-mode`
@@ -25,21 +26,22 @@ from pathlib import Path
 from acp_agent.module_path import editable_places
 
 _OF_AN_ENVIRONMENT = ("bin", "lib", "lib64", "pyvenv.cfg")
-"""The parts of an environment that code is loaded from, or that name its interpreter."""
+"""The parts of an environment from which code is loaded, or that name its interpreter.
+"""
 _PACKAGE = str(Path(__file__).parent.parent)
 _OF_UV = ("archive-v", "environments-v")
 _SITE = ("site-packages", "dist-packages")
 
 
 def installed_in(writable: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the files and folders of the installation that lie in folders that
-    commands may write.
+    """Return the installation's files and folders that are in folders that commands may
+    write to.
 
     If an environment contains such a folder, for example because the session's
     directory is the environment itself, the environment's parts are returned instead.
 
     :param writable: absolute and resolved.
-    :returns: paths, none of which lies in another.
+    :returns: paths, none of which is inside another.
     """
     folders = tuple(writable)
     found: set[Path] = set()
@@ -86,13 +88,13 @@ def _environments() -> set[Path]:
 
 
 def variables_of_commands() -> dict[str, str]:
-    """Return the environment variables that let commands work without the closed parts
-    of the installation.
+    """Return environment variables that let commands work without the closed parts of
+    the installation.
 
     If the agent runs from uv's cache, as with `uvx`, its folders there are mounts, and
     uv cannot move a file between mounts. So uv uses another cache in commands. If
-    PYTHONPYCACHEPREFIX names a folder for bytecode, commands use another one, since the
-    agent loads its own bytecode from there.
+    PYTHONPYCACHEPREFIX names a folder for bytecode, commands use another folder, since
+    the agent loads its own bytecode from there.
     """
     variables: dict[str, str] = {}
     if sys.pycache_prefix:
@@ -110,7 +112,7 @@ def variables_of_commands() -> dict[str, str]:
 
 @cache
 def _places() -> tuple[Path, ...]:
-    """Return the installation's places, both as they are named and with links resolved."""
+    """Return the installation's locations, both as named and with links resolved."""
     named = [
         sys.prefix,
         sys.exec_prefix,
@@ -120,7 +122,7 @@ def _places() -> tuple[Path, ...]:
         *editable_places(),
     ]
     if sys.pycache_prefix:
-        # Before there is any bytecode, a command could create the folder.
+        # As long as there is no bytecode, a command could create the folder.
         with suppress(OSError):
             os.makedirs(sys.pycache_prefix, exist_ok=True)  # noqa: PTH103 - a text
         named += (
@@ -138,10 +140,10 @@ def _places() -> tuple[Path, ...]:
 
 @cache
 def shared_fault() -> str:
-    """Replace files of the installation that have other names elsewhere with copies,
-    once per process.
+    """Replace the installation's files that have other names elsewhere with copies.
+    This is done once per process.
 
-    :returns: why this failed; empty if nothing is left to do.
+    :returns: why this failed; empty if it succeeded or was not necessary.
     """
     searched = [each for each in sys.path if Path(each).name in _SITE]
     for folder in {Path(each).resolve() for each in (*searched, _PACKAGE)}:
@@ -153,15 +155,15 @@ def shared_fault() -> str:
                     _copy_in_place(file)
         except OSError as error:
             return (
-                f"Files of the agent in {folder} are hard links, which a command could change under another name, and"
-                f" they cannot be copied ({error.strerror}). Install the agent anew with `--link-mode copy`."
+                f"Files of the agent in {folder} are hard links, which a command could change under another name,"
+                f" and they cannot be copied ({error.strerror}). Reinstall the agent with `--link-mode copy`."
             )
     return ""
 
 
 def _samples(folder: Path) -> Iterator[Path]:
-    """Yield one file of each package in a folder. An installer links either all files
-    of a package or none.
+    """Yield one file of each package in a folder. Installers link either all files of a
+    package or none.
     """
     for entry in folder.iterdir():
         if entry.is_dir():
@@ -177,7 +179,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_shared(file: Path) -> bool:
-    """Return whether a file has another name under which this user could change it."""
+    """Return whether a file has another name through which this user could change it."""
     try:
         found = file.lstat()
     except OSError:
@@ -187,8 +189,8 @@ def _is_shared(file: Path) -> bool:
 
 
 def _copy_in_place(file: Path) -> None:
-    """Replace a file with a copy of itself. Processes that have it open keep the old
-    one.
+    """Replace a file with a copy of itself. Processes that have the file open keep the
+    old one.
     """
     copy = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
     try:

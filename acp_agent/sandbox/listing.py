@@ -1,14 +1,14 @@
-"""Lists folders that commands may write, even if a command has removed the permissions
-of their owner.
+"""Lists folders that commands may write to, even if a command has removed their owner's
+permissions.
 
-Permissions do not stop the command that removed them: it can restore them later, and
-programs can enter a folder that nobody can list. To the agent, such a folder would look
-empty. So the agent lets the owner list and enter the folder again. A read-only folder
-stays read-only: the agent makes it writable only for the moment in which it changes
-something there.
+Removed permissions do not stop the command itself: it can restore them later, and
+programs can enter a folder that cannot be listed. To the agent, such a folder would
+look empty. So the agent lets the owner list and enter the folder again. A read-only
+folder stays read-only: the agent makes it writable only while it changes something
+there.
 
 A folder is opened from the writable folder above it, without following links, and
-changed by descriptor. Folders elsewhere and other users' folders stay as they are.
+changed by descriptor. Folders elsewhere and other users' folders are not changed.
 
 Source: open(2), `O_PATH`; path_resolution(7), "Permissions"; proc_pid_fd(5)
 """
@@ -24,17 +24,17 @@ from contextvars import ContextVar
 from pathlib import Path
 
 _tops: ContextVar[tuple[str, ...]] = ContextVar("_tops", default=())
-"""The folders in and below which permissions are restored; absolute and resolved."""
+"""The folders in and below which permissions are restored, absolute and resolved."""
 _NEEDED = stat.S_IRUSR | stat.S_IXUSR
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
 def restoring(tops: Iterable[Path]) -> Generator[None]:
-    """Let the functions of this module restore permissions while the `with` block runs,
-    in this thread.
+    """Let the functions of this module restore permissions in this thread, while the
+    `with` block runs.
 
-    :param tops: the folders that commands may write; absolute and resolved.
+    :param tops: the folders that commands may write to, absolute and resolved.
     """
     token = _tops.set(tuple(map(str, tops)))
     try:
@@ -44,8 +44,8 @@ def restoring(tops: Iterable[Path]) -> Generator[None]:
 
 
 def is_open(status: os.stat_result) -> bool:
-    """Return whether the owner of a folder may list and enter it. True of anything but
-    a folder.
+    """Return whether the owner of a folder may list and enter it. True for anything
+    except a folder.
     """
     return not stat.S_ISDIR(status.st_mode) or status.st_mode & _NEEDED == _NEEDED
 
@@ -54,15 +54,15 @@ def open_up(folder: Path | str) -> None:
     """Let the owner list and enter a folder again, and also the folders that lead to
     it.
 
-    Does nothing outside of the folders given to `restoring`, and nothing if the folder
-    does not exist or belongs to another user.
+    Does nothing outside the folders given to `restoring`, or if the folder does not
+    exist or belongs to another user.
     """
     if not _tops.get():
         return
     try:
         if is_open(os.stat(folder)):  # noqa: PTH116 - runs for each folder
             return
-    except PermissionError:  # of a folder on the way
+    except PermissionError:  # caused by a parent folder
         pass
     except (OSError, ValueError):
         return
@@ -75,8 +75,8 @@ def open_up(folder: Path | str) -> None:
 
 @contextmanager
 def changing(folder: int) -> Generator[None]:
-    """Let the owner change a folder inside the `with` block. Afterwards the folder is
-    as read-only as before.
+    """Let the owner change a folder inside the `with` block. Afterwards, a read-only
+    folder is read-only again.
 
     :param folder: the descriptor of a folder. Does nothing if the folder belongs to
         another user.
@@ -93,10 +93,10 @@ def changing(folder: int) -> Generator[None]:
 
 
 def parents_of(folder: Path, paths: Iterable[Path | str]) -> tuple[Path, ...]:
-    """Return a folder, and each folder between it and some paths below it, from the top
-    downwards.
+    """Return a folder, and each folder between it and the given paths below it, from
+    top to bottom.
 
-    :param paths: absolute. Those outside the folder are left out.
+    :param paths: absolute. Paths outside the folder are ignored.
     """
     top = str(folder)
     inside = f"{top.rstrip('/')}/"
@@ -110,8 +110,8 @@ def parents_of(folder: Path, paths: Iterable[Path | str]) -> tuple[Path, ...]:
 
 
 def entries(folder: Path | str) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder, sorted by name; none if it does not exist or
-    cannot be read.
+    """Return the entries of a folder, sorted by name; empty if the folder does not
+    exist or cannot be read.
     """
     open_up(folder)
     try:
@@ -122,8 +122,8 @@ def entries(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def is_empty(folder: Path) -> bool:
-    """Return whether a folder is empty or does not exist. One that cannot be read
-    counts as filled.
+    """Return whether a folder is empty or does not exist. A folder that cannot be read
+    counts as not empty.
     """
     open_up(folder)
     try:
@@ -151,12 +151,12 @@ def _open_up_below(top: str, place: str) -> None:
 
 
 def _enter(name: str, parent: int | None) -> int:
-    """Open a folder, and restore its permissions if it is the user's.
+    """Open a folder, and restore its permissions if it belongs to the user.
 
     :param parent: the open folder that the name is relative to; None if the name is an
         absolute path.
     """
-    # Has no `O_PATH`, but changes a link itself instead of its target.
+    # macOS has no `O_PATH`, but can change a link itself instead of its target.
     if sys.platform == "darwin":
         status = os.lstat(name, dir_fd=parent)
         if _is_closed_to_its_owner(status):

@@ -1,13 +1,15 @@
-"""Finds repositories below a session's directory, both existing ones and those that a
-command has created.
+"""Finds repositories below a session's directory, both existing ones and new ones that
+a command has created.
 
 An editor searches for repositories on its own and runs `git status` in each. Git itself
 does so for every gitlink in the index. Git then runs programs that the nested
-repository's settings name. So a nested git directory is protected like that of the
-session's directory, and the agent looks for new ones after each command.
+repository's settings name. So a nested git directory is protected like the git
+directory of the session's directory, and the agent looks for new ones after each
+command.
 
-The walk is bounded and does not enter package folders, which no editor searches for
-repositories either. A nested repository that an index names is found at any depth.
+The walk is bounded. It does not enter package folders, since editors do not search
+those for repositories either. A nested repository that an index names is found at any
+depth.
 
 Source: gitrepository-layout(5); gitformat-index(5); gitsubmodules(7)
 """
@@ -62,13 +64,15 @@ SKIPPED = {
 """Names of folders that the walk looks at but does not descend into."""
 _OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
 MARKS = (".git", ".acp-agent", ".claude")
-"""Entries that decide which folder is the root of a project, and where its settings
+"""Entries that determine which folder is the root of a project, and where its settings
 are.
 """
 _MOST_FOLDERS = 1500
 _MOST_DEEP = 6
 _SECONDS = 0.25
-"""Time limit for a tree that was never seen. Each unchanged folder takes microseconds."""
+"""Time limit for a tree that has not been seen before. Each unchanged folder takes
+microseconds.
+"""
 _MOST_REPOSITORIES = 300
 _LONGEST_PATH = 4096
 _MOST_INDEX = 64 * 1024 * 1024
@@ -81,10 +85,10 @@ mode, and then the path.
 
 @frozen
 class _Folder:
-    """What one folder contained when it was last read.
+    """The content of one folder when it was last read.
 
-    :ivar version: its inode and change time, which nobody can set. The time is 0 if the
-        folder may change again without a new change time.
+    :ivar version: the folder's inode and change time, which nobody can set. The time is
+        0 if the folder may change again without getting a new change time.
     :ivar marks: the relevant names, each with its inode.
     :ivar folders: the folders to visit next.
     """
@@ -100,16 +104,16 @@ Unchanged folders are not reread.
 """
 _MOST_SEEN = 20_000
 _UNSTABLE_NS = 100_000_000
-"""Nanoseconds within which a folder may change twice and keep the same change time."""
+"""Nanoseconds within which a folder may change twice with the same change time."""
 
 
 @frozen
 class Below:
-    """What is below a folder.
+    """What was found below a folder.
 
     :ivar marks: the marks in and below it, and bare repositories there, each with its
         inode.
-    :ivar links: the folders that an index names as repositories of their own.
+    :ivar links: the folders that an index names as separate repositories.
     :ivar is_whole: whether the walk has visited every folder that it may enter.
     """
 
@@ -121,8 +125,8 @@ class Below:
 def marks_below(root: Path) -> Below:
     """Find the marks below a folder.
 
-    The walk is breadth-first, so that a walk that ends early has found what is near the
-    top.
+    The walk is breadth-first, so that a walk that ends early has found everything near
+    the top.
     """
     found: dict[Path, int] = {}
     folders = deque([(str(root), 0)])
@@ -148,7 +152,7 @@ def marks_below(root: Path) -> Below:
 
 
 def _look(path: str) -> _Folder | None:
-    """Return what a folder contains; None if it cannot be read."""
+    """Return the content of a folder; None if it cannot be read."""
     try:
         status = os.lstat(path)
         if not is_open(status):
@@ -188,8 +192,8 @@ def is_walked(root: Path, place: Path) -> bool:
 
 
 def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
-    """Return the folders below a root that a repository's index names as repositories
-    of their own.
+    """Return the folders below a root that a repository's index names as separate
+    repositories.
 
     Like git, this continues with the index of each of these repositories.
 
@@ -298,7 +302,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def git_directory_of(mark: Path) -> Path | None:
-    """Return the git directory that a mark is or names; None if there is none.
+    """Return the git directory that a mark is or names, or None if there is none.
 
     :param mark: a `.git` of any kind, or a bare repository.
     """
@@ -336,8 +340,8 @@ def common_directory(git: Path) -> Path:
 def every_git_directory(
     roots: Iterable[Path], repositories: Iterable[Repository], marks: Iterable[Path]
 ) -> tuple[Path, ...]:
-    """Return every git directory in which a command may leave something, also of
-    worktrees and submodules.
+    """Return every git directory in which a command may leave something, including
+    those of worktrees and submodules.
 
     :param repositories: the roots' repositories that lie outside the roots.
     :param marks: the marks found below the roots.

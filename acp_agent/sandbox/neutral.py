@@ -24,10 +24,10 @@ _SAMPLE = ".sample"
 
 
 def neutralise(around: RepositorySurroundings) -> tuple[str, ...]:
-    """Disable the programs in a git directory, and return what was changed, as texts
-    for the user.
+    """Disable the programs in a git directory, and return texts that tell the user what
+    was changed.
 
-    A directory that commands can no longer write is left alone.
+    A directory that commands can no longer write to is left alone.
     """
     done: list[str] = []
     open_up(around.git / "hooks")
@@ -68,12 +68,12 @@ def _close_config(
     except FileNotFoundError:
         return
     except OSError:  # a link, which git would follow
-        yield f"{git / name} was a link, and is called {_set_aside(folder, name)} now"
+        yield f"{git / name} was a link and is now called {_set_aside(folder, name)}"
         return
     with os.fdopen(file, "rb") as opened:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            yield f"{git / name} is no ordinary file, and is called {_set_aside(folder, name)} now"
+            yield f"{git / name} is not a regular file and is now called {_set_aside(folder, name)}"
             return
         text, taken = harmless(opened.read(_MOST_BYTES + 1), around)
     if not taken:
@@ -86,7 +86,7 @@ def _close_config(
     ) as made:
         made.write(text)
     os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    yield f"these lines of {git / name} are comments now: {', '.join(taken)}"
+    yield f"these lines of {git / name} are now comments: {', '.join(taken)}"
 
 
 def _close_hooks(git: Path, folder: int) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _close_hooks(git: Path, folder: int) -> Iterator[str]:
     except FileNotFoundError:
         return
     except OSError:  # a link, which git would follow
-        yield f"{git / 'hooks'} was a link, and is called {_set_aside(folder, 'hooks')} now"
+        yield f"{git / 'hooks'} was a link and is now called {_set_aside(folder, 'hooks')}"
         return
     try:
         entries = os.listdir(hooks)  # noqa: PTH208 - a descriptor
@@ -111,7 +111,7 @@ def _close_hooks(git: Path, folder: int) -> Iterator[str]:
     finally:
         os.close(hooks)
     if names:
-        yield f"{git / 'hooks'} is called {_set_aside(folder, 'hooks')} now, since it has {', '.join(sorted(names))}"
+        yield f"{git / 'hooks'} is now called {_set_aside(folder, 'hooks')},since it has {', '.join(sorted(names))}"
 
 
 def _may_run(name: str, folder: int) -> bool:

@@ -1,15 +1,16 @@
-"""What git runs or obeys in a git directory: one table for all code that closes, checks
-or changes such a directory.
+"""Lists the paths that git runs or obeys in a git directory: one table for all code
+that closes, checks or changes such a directory.
 
 - `settings`: lines of the file name programs and other files. A command may not write
+  to it.
+- `lookup`: names another directory that git reads instead. A command may not write to
   it.
-- `lookup`: names another directory that git reads instead. A command may not write it.
-- `hooks`: a folder of programs. A command may not write it.
-- `remote`: a folder of remotes in the format of old versions of git, one file each. A
+- `hooks`: a folder of programs. A command may not write to it.
+- `remote`: a folder of remotes in the format of old git versions, with one file each. A
   command may not add one.
 - `unfinished`: the state of an operation that continues later. It may contain command
-  lines, or options that name programs or files. A command may leave such an operation,
-  but not with these.
+  lines, or options that name programs or files. A command may leave such an operation
+  behind, but without these.
 
 Git also writes through links at the top of a git directory, in its logs, and in the
 state of an unfinished operation.
@@ -34,7 +35,7 @@ from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import entries, open_up
 
 ENTRIES = frozenset(("HEAD", "objects", "refs"))
-"""What a folder must contain to count as a git directory."""
+"""The entries that a folder must have to count as a git directory."""
 
 _MOST_BYTES = 1024 * 1024
 _MOST_ENTRIES = 5_000
@@ -51,24 +52,26 @@ _SIGNING_OPTION = re.compile(rb"(?:-S[^\0\n]*)?")
 _STRATEGY_OPTIONS = re.compile(
     rb"""[ \t\n\r]*+(?:['"]?(?:--)?[a-z][a-z-]*+(?:=[^'"\\\0]*+)?['"]?[ \t\n\r]*+)*+"""
 )
-"""Options of git's own strategies, such as `--theirs` or `--subtree=folder`, as `git
-rebase` quotes them.
+"""Options of git's own strategies, such as `--theirs` or `--subtree=folder`, in the way
+`git rebase` quotes them.
 """
 _QUOTED = re.compile(rb"(?:[ \t\n]*'(?:[^']|'\\[!']')*')*[ \t\n]*")
-"""Words as git's `sq_quote` writes them."""
+"""Matches words quoted by git's `sq_quote`."""
 _OF_APPLY = re.compile(
     rb"(?:[ \t\n]*'(?:-C\d+|-p\d+|--whitespace=[a-z-]+|--ignore-space-change|--ignore-whitespace|--reject"
     rb"|--(?:directory|exclude|include)=(?:[^']|'\\[!']')*)')*[ \t\n]*"
 )
-"""The options that `git am` passes on to `git apply`, except those that name further
-files.
+"""The options that `git am` passes on to `git apply`, except for options that name
+further files.
 """
 
 How: TypeAlias = Literal["settings", "lookup", "hooks", "remote", "unfinished"]
 Part: TypeAlias = tuple[str, ...]
-"""The parts of a path in a git directory."""
+"""The parts of a path inside a git directory."""
 State: TypeAlias = frozenset[tuple[Part, bytes]]
-"""What git would run in a git directory: pairs of a path and what it makes git run."""
+"""What git would run in a git directory, as pairs of a path and what that path makes
+git run.
+"""
 
 
 @frozen
@@ -76,9 +79,9 @@ class Obeyed:
     """One row of the table.
 
     :ivar path: relative to a git directory.
-    :ivar everywhere: whether it is closed in every git directory. The other paths are
-        not closed in submodules and nested repositories: there may be hundreds of
-        these, and each path is a mount.
+    :ivar everywhere: whether the path is closed in every git directory. The other paths
+        are not closed in submodules and nested repositories: there may be hundreds of
+        these, and each closed path is a mount.
     """
 
     path: str
@@ -103,7 +106,7 @@ TABLE = (
 FOLDERS = frozenset(("hooks", "info"))
 """The closed paths that are folders."""
 OF_A_WORKTREE = ("config.worktree", "commondir")
-"""The closed paths in the git directory of a linked worktree, which has no settings and
+"""The closed paths in the git directory of a linked worktree, which has no settings or
 hooks of its own.
 """
 _UNFINISHED = tuple(row.path for row in TABLE if row.how == "unfinished")
@@ -111,7 +114,7 @@ _REMOTES = tuple(row.path for row in TABLE if row.how == "remote")
 
 
 def closed_names(*, wholly: bool) -> tuple[str, ...]:
-    """Return the paths that commands may not write in a git directory.
+    """Return the paths in a git directory that commands may not write to.
 
     :param wholly: whether to include paths that are not closed everywhere.
     """
@@ -126,7 +129,7 @@ def state_of(git: Path) -> State:
     found: set[tuple[Part, bytes]] = set()
     open_up(git)
     for name, commands_in in _COMMANDS.items():
-        if os.path.lexists(f"{git}/{name}"):  # true of few directories
+        if os.path.lexists(f"{git}/{name}"):  # true for few directories
             open_up(git / name)
             found.update(((name,), what) for what in commands_in(git / name))
     for name in _REMOTES:
@@ -141,7 +144,7 @@ def links_in(git: Path, since: int) -> Iterator[Part]:
     unfinished operations.
 
     :param since: a time in nanoseconds since the epoch. Links that have not changed
-        since then are left out.
+        since then are ignored.
     """
     folders: list[tuple[str, Part]] = [(str(git), ())]
     seen = 0
@@ -149,7 +152,7 @@ def links_in(git: Path, since: int) -> Iterator[Part]:
         folder, parts = folders.pop()
         for entry in entries(folder):
             seen += 1
-            with suppress(OSError):  # it has changed meanwhile
+            with suppress(OSError):  # it has changed in the meantime
                 if entry.is_symlink():
                     if entry.stat(follow_symlinks=False).st_ctime_ns >= since:
                         yield (*parts, entry.name)
@@ -198,7 +201,7 @@ def _of_picks(folder: Path) -> Iterator[bytes]:
                 value or b""
             ):
                 yield b"strategy option " + (value or b"")
-    except ValueError as error:  # another version of git may read on
+    except ValueError as error:  # another git version may continue reading
         yield b"options that git does not write: " + str(error).encode()
     yield from _unread(folder / "opts")
 
@@ -219,8 +222,8 @@ _COMMANDS: dict[str, Callable[[Path], Iterator[bytes]]] = {
 
 
 def _without_line_end(text: bytes) -> bytes:
-    """Return a text without one line end, as git reads files of one line. It does not
-    strip blanks.
+    """Return a text without its line end, as git reads one-line files. Blanks are not
+    stripped.
     """
     return (
         text.removesuffix(b"\n").removesuffix(b"\r") if text.endswith(b"\n") else text

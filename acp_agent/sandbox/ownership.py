@@ -1,10 +1,9 @@
-"""Checks who owns a file: files of another user of the machine do not count as the
-user's own.
+"""Checks who owns a file: another user's files do not count as the user's own.
 
-Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a folder above a project
-that many users can write, such as `/tmp`. Git decides by the owners of a work tree and
-of `.git`. The agent does the same, and checks files as well. Folders that the user has
-named to git as `safe.directory` count as the user's own here too.
+Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a parent folder of a
+project that many users can write to, such as `/tmp`. Git decides by the owners of a
+work tree and of `.git`. The agent does the same, and checks files as well. Folders that
+the user has configured as `safe.directory` in git count as the user's own here too.
 
 Source: git-config(1), `safe.directory`; git's setup.c, `ensure_valid_ownership`
 """
@@ -24,7 +23,7 @@ from acp_agent.regular import open_resolved
 
 _GIT_SECONDS = 5.0
 _MOST_LINKS = 40
-"""Links in a row that Linux follows, path_resolution(7)."""
+"""Maximum number of consecutive links that Linux follows; see path_resolution(7)."""
 
 
 class ForeignError(OSError):
@@ -42,10 +41,10 @@ def is_foreign_repository(folder: Path) -> bool:
 
 
 def is_foreign(path: Path) -> bool:
-    """Return whether a user other than this one and root owns a file or folder, or the
-    link in its place.
+    """Return whether a file or folder, or a link in its place, belongs to a user other
+    than this one or root.
 
-    To read a file, use `open_own`: a path may lead elsewhere a moment later.
+    To read a file, use `open_own`: the path may lead elsewhere a moment later.
 
     :param path: absolute. If its owner cannot be determined, it counts as foreign.
     """
@@ -57,9 +56,9 @@ def open_own(path: Path, real: Path) -> BinaryIO:
     the links that lead to it.
 
     :param path: absolute.
-    :param real: where the path leads.
-    :raises ForeignError: a user other than this one and root owns the file, or a link
-        in its place.
+    :param real: the path's resolved target.
+    :raises ForeignError: if the file, or a link in its place, belongs to a user other
+        than this one or root.
     :raises OSError: see `open_resolved`.
     """
     file = open_resolved(real)
@@ -76,7 +75,7 @@ def open_own(path: Path, real: Path) -> BinaryIO:
 
 
 def foreign(path: Path) -> str:
-    """Return why another user's file is not used, and what to do, as a sentence without
+    """Return why another user's file is not used and what to do, as a sentence without
     a full stop.
     """
     folder = path.parent
@@ -89,14 +88,14 @@ def foreign(path: Path) -> str:
 def _is_others(path: str) -> bool:
     try:
         owners = {os.lstat(path).st_uid, os.stat(path).st_uid}  # noqa: PTH116 - runs for each folder with each prompt
-    except OSError:  # another user may have moved it away for this moment
+    except OSError:  # another user may have moved it away just for this moment
         return True
     return not owners <= _own_users()
 
 
 def _has_foreign_link(path: str) -> bool:
-    """Return whether another user owns a link in the place of a file, or one that this
-    link leads to.
+    """Return whether another user owns a link in the place of a file, or a further link
+    that it leads to.
     """
     for _ in range(_MOST_LINKS):
         try:
@@ -129,7 +128,9 @@ def _is_safe(path: Path) -> bool:
 
 
 def _versions() -> Iterator[tuple[object, ...]]:
-    """Yield values that change when git's settings for the user or the machine do."""
+    """Yield values that change whenever git's settings for the user or the machine
+    change.
+    """
     home = os.environ.get("HOME", "")
     config = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     chosen = os.environ.get("GIT_CONFIG_GLOBAL"), os.environ.get("GIT_CONFIG_SYSTEM")
@@ -148,8 +149,8 @@ def _versions() -> Iterator[tuple[object, ...]]:
 
 @lru_cache(8)
 def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
-    """Return the folders that git considers safe. Only git knows, since settings files
-    may include others.
+    """Return the folders that git considers safe. Only git knows these, since settings
+    files may include others.
     """
     del versions
     git = find_program("git")
@@ -159,7 +160,8 @@ def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
     env = own_environment()
     nothing = subprocess.DEVNULL
     try:
-        # In `/`, git reads no repository's settings; a repository could name itself.
+        # Run git in `/`, where it reads no repository's settings, since a repository
+        # could name itself.
         answer = subprocess.check_output(
             command,
             cwd="/",

@@ -1,17 +1,17 @@
-"""Creates placeholders for closed paths that do not exist, so that they can be covered
-while a command runs.
+"""Creates placeholders for missing closed paths, so that these can be covered while a
+command runs.
 
 Removing a mount point also removes its mount. So placeholders stay while another agent
-runs a command in the same place, and as long as a process, such as one of a killed
-command, still has them mounted. Placeholders left after a second are removed after the
-next command.
+runs a command in the same place, and as long as any process, for example of a killed
+command, still has them mounted. Placeholders that remain after a second are removed
+after the next command.
 
 A command of another session may replace any of these paths with a link. So each folder
 is opened without following links, and its entries are created, changed and removed
 through the folder's descriptor.
 
 Agents with the same home coordinate through locks on files in that home. Anyone who can
-open a file can lock it, so a lock on a folder of the project would let a command hang
+open a file can lock it, so a lock on a folder of the project would let a command block
 every agent that works there.
 
 Source: flock(2)
@@ -50,8 +50,7 @@ def placeholders(
     after the `with` block.
 
     :param locks: folder for the locks, which commands can neither read nor write;
-        created if it is missing. If None, other agents do not learn of the
-        placeholders.
+        created if missing. If None, other agents do not learn about the placeholders.
     """
     made: list[Path] = []
     with ExitStack() as held:
@@ -81,7 +80,7 @@ def placeholders(
 def _make_missing(closed: Closed) -> Iterator[Path]:
     """Create the closed paths that are missing.
 
-    Yields and counts all placeholders, including those that a killed agent left behind.
+    Yields and counts all placeholders, including any that a killed agent left behind.
     """
     with _holding:
         for make, paths in (
@@ -134,8 +133,8 @@ def _is_left_at(path: Path) -> bool:
 
 
 def _is_left(name: str, folder: int) -> bool:
-    """Return whether an entry of an open folder is a placeholder. Nothing else that is
-    empty has the sticky bit.
+    """Return whether an entry of an open folder is a placeholder. No other empty file
+    or folder has the sticky bit.
     """
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return bool(found.st_mode & stat.S_ISVTX) and _is_empty(name, folder)
@@ -143,9 +142,9 @@ def _is_left(name: str, folder: int) -> bool:
 
 def _is_empty(name: str, folder: int) -> bool:
     """Return whether an entry of an open folder contains nothing but placeholders, or
-    the text of one.
+    only a placeholder's text.
 
-    :raises OSError: if it cannot be read; `errno.ELOOP` if it is a link.
+    :raises OSError: if the entry cannot be read; with `errno.ELOOP` if it is a link.
     """
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
@@ -171,12 +170,12 @@ def _is_empty(name: str, folder: int) -> bool:
 
 @contextmanager
 def _locked(locks: Path | None, place: Path, how: int) -> Generator[None]:
-    """Hold the lock for a folder inside the `with` block. The lock ends with the
-    process at the latest.
+    """Hold the lock for a folder inside the `with` block. The lock is released when the
+    process exits at the latest.
 
     :param locks: folder for the locks. If None, no lock is held.
-    :param how: the operation for `fcntl.flock`. An exclusive lock is the last one, so
-        its file is removed with it.
+    :param how: the operation for `fcntl.flock`. The holder of an exclusive lock is the
+        last one, so the file is removed afterwards.
     :raises BlockingIOError: if another process holds the lock and `how` does not wait.
     """
     if locks is None:
@@ -207,13 +206,13 @@ def _open_locked(path: Path, how: int) -> int:
         except BaseException:
             os.close(file)
             raise
-        os.close(file)  # its last holder has removed the file meanwhile
+        os.close(file)  # its last holder has removed the file in the meantime
 
 
 def _remove_unused(places: Sequence[Path]) -> bool:
-    """Remove the placeholders in some places that no command needs.
+    """Remove the placeholders in the given places that no command needs.
 
-    :returns: whether some are still covered in a process that is ending.
+    :returns: whether some placeholders are still covered in a process that is exiting.
     """
     with _holding:
         within = tuple(f"{place}/" for place in places)
@@ -228,7 +227,7 @@ def _remove_unused(places: Sequence[Path]) -> bool:
         for path in reversed(unused):
             if f" {_escaped(path)} " not in mounts:
                 del _held[path]
-                # It is already gone, or something else is in its place.
+                # The placeholder is already gone, or something else is in its place.
                 with suppress(OSError):
                     _remove(path)
     return any(path in _held for path in unused)
@@ -250,8 +249,8 @@ def _remove(path: Path) -> None:
 def other_mounts() -> str | None:
     """Return the mounts of all mount namespaces except the agent's.
 
-    :returns: None while a process is ending: it no longer lists its mounts, but may
-        still write.
+    :returns: None while a process is exiting, since it no longer lists its mounts but
+        may still write.
     """
     own = os.readlink("/proc/self/ns/mnt")  # noqa: PTH115 - as below: there are hundreds of processes
     found: list[str] = []
@@ -279,9 +278,7 @@ def other_mounts() -> str | None:
 
 
 def is_mounted_elsewhere(path: Path) -> bool:
-    """Return whether a running process has something of its own mounted at a path, as
-    commands do.
-    """
+    """Return whether a running process has its own mount at a path, as commands do."""
     mounts = other_mounts()
     return mounts is None or f" {_escaped(path)} " in mounts
 

@@ -1,5 +1,5 @@
-"""Finds what a command created that other programs act on automatically, and makes it
-harmless.
+"""Finds files and folders that a command created and that other programs act on
+automatically, and makes them harmless.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 
 @frozen
 class Planted:
-    """Something that a command created.
+    """A repository, settings folder or gitlink that a command created.
 
-    :ivar place: the folder that it is in or, for a gitlink, the folder that the gitlink
-        names; absolute.
-    :ivar mark: what was created there: a `.git`, a bare repository, `.acp-agent` or
-        `.claude`; None for a gitlink.
-    :ivar done: what was done about it, as texts for the user; empty if nothing had to
-        be done.
+    :ivar place: the folder that contains it or, for a gitlink, the folder that the
+        gitlink names; absolute.
+    :ivar mark: the path that was created there: a `.git`, a bare repository,
+        `.acp-agent` or `.claude`; None for a gitlink.
+    :ivar done: what was done about it, as texts for the user; empty if nothing needed
+        to be done.
     """
 
     place: Path
@@ -64,17 +64,17 @@ class Planted:
 
 @frozen
 class Findings:
-    """What was found after a command.
+    """The results of the search after a command.
 
-    :ivar planted: repositories, folders of settings and gitlinks.
+    :ivar planted: repositories, settings folders and gitlinks.
     :ivar blocked: a line for each path that was renamed, `OLD → NEW`, relative to the
         folder it is in.
-    :ivar kept: guarded paths that git has checked out of the user's own commits,
+    :ivar kept: guarded paths that git has checked out from the user's own commits,
         absolute.
-    :ivar replaced: a command for each object that git now shows another one for, which
-        the user can undo it with.
+    :ivar replaced: for each object that git now replaces with another one, a command
+        with which the user can undo that.
     :ivar unstaged: a text for each guarded path that the command had staged and that
-        was taken out of the index again.
+        was removed from the index again.
     :ivar unchecked: a text for each index that could not be checked or restored.
     """
 
@@ -107,7 +107,7 @@ class Keeper(Protocol):
 
 @frozen
 class Before:
-    """What the roots contained when a command started.
+    """The state of the roots when a command started.
 
     :ivar marks: the marks, each with its inode.
     :ivar links: the gitlinks.
@@ -123,20 +123,20 @@ class Before:
 
 @frozen
 class Watched:
-    """Everything needed to find out later what a command created. It is also written to
-    disk; see `unfinished`.
+    """The information needed to find out later what a command created. It is also
+    written to disk; see `unfinished`.
 
     :ivar roots: the session's directories.
-    :ivar writable: all folders that the command may write.
+    :ivar writable: all folders that the command may write to.
     :ivar before: what the roots contained before the command.
     :ivar protected: the marks whose repositories the command could not change.
     :ivar places: the guarded paths.
     :ivar states: what git would have run in each git directory before the command.
     :ivar tips: the user's commits in the repositories of the roots.
     :ivar nested: the user's commits in all other repositories that the command may
-        write.
+        write to.
     :ivar network: whether the command had network access.
-    :ivar indexes: the index of each git directory. They are not written to disk.
+    :ivar indexes: the index of each git directory. The indexes are not written to disk.
     :ivar ends_with_agent: whether the command ends when the agent is killed. In an
         editor's terminal it may continue.
     """
@@ -157,7 +157,7 @@ class Watched:
 
 
 def look(roots: Sequence[Path]) -> Before:
-    """Return what some folders contain now. Reads the disk."""
+    """Return the current state of some folders. Reads the disk."""
     marks: dict[Path, int] = {}
     links: set[Path] = set()
     at = time.time_ns()
@@ -168,7 +168,7 @@ def look(roots: Sequence[Path]) -> Before:
             marks.update(below.marks)
             is_whole &= below.is_whole
             links |= below.links
-        except OSError:  # the other roots are looked at all the same
+        except OSError:  # the other roots are examined anyway
             is_whole = False
     return Before(marks, frozenset(links), is_whole, at)
 
@@ -176,7 +176,7 @@ def look(roots: Sequence[Path]) -> Before:
 def watched(
     before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: bool = True
 ) -> Watched:
-    """Return what must be known before a command with this policy starts. Reads the
+    """Return what must be recorded before a command with this policy starts. Reads the
     disk.
 
     :param ends_with_agent: see `Watched`.
@@ -212,8 +212,8 @@ def watched(
 def _others_of(
     directories: Iterable[Path], repositories: Iterable[Repository]
 ) -> list[Repository]:
-    """Return the repositories of some git directories, except those in which a work
-    tree of `repositories` is.
+    """Return the repositories of some git directories, except those that contain a work
+    tree of `repositories`.
     """
     known = {each.common for each in repositories}
     commons = dict.fromkeys(map(common_directory, directories))
@@ -239,11 +239,11 @@ def sweep_of(
 def watching(
     seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore
 ) -> Generator[None]:
-    """When the `with` block ends, find what a command created inside it, and make it
-    harmless.
+    """When the `with` block ends, find what a command created during the block, and
+    make it harmless.
 
-    :param sweep: must have ended when the block ends. Gets a line for each path that is
-        renamed afterwards.
+    :param sweep: must have ended when the block ends. It gets a line for each path that
+        is renamed afterwards.
     """
     try:
         yield
@@ -258,7 +258,7 @@ def settle(
     tips: TipStore,
     until: int | None = None,
 ) -> None:
-    """Make harmless what a finished command created, and tell the user.
+    """Make everything that a finished command created harmless, and tell the user.
 
     :param sweep: see `watching`.
     :param until: the time after which the command cannot have created anything; see
@@ -298,7 +298,7 @@ def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips
     for mark, git in repositories_in(after.marks):
         found.setdefault(git, Repository(_place(mark), git, common_directory(git)))
     for git in every_git_directory(seen.roots, (), after.marks):
-        line = line_of(git / "gitdir")  # of a linked work tree
+        line = line_of(git / "gitdir")  # exists only for a linked work tree
         work_tree = Path(os.path.normpath(git / line)).parent if line else git
         found.setdefault(git, Repository(work_tree, git, common_directory(git)))
     for git, repository in found.items():
@@ -307,8 +307,8 @@ def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips
 
 
 def _replaced(seen: Watched) -> Iterator[str]:
-    """Yield a command that undoes it for each object that a command has made git
-    replace by another.
+    """For each object that a command has made git replace with another, yield a command
+    that undoes this.
     """
     for tips in (*seen.tips, *seen.nested):
         for name, _ in sorted(references_of(tips.repository).replaced - tips.replaced):
@@ -316,8 +316,8 @@ def _replaced(seen: Watched) -> Iterator[str]:
 
 
 def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:
-    """Yield tips without commits for each repository that the command created: all its
-    commits are the command's.
+    """Yield tips without commits for each repository that the command created, since
+    all of its commits are the command's.
     """
     known = [tips.repository for tips in (*seen.tips, *seen.nested)]
     for repository in _others_of(every_git_directory((), (), made), known):
@@ -325,8 +325,8 @@ def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:
 
 
 def _tops(seen: Watched) -> tuple[Path, ...]:
-    """Return the folders in which a command could change permissions, and in which this
-    module looks.
+    """Return the folders that this module examines and in which a command could have
+    changed permissions.
     """
     common = (tips.repository.common for tips in seen.tips)
     return (
@@ -340,8 +340,8 @@ def _tops(seen: Watched) -> tuple[Path, ...]:
 
 
 def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str]:
-    """Rename what git would run when an operation continues, and links that git would
-    write through.
+    """Rename the files that git would run when an operation continues, and the links
+    that git would write through.
     """
     repositories = [tips.repository for tips in seen.tips]
     beside = [
@@ -379,7 +379,7 @@ def _planted(
         for mark, git in repositories_in(left)
         if keeper.is_made(mark) or _set(git) >= before.at
     ]
-    if until is not None:  # the user may have created others since
+    if until is not None:  # the user may have created others since then
         made = [
             mark
             for mark in made
@@ -417,14 +417,14 @@ def _neutralised(
 
 
 def _is_filled(mark: Path) -> bool:
-    """Return whether a mark is not an empty folder. An empty one has no effect, and may
-    be a placeholder.
+    """Return whether a mark is not an empty folder. An empty folder has no effect, and
+    may be a placeholder.
     """
     return not os.path.isdir(mark) or not is_empty(mark)  # noqa: PTH112 - does not fail in another user's folder
 
 
 def _set(git: Path) -> int:
-    """Return when the settings or hooks of a git directory last changed."""
+    """Return the time at which the settings or hooks of a git directory last changed."""
     common = common_directory(git)
     return _times(common, (*_SETTINGS, *_hooks(common)))
 
@@ -438,7 +438,7 @@ def _times(folder: Path, names: Sequence[str]) -> int:
     """Return the latest change time of some paths in nanoseconds, plus a margin since
     file clocks are coarse.
 
-    :param names: relative to the folder. An empty name is the folder itself.
+    :param names: relative to the folder. An empty name means the folder itself.
     """
     times = [0]
     for name in names:
@@ -448,8 +448,8 @@ def _times(folder: Path, names: Sequence[str]) -> int:
 
 
 def _earliest(mark: Path) -> int:
-    """Return the earliest change time, in nanoseconds, among the parts of a mark that
-    can run something.
+    """Return the earliest change time, in nanoseconds, of the parts of a mark that can
+    run something.
     """
     git = git_directory_of(mark) if mark.name not in MARKS[1:] else None
     if git is None:
@@ -459,7 +459,7 @@ def _earliest(mark: Path) -> int:
 
 
 def _oldest(path: Path) -> int:
-    """Return the earliest change time, in nanoseconds, of a path and of what is in it."""
+    """Return the earliest change time, in nanoseconds, of a path and its contents."""
     inside: Iterable[Path] = ()
     with suppress(OSError):
         inside = () if path.is_symlink() else list(islice(path.rglob("*"), _MOST_HOOKS))

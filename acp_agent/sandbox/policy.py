@@ -41,8 +41,8 @@ READ_DENIED = (
     ".librewolf", ".thunderbird", ".local/share/acp-agent", "Library/Keychains", "Library/Safari",
     "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
 )  # fmt: skip
-"""In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets
-of virtual machines.
+"""Paths in the user's home that hold keys, keyrings, browser profiles, folders of
+agents, and sockets of virtual machines.
 """
 OF_AGENTS = (
     ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".config/goose", ".config/opencode",
@@ -50,30 +50,29 @@ OF_AGENTS = (
 )  # fmt: skip
 """The entries of `READ_DENIED` that belong to other agents."""
 CACHES = (".cache", ".npm", ".cargo/registry")
-"""The folders in the user's home that commands may write."""
+"""The folders in the user's home that commands may write to."""
 GUARDED = tuple(row.parts[0] for row in guarded_paths("covered"))
-"""Names in a root. The placeholder of a missing one is a folder, even for `.envrc`,
+"""Names in a root. The placeholder for a missing name is a folder, even for `.envrc`,
 since git ignores empty folders.
 """
 _MOST_CLOSED_BESIDE = 400
 """Maximum number of closed paths in a git directory outside the roots. If there are
-more, all of it stays closed.
+more, the whole directory stays closed.
 """
 
 
 @frozen
 class Policy:
-    """What a command may do. All paths are absolute and resolved.
+    """The permissions of a command. All paths are absolute and resolved.
 
-    :ivar roots: the session's directories, which the command may write, except for
+    :ivar roots: the session's directories, which the command may write to, except for
         `protected`.
-    :ivar write: further folders that the command may write.
+    :ivar write: further folders that the command may write to.
     :ivar read_deny: files and folders that the command may not read.
-    :ivar network: whether the command has network access. Without it, only its own
-        127.0.0.1 is reachable.
+    :ivar network: whether the command has network access. Without network access, only
+        its own 127.0.0.1 is reachable.
     :ivar repositories: the roots' repositories that lie outside the roots. The command
-        may write to their common directories, except for the paths that are closed
-        there.
+        may write to their common directories, except for the closed paths in them.
     :ivar nested: each `.git` of a repository further down in the roots, and bare
         repositories there.
     """
@@ -105,10 +104,10 @@ class Policy:
         """Return the policy of a session's commands.
 
         :param private: the agent's own folders, which commands may not read.
-        :param roots: the session's directories. Relative paths start at the first.
-        :param write: further folders, as the user names them, `~` included.
-        :param read_deny: further files and folders, as the user names them, `~`
-            included.
+        :param roots: the session's directories. Relative paths start at the first one.
+        :param write: further folders as named by the user, possibly with `~`.
+        :param read_deny: further files and folders as named by the user, possibly with
+            `~`.
         :param nested: see `Policy.nested`.
         """
         home = Path.home()
@@ -132,9 +131,9 @@ class Policy:
 
     @property
     def protected(self) -> tuple[Path, ...]:
-        """Return the paths in writable folders that a command may not write.
+        """Return the paths in writable folders that a command may not write to.
 
-        Other programs run these paths, or what they name. Some of the paths may not
+        Other programs run these paths, or run what they name. Some of the paths may not
         exist.
         """
         closed = tuple(
@@ -144,8 +143,8 @@ class Policy:
 
     @property
     def closed(self) -> tuple[Closed, ...]:
-        """Return the closed paths in each place that a command may write to, as they
-        are at the first call.
+        """Return the closed paths in each place that a command may write to, determined
+        at the first call.
         """
         if not self._closed:
             with restoring(self.open):
@@ -175,8 +174,9 @@ class Policy:
         """Return the paths outside git directories that git runs because its settings
         name them.
 
-        They are read at the first call. They include the modules that Python imports
-        from PYTHONPATH when the agent starts. Some of the paths may not exist.
+        The settings are read at the first call. The paths include the modules that
+        Python imports from PYTHONPATH when the agent starts. Some of the paths may not
+        exist.
         """
         if not self._run_elsewhere:
             self._run_elsewhere.append(tuple(dict.fromkeys(self._find_run_elsewhere())))
@@ -196,11 +196,11 @@ class Policy:
         return found
 
     def denying(self, root: Path) -> Path | None:
-        """Return the folder with secrets that a root is or lies in; None if commands
-        may work in the root.
+        """Return the folder with secrets that a root equals or lies in, or None if
+        commands may work in the root.
 
         Other agents keep work trees in their folders, so a root may lie in such a
-        folder, but may not be the folder itself.
+        folder, but it may not be the folder itself.
         """
         agents = {Path.home().resolve() / name for name in OF_AGENTS}
         denied = {each for each in self.read_deny if each == root or each not in agents}
@@ -216,7 +216,7 @@ class Policy:
         """Return the subfolders of writable folders that contain protected or denied
         paths.
 
-        Moving such a folder away would take these paths along, and another folder could
+        Moving such a folder away would move these paths too, and another folder could
         be created in its place.
         """
         return self.holding(self.protected)
@@ -271,10 +271,10 @@ class Policy:
 
 
 def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
-    """Return the folders besides the roots that commands may write, if these exist.
+    """Return the existing folders that commands may write to in addition to the roots.
 
-    :param first: the first root, at which relative paths start.
-    :param write: further folders, as the user names them, `~` included.
+    :param first: the first root, where relative paths start.
+    :param write: further folders as named by the user, possibly with `~`.
     """
     home = Path.home()
     return (
@@ -307,7 +307,7 @@ def _without_planted_links(*groups: Iterable[Path]) -> Iterator[tuple[Path, ...]
 
 def _existing(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        if os.path.lexists(path):  # false of nearly all paths, and much cheaper
+        if os.path.lexists(path):  # false for nearly all paths, and much cheaper
             with suppress(OSError, RuntimeError):  # a loop of links
                 yield path.resolve(strict=True)
 
@@ -316,7 +316,7 @@ def _closed_in_root(root: Path) -> Closed:
     """Return the closed paths of a root, except for those in its git directories."""
     folders = [root / name for name in GUARDED]
     git = root / ".git"
-    if git.is_file():  # in a worktree or submodule: it names the real directory
+    if git.is_file():  # in a worktree or submodule, where it names the real directory
         return Closed(root, tuple(folders), (git,))
     is_below = any(is_repository(folder) for folder in root.parents)
     if not is_below and is_empty(git):
@@ -328,7 +328,7 @@ def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
     """Return the guarded paths of a root that exist. Missing ones are watched (see
     `blocked`).
 
-    Links are followed: the target is closed, and the link itself is watched.
+    Links are followed. The target is closed, and the link itself is watched.
     """
     names = ("/".join(row.parts) for row in guarded_paths("closed", "kept"))
     paths = [*(f"{root}/{name}" for name in names), *map(str, more)]
@@ -354,8 +354,8 @@ def _closed_of(mark: Path) -> Closed:
 
 
 def _protectable(nested: Iterable[Path], denied: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the nested repositories that can be protected: commands see them, and no
-    closed path is a link.
+    """Return the nested repositories that can be protected, since commands see them and
+    no closed path is a link.
     """
     found: list[Path] = []
     for mark in nested:
@@ -390,8 +390,8 @@ def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repositor
 def _is_protectable(repository: Repository) -> bool:
     """Return whether the closed paths of a repository can be protected.
 
-    They cannot if there are too many, or if one is or leads through a symbolic link,
-    which a command could replace.
+    They cannot be protected if there are too many, or if one of them is a symbolic link
+    or leads through one, since a command could replace it.
     """
     paths = [
         path

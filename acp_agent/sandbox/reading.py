@@ -1,5 +1,5 @@
-"""`ReadLimits`: what the agent's own tools never read, and what they read only after
-asking the user.
+"""`ReadLimits`: the paths that the agent's own tools never read, and the paths that
+they read only after asking the user.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from acp_agent.sandbox.policy import READ_DENIED
 class ReadLimits:
     """The files and folders that are closed to tools.
 
-    If one contains a session's directory, that directory is open, as it is to commands.
+    If a closed folder contains a session's directory, that directory is open, as it is
+    to commands.
 
     :ivar roots: the session's directories, absolute and resolved.
     :ivar named: the paths in the setting `sandbox.read_deny`, absolute. No tool reads
         or changes them.
     :ivar usual: keys and secrets of other programs in the user's home, absolute. A tool
-        asks the user for each.
+        asks the user about each of them.
     """
 
     roots: tuple[Path, ...] = ()
@@ -36,8 +37,8 @@ class ReadLimits:
         """Return the limits of a session.
 
         :param roots: the session's directories, absolute and resolved. Relative paths
-            start at the first.
-        :param read_deny: files and folders as the settings name them, `~` included.
+            start at the first one.
+        :param read_deny: files and folders as named in the settings, possibly with `~`.
         """
         named = tuple(roots[0] / _expanded(each) for each in read_deny)
         return cls(tuple(roots), named, _usual_in(Path.home()))
@@ -81,7 +82,7 @@ def _usual_in(home: Path) -> tuple[Path, ...]:
 
 
 def _expanded(name: str) -> Path:
-    return Path(os.path.expanduser(name))  # noqa: PTH111 - pathlib's fails if there is no home
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - pathlib's version fails if there is no home
 
 
 def _resolved(paths: Iterable[Path]) -> Iterator[Path]:

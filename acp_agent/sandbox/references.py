@@ -1,13 +1,13 @@
 """Reads a repository's references as git does, without running git.
 
-A command may write these files. What git accepts, and this module would not, is a
-commit of the command's that nobody sees until git itself writes the reference again in
-the usual form. So the same characters are accepted, and the reader learns whether
-anything could not be read.
+A command may write these files. If git accepted a reference that this module does not,
+the command's commit would go unnoticed until git rewrites the reference in the usual
+form. So this module accepts the same characters as git, and reports whether anything
+could not be read.
 
-A project may hold many nested repositories. So what was read is remembered with the
-versions of the files and folders. Nobody can set the inode and the change time that a
-version consists of.
+A project may contain many nested repositories. So the results are cached together with
+the versions of the files and folders. A version consists of the inode and the change
+time, which nobody can set.
 
 Source: gitrepository-layout(5); git-stash(1); git's refs/files-backend.c
 (`parse_loose_ref_contents`, `files_read_raw_ref`, `show_one_reflog_ent`),
@@ -33,7 +33,7 @@ _Version: TypeAlias = tuple[int, int, int] | None
 """The inode, change time and size of a file or folder; None if it does not exist."""
 
 SPACES = ("refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash")
-"""Where references are whose commits count as the user's."""
+"""The namespaces of references whose commits count as the user's."""
 MOST = 20_000
 """Maximum number of references that are read."""
 _MOST_PACKED = 8 * 1024 * 1024
@@ -42,30 +42,30 @@ _MOST_STASHES = 1024 * 1024
 _REPLACED = "refs/replace/"
 _LONGEST_REF = 4096
 _MOST_LINKS = 5
-"""How many symbolic references git follows."""
+"""How many symbolic references git follows in a row."""
 _HEX = rb"[0-9a-fA-F]{64}|[0-9a-fA-F]{40}"
 _LOOSE = re.compile(rb"(%s)(?:[ \t\n\r\0]|\Z)" % _HEX)
 _PACKED = re.compile(rb"(%s).(.+)" % _HEX)
-"""When git looks for one reference, any byte may stand before the name."""
+"""When git looks up a single reference, any byte may precede the name."""
 _SYMBOLIC = re.compile(rb"ref:[ \t\n\r]*([^\0]*)")
 _STASH = re.compile(rb"(%s) (%s) " % (_HEX, _HEX))
 STASHES = "refs/stash@{}"
-"""The name of the references to stashes below the latest one, which only the log of the
-stash names.
+"""The name of the references to all stashes but the latest. Only the log of the stash
+names these.
 """
 
 _UNSTABLE_NS = 100_000_000
-"""Nanoseconds within which a file may change twice and keep the same change time."""
+"""Nanoseconds within which a file may change twice with the same change time."""
 _MOST_REMEMBERED = 500
 _remembered: dict[Repository, tuple[dict[str, _Version], GitReferences]] = {}
-"""The references of each repository, with the versions of what they were read from.
-Shared by all sessions.
+"""The references of each repository, with the versions of the files and folders they
+were read from. Shared by all sessions.
 """
 
 
 def references_of(repository: Repository) -> GitReferences:
-    """Return the references of a repository as they are now. Unchanged files are not
-    read again.
+    """Return the current references of a repository. Unchanged files are not read
+    again.
     """
     known = _remembered.get(repository)
     if known is not None and _are_current(known[0]):
@@ -81,20 +81,20 @@ def references_of(repository: Repository) -> GitReferences:
 
 
 class GitReferences:
-    """The references of one repository, as they are now.
+    """The current references of one repository.
 
-    :ivar direct: what `HEAD` and the references in `SPACES` point to, as pairs of a
+    :ivar direct: the targets of `HEAD` and of the references in `SPACES`, as pairs of a
         name and an object.
-    :ivar indirect: what other work trees' `HEAD` and symbolic references outside of
-        `SPACES` lead to. Such an object is there, but not at the tip of anything that
-        is the user's.
-    :ivar head: the commit that is checked out; None if there is none yet.
-    :ivar replaced: objects for which git shows other ones, as pairs of an object and
-        the one that is shown.
-    :ivar is_whole: whether everything could be read that git might read.
+    :ivar indirect: the targets of other work trees' `HEAD` and of symbolic references
+        outside `SPACES`. Such an object exists, but is not at the tip of anything that
+        belongs to the user.
+    :ivar head: the commit that is checked out; None if there is no commit yet.
+    :ivar replaced: objects that git replaces with others, as pairs of an object and its
+        replacement.
+    :ivar is_whole: whether everything that git might read could be read.
     :ivar versions: the version of each file and folder before it was read.
-    :ivar is_stable: whether these versions change with the next change. They may not
-        after a very recent one.
+    :ivar is_stable: whether the next change is certain to change these versions. After
+        a very recent change, it may not be.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -159,9 +159,11 @@ class GitReferences:
             self.indirect.add(found)
 
     def _resolved(self, name: str) -> str | None:
-        """Return the object that a symbolic reference leads to; None if there is none."""
+        """Return the object that a symbolic reference leads to, or None if there is
+        none.
+        """
         for _ in range(_MOST_LINKS):
-            if not name.startswith("refs/") or ".." in name:  # git takes no such name
+            if not name.startswith("refs/") or ".." in name:  # git accepts no such name
                 return None
             kind, value = self._read(self._common / name)
             if kind != "symbolic":
@@ -170,7 +172,9 @@ class GitReferences:
         return None
 
     def _loose(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the name of each reference that has a file, and what it contains."""
+        """Yield the name of each reference that has its own file, and the file's
+        content.
+        """
         folders = ["refs"]
         seen = 0
         while folders:
@@ -217,14 +221,15 @@ class GitReferences:
                 yield os.fsdecode(found[2]), found[1].decode().lower()
 
     def _read(self, file: Path) -> tuple[str, str]:
-        """Return what a reference's file contains: an `object` and its name, a
-        `symbolic` one and its target, or `nothing` that git takes.
+        """Return the content of a reference's file: `object` and its name, `symbolic`
+        and its target, or `nothing` if git would not accept the content.
         """
         self._note(file)
         try:
-            # Git makes no links. Where one leads, anything could be put later.
+            # Git creates no links here. Anything could later be put at the place that a
+            # link leads to.
             if file.is_symlink():
-                target = os.readlink(file)  # noqa: PTH115 - as it is written
+                target = os.readlink(file)  # noqa: PTH115 - unresolved
                 self.is_whole &= target.startswith("refs/")
                 if target.startswith("refs/"):
                     return "symbolic", target
@@ -294,7 +299,7 @@ class GitReferences:
 
 
 def _are_current(versions: dict[str, _Version]) -> bool:
-    """Return whether no file and no folder has changed."""
+    """Return whether all files and folders are unchanged."""
     for path, version in versions.items():
         try:
             status = os.lstat(path)

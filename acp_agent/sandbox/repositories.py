@@ -1,11 +1,11 @@
-"""Git directories: which one a session's directory belongs to, and which of its paths
-are closed to commands.
+"""Determines which git directory a session's directory belongs to, and which of its
+paths are closed to commands.
 
 Anyone who can write to a folder can put a `.git` file there that names any directory.
-So a git directory outside of the session's directories counts as theirs only if it
-confirms this itself: a worktree's by its `gitdir` file, a submodule's by its
-`core.worktree` setting, and any other by an index that describes the files of this very
-folder.
+So a git directory outside the session's directories counts as theirs only if it
+confirms this itself: a worktree's git directory by its `gitdir` file, a submodule's by
+its `core.worktree` setting, and any other by an index that describes the files of this
+particular folder.
 
 Source: gitrepository-layout(5); git-worktree(1), "DETAILS"; gitsubmodules(7);
 gitformat-index(5)
@@ -28,12 +28,12 @@ from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
 from acp_agent.sandbox.roots import is_repository, line_of
 
 TEXTS = {"commondir": "./\n"}
-"""Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does
-not find the repository.
+"""Contents of placeholders that must not be empty. With a plain `.`, libgit2 does not
+find the repository.
 """
 _RUN_SETTINGS = (b"path", b"hookspath")
-"""`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path`
-does no harm here.
+"""`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` is
+harmless here.
 """
 _HOOKS = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
@@ -46,10 +46,12 @@ _HOOKS = (
 _MOST_ENTRIES = 200
 """Maximum number of index entries that are compared with the files of a folder."""
 _MOST_OF_INDEX = 1024 * 1024
-"""How many bytes of an index are read for these entries: a path has at most 4,096."""
+"""How many bytes of an index are read for these entries. A path has at most 4,096
+bytes.
+"""
 _MOST_SETTINGS = 1024 * 1024
-"""How many bytes a settings file may have. Git's own are a few KiB, and all are read
-before each command.
+"""Maximum bytes of a settings file. Files that git writes have a few KiB, and all of
+them are read before each command.
 """
 _GITLINK = 0o160000
 
@@ -62,7 +64,7 @@ class Closed:
     :ivar place: the folder.
     :ivar folders: closed folders, some of which may not exist.
     :ivar files: closed files, some of which may not exist.
-    :ivar points: files in closed folders that another file may cover.
+    :ivar points: files in closed folders that may be covered by another file.
     """
 
     place: Path
@@ -75,9 +77,9 @@ class Closed:
 class Repository:
     """The repository that git uses for a folder. All paths are absolute and resolved.
 
-    :ivar work_tree: the folder that holds `.git`.
+    :ivar work_tree: the folder that contains `.git`.
     :ivar folder: the git directory of the work tree.
-    :ivar common: the directory that all work trees share, for example for objects;
+    :ivar common: the directory that all work trees share, which contains the objects;
         usually the same as `folder`.
     """
 
@@ -91,14 +93,14 @@ def repository_of(folder: Path) -> Repository | None:
 
     :param folder: absolute and resolved.
     :returns: None if there is no repository, or if it does not confirm that the folder
-        is its own.
+        belongs to it.
     """
     for work_tree in (folder, *folder.parents):
         git = work_tree / ".git"
         if git.is_symlink():
             return None
         if not is_repository(work_tree):
-            continue  # there is none, or it is another user's
+            continue  # there is none, or it belongs to another user
         if git.is_file():
             return _named_by(git)
         if (git / "HEAD").is_file() and line_of(git / "commondir") in ("", ".", "./"):
@@ -110,8 +112,8 @@ def git_directories(root: Path) -> Iterator[Path]:
     """Yield the git directories of a root's repository that lie in the root. A `.git`
     file may name them.
 
-    A command cannot hide one from the next command, since each directory and its
-    `config` are separate mounts.
+    A command cannot hide such a directory from the next command, since each directory
+    and its `config` are separate mounts.
     """
     git = root / ".git"
     open_up(root)
@@ -164,8 +166,8 @@ def closed_beside(repository: Repository) -> Iterator[Closed]:
     """Yield the closed paths in the git directories of a repository outside a session's
     directories.
 
-    In addition to the paths closed in every git directory, these are the paths that
-    only other work trees use.
+    In addition to the paths that are closed in every git directory, these include paths
+    that only other work trees use.
     """
     common = repository.common
     own = repository.folder
@@ -192,14 +194,14 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
     """Yield the paths that git runs or obeys in a root because its settings name them.
     Some may not exist.
 
-    These are further settings files, and the hooks in a folder that the user chose.
+    These are further settings files, and hooks in a folder that the user chose.
 
     :param git: a directory whose `config` applies to the root.
-    :raises TooLargeError: the settings are too large to be read before each command.
+    :raises TooLargeError: if the settings are too large to be read before each command.
     """
     for name in ("config", "config.worktree"):
         for key, value in _run_settings(_settings(git / name)):
-            text = os.path.expanduser(os.fsdecode(value))  # noqa: PTH111 - fails if there is no home
+            text = os.path.expanduser(os.fsdecode(value))  # noqa: PTH111 - pathlib's version fails if there is no home
             if key == b"path":
                 yield Path(os.path.normpath(git / text))
             else:
@@ -208,8 +210,8 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
 
 
 def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the git settings that name what git runs: each key in lower case, with its
-    value.
+    """Yield the git settings that name something for git to run: each key in lower
+    case, with its value.
     """
     with suppress(ValueError):  # git stops there too
         for name, value in settings_in(config):
@@ -239,7 +241,7 @@ def worktrees(git: Path) -> list[Path]:
 
 def _named_by(git: Path) -> Repository | None:
     """Return the repository that a `.git` file names, if it confirms that the file's
-    folder is its own.
+    folder belongs to it.
     """
     work_tree = git.parent
     named = line_of(git)
@@ -281,8 +283,7 @@ def _describes(git: Path, work_tree: Path) -> bool:
     """Return whether an index describes a file of the work tree: its inode, size and
     change time, which nobody can set.
 
-    A hard link to someone else's file has the same inode, but it raises the file's link
-    count.
+    A hard link to another file has the same inode, but it raises the file's link count.
     """
     for path, inode, changed, size in _index_entries(_beginning(git / "index")):
         with suppress(OSError, ValueError):
@@ -329,7 +330,7 @@ def _index_entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, sorted; none if it is a link or cannot be read."""
+    """Return the folders in a folder, sorted; empty if it is a link or cannot be read."""
     if os.path.islink(folder):  # noqa: PTH114 - does not fail in another user's folder
         return []
     found = [
@@ -343,7 +344,7 @@ def _folders_in(folder: Path) -> list[Path]:
 def _settings(file: Path) -> bytes:
     """Return a settings file of git; empty if it cannot be read.
 
-    :raises TooLargeError: it is larger than any that git writes.
+    :raises TooLargeError: if the file is larger than any that git writes.
     """
     try:
         return read_regular(file, _MOST_SETTINGS)

@@ -1,7 +1,7 @@
 """Finds the root of a project: the top of the repository that git uses there.
 
-A folder's `.git` counts only if it does so by git's own rules. So neither an empty
-folder nor a file that names nothing moves the root.
+A folder's `.git` counts only if git itself would accept it. So the root does not change
+because of an empty folder, or a file that names nothing.
 
 Source: gitrepository-layout(5); `is_git_directory` and `read_gitfile_gently` in git's
 setup.c
@@ -24,8 +24,8 @@ path.
 
 
 def is_repository(folder: Path) -> bool:
-    """Return whether git finds a repository exactly in this folder, by its `.git`, and
-    no other user owns it.
+    """Return whether this folder itself has a `.git` that git accepts, and no other
+    user owns it.
     """
     git = f"{folder}/.git"
     if os.path.isdir(git):  # noqa: PTH112 - runs for each folder above a session's with each prompt
@@ -47,7 +47,7 @@ def is_git_directory(git: Path) -> bool:
         if not os.path.lexists(f"{git}/HEAD"):
             return False
         common = str(git)
-        # Only in the directory of a linked work tree.
+        # Exists only in the directory of a linked work tree.
         if os.path.lexists(f"{git}/commondir"):
             common = str(git / line_of(git / "commondir"))
             open_up(common)
@@ -62,8 +62,8 @@ def repository_root(
     """Return the top of the repository that a directory is in; None if it is in none.
 
     :param cwd: absolute path.
-    :param counts: whether a repository's `.git` counts. One that does not count is used
-        only if there is no other.
+    :param counts: returns whether a repository's `.git` counts. A repository that does
+        not count is used only if there is no other.
     """
     found: Path | None = None
     for folder in (cwd, *cwd.parents):
@@ -81,7 +81,7 @@ def moved_root(root: str, former: str, cwd: Path) -> str:
     :param root: the old root; empty if it is unknown.
     :param former: the folder's old absolute path.
     :param cwd: the folder's new absolute path.
-    :returns: an empty string if the project did not move as a whole.
+    :returns: the new root; empty if the project did not move as a whole.
     """
     if not root or not Path(former).is_relative_to(root):
         return ""
@@ -93,8 +93,8 @@ def moved_root(root: str, former: str, cwd: Path) -> str:
 
 
 def line_of(file: Path) -> str:
-    """Return the text of a small file without white space around it; empty if it cannot
-    be read.
+    """Return the text of a small file without surrounding white space; empty if it
+    cannot be read.
     """
     try:
         with open_regular(file) as opened:

@@ -1,7 +1,7 @@
-"""Tells which files in a session's directories git runs or obeys, wherever they are and
-whatever their names.
+"""Determines which files in a session's directories git runs or obeys, regardless of
+their location and name.
 
-Names alone are not enough: a repository's settings name files and folders of hooks, and
+Names alone are not enough: a repository's settings may name files and hook folders, and
 any folder with the entries of a git directory counts as a repository.
 
 Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout(5);
@@ -26,7 +26,7 @@ from acp_agent.sandbox.repositories import (
 def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
     """Return whether git runs or obeys a file, or would once it exists.
 
-    Folders whose permissions a command has removed are opened again.
+    Folders whose permissions a command has removed are made readable again.
 
     :param file: absolute and resolved.
     :param roots: the session's directories, absolute and resolved.
@@ -39,8 +39,8 @@ def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
 
 
 def _is_named(file: Path, root: Path) -> bool:
-    """Return whether the settings of a root's repository name a file, or a folder
-    around it; true if too large.
+    """Return whether the settings of a root's repository name a file, or a folder that
+    contains it. Return True if the settings are too large to read.
     """
     try:
         return any(file.is_relative_to(named) for named in _named_in(root))

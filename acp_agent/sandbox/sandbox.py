@@ -1,5 +1,5 @@
-"""`Sandbox`: runs the commands of one session within a policy, with the means of this
-operating system.
+"""`Sandbox`: runs the commands of one session under a policy, using the mechanisms of
+this operating system.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _TIPS = "tips"
 """Folders in the agent's home."""
 _MOST_NESTED = 50
 """Maximum number of nested repositories that are protected during a command. Changes to
-others are found afterwards.
+other nested repositories are found afterwards.
 """
 _MOST_PROTECTED = 1000
-"""Maximum number of protected paths. Each is a mount, and mounting takes longer the
-more there are.
+"""Maximum number of protected paths. Each is a mount, and the more mounts there are,
+the longer mounting takes.
 """
 
 
@@ -64,11 +64,11 @@ class Sandbox:
     :ivar roots: the session's directories, absolute and resolved.
     :ivar private: the agent's own folders, which commands may not read, with its home
         first.
-    :ivar write: further folders that commands may write, as the user names them.
-    :ivar read_deny: further files and folders that commands may not read, as the user
-        names them.
+    :ivar write: further folders that commands may write to, as named by the user.
+    :ivar read_deny: further files and folders that commands may not read, as named by
+        the user.
     :ivar network: whether all commands have network access.
-    :ivar required: whether no command runs without a sandbox.
+    :ivar required: whether commands may only run in a sandbox.
     :ivar env: wildcards for the names of environment variables that commands do not
         inherit.
     :ivar off: whether the user wants commands to run without the sandbox.
@@ -120,7 +120,7 @@ class Sandbox:
             )
             return policy, self._unprotectable(policy)
         except TooLargeError as error:
-            reason = "which is more than the agent reads before each command; make it smaller, or open another folder."
+            reason = "which is more than the agent reads before each command; shrink the file or open another folder."
             return (
                 None,
                 f"{error.filename} {str(error.strerror).removeprefix('it ')}, {reason}",
@@ -137,29 +137,29 @@ class Sandbox:
             (root for root in self.roots if home.is_relative_to(root.resolve())), None
         ):
             return (
-                f"{above} holds your home directory, where other programs run many files automatically. Open a "
+                f"{above} contains your home directory, where other programs run many files automatically. Open a "
                 "project's folder instead."
             )
         for root in self.roots:
             if denied := policy.denying(resolved(root)):
                 return f"{root} is in {denied}, which commands may not read; open another folder instead."
         if moved := next((root for root in self.roots if resolved(root) != root), None):
-            return f"{moved} leads to {resolved(moved)} by now; open the session again, in the folder that is meant."
+            return f"{moved} now leads to {resolved(moved)}; reopen the session in the intended folder."
         for root in self.roots:
             if (
                 (root / "HEAD").is_file()
                 and (root / "config").is_file()
                 and (root / "objects").is_dir()
             ):
-                return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
+                return f"{root} is a git directory, which git trusts; open a work tree instead."
         protected = policy.protected
         if len(protected) > _MOST_PROTECTED:
-            return "The session's directories have too many submodules or worktrees of git to protect them."
+            return "The session's directories contain too many git submodules or worktrees to protect them."
         if fault := shared_fault():
             return fault
         link = policy.link_among(protected)
         return (
-            f"{link} is a symbolic link, which cannot be protected; replace it by what it names."
+            f"{link} is a symbolic link, which cannot be protected; replace it with its target."
             if link
             else ""
         )
@@ -208,13 +208,13 @@ class Sandbox:
         runs a program in it.
 
         The program must end before the `with` block does. Run both command lines
-        without `LOADER_VARIABLES`, which the program gets anyway.
+        without `LOADER_VARIABLES`. The program gets these variables anyway.
 
-        :param cwd: where the program runs; absolute.
+        :param cwd: the folder in which the program runs; absolute.
         :param network: whether the program has network access, even if other commands
             do not.
-        :param blocked: gets a line for each planted path that was renamed, by the end
-            of the `with` block.
+        :param blocked: a list that, by the end of the `with` block, has a line for each
+            planted path that was renamed.
         :param ends_with_agent: whether the command ends if the agent is killed, as the
             agent's own children do.
         :raises SandboxError: if the session's directories can no longer be protected.
@@ -228,7 +228,7 @@ class Sandbox:
                 network=network or self.network, nested=nested
             )
             if policy is None or fault:  # a command may have changed something since
-                raise SandboxError(f"It does not run any more. {fault}")
+                raise SandboxError(f"The sandbox no longer works here. {fault}")
             seen = watched(before, policy, tips, ends_with_agent=ends_with_agent)
         sweep = sweep_of(seen, [] if blocked is None else blocked)
         writable = command_in((*policy.write, *policy.open))
@@ -259,8 +259,8 @@ class Sandbox:
                     yield (*words[: len(words) - len(argv)], "true"), words
 
     def settle_unfinished(self) -> None:
-        """Make harmless what commands created in any folder, if their agent was killed
-        while they ran.
+        """Make everything harmless that commands created in any folder if their agent
+        was killed while they were running.
         """
         for left in left_behind(self._kept(_RUNNING)):
             sweep = sweep_of(left.seen, until=left.until)
@@ -278,8 +278,8 @@ class Sandbox:
         return self.private[0] / name if self.private else None
 
     def _variables(self) -> dict[str, str]:
-        """Return the variables that a program in the sandbox gets, but not the launcher
-        of the sandbox.
+        """Return the variables that a program in the sandbox gets, but that the
+        sandbox's launcher does not get.
         """
         hidden = self.hidden()
         loader = {
@@ -292,8 +292,8 @@ class Sandbox:
     def _nested(self, before: Before, roots: Sequence[Path]) -> list[Path]:
         """Return the nested repositories to protect.
 
-        Those that a command created are left out, since another command may remove
-        them.
+        Repositories that a command created are left out, since another command may
+        remove them.
         """
         nested: list[Path] = []
         for mark, _ in repositories_in(before.marks):
@@ -323,13 +323,13 @@ def _tops(roots: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def platform_fault(required: bool = False) -> str:
-    """Return why this machine has no sandbox, and what to do; empty if it has one.
+    """Return why this machine has no sandbox and what to do; empty if it has one.
 
-    :param required: whether the user requires a sandbox. The one on macOS is
-        experimental, and used only then.
+    :param required: whether the user requires a sandbox. The sandbox on macOS is
+        experimental and is used only if required.
     """
     if sys.platform != "darwin":
         return bubblewrap.fault()
     if required:
         return seatbelt.fault()
-    return "that of macOS is experimental; `sandbox.commands: required` in config.yaml turns it on."
+    return "the sandbox for macOS is experimental; `sandbox.commands: required` in config.yaml turns it on."

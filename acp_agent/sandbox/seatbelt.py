@@ -2,7 +2,8 @@
 `sandbox-exec` with a profile.
 
 Source: sandbox-exec(1). Apple does not document the profile's language; this module
-uses it as Chromium's and Bazel's profiles do. A later rule overrides an earlier one.
+uses it in the same way as Chromium's and Bazel's profiles. A later rule overrides an
+earlier one.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ def fault() -> str:
 
 
 def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
-    """Yield the rules: everything is allowed, except what is denied, except what is
-    then allowed again.
+    """Yield the rules. Everything is allowed by default; later rules deny some of it,
+    and allow parts of that again.
     """
     yield "(version 1)"
     yield "(allow default)"
     if not policy.network:
         yield "(deny network*)"
         yield '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))'
-    # Sockets and services that lead out of the sandbox.
+    # Deny sockets and services that lead out of the sandbox.
     yield "(deny network-outbound (remote unix-socket))"
     yield "(deny appleevent-send)"
     yield "(deny process-info* (target others))"

@@ -1,7 +1,8 @@
-"""The system call filter of the sandbox on Linux. It blocks what no namespace isolates.
+"""The system call filter of the sandbox on Linux. It blocks features that no namespace
+isolates.
 
-A network namespace isolates neither AF_VSOCK, which reaches the host of a virtual
-machine, nor some rarer families. With io_uring, a process can create sockets without
+A network namespace does not isolate AF_VSOCK, which reaches the host of a virtual
+machine, or some rarer families. With io_uring, a process can create sockets without
 calling `socket`. With `keyctl`, it can take keys from the session's keyring. With
 `TIOCSTI`, anyone who has a terminal open can insert input into it.
 
@@ -22,7 +23,7 @@ from typing import TypeAlias
 from acp_agent.frozen import frozen
 
 _Instruction: TypeAlias = tuple[int, int, int, int]
-"""Code, jump if true, jump if false, constant; as `struct sock_filter`."""
+"""Code, jump if true, jump if false, and constant, as in `struct sock_filter`."""
 
 _LOAD = 0x20
 _EQUAL = 0x15
@@ -32,26 +33,26 @@ _NUMBER = 0
 _ARCHITECTURE = 4
 _FIRST = 16
 _SECOND = 24
-"""Offsets in `struct seccomp_data`. Those of arguments point to their lower halves, in
-little endian.
+"""Offsets in `struct seccomp_data`. The offsets of arguments point to their lower
+halves, in little-endian order.
 """
 _ALLOW = 0x7FFF0000
 _FAIL = 0x00050000
 _X32 = 0x40000000
-"""Bit in the numbers of x86-64's third set of system calls, which hardly any kernel has
+"""The bit that marks x86-64's third set of system calls, which hardly any kernel has
 and nobody needs.
 """
 _IO_URING = (425, 426, 427)
 _ISOLATED = (2, 10, 16)
-"""AF_INET, AF_INET6, AF_NETLINK, which the network namespace isolates."""
+"""AF_INET, AF_INET6 and AF_NETLINK, which the network namespace isolates."""
 _FAMILIES = (1, *_ISOLATED)
-"""With AF_UNIX, whose sockets with a path are covered."""
+"""The same with AF_UNIX, whose sockets with a path are covered."""
 _STREAMS = tuple(
     kind | flags for kind in (1, 5) for flags in (0, 0o4000, 0o2000000, 0o2004000)
 )
 """SOCK_STREAM and SOCK_SEQPACKET, also with SOCK_NONBLOCK and SOCK_CLOEXEC. A connected
-one stays with its peer, but a datagram can be sent to another address than that of the
-peer.
+socket of these types stays with its peer, but a datagram can be sent to an address
+other than the peer's.
 """
 _TERMINAL = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
@@ -64,7 +65,7 @@ class _Calls:
     :ivar audit: the architecture, as the kernel reports it to filters.
     :ivar sockets: the calls that create sockets, with the family as their first
         argument: `socket` and `socketpair`.
-    :ivar refused: the calls that always fail, besides those of io_uring.
+    :ivar refused: the calls that always fail, in addition to io_uring's.
     """
 
     audit: int
@@ -75,7 +76,7 @@ class _Calls:
 
 
 _X86_64 = _Calls(0xC000003E, (41, 53), 16, (248, 249, 250), has_x32=True)
-# `socketcall` hides its arguments from filters.
+# Filters cannot see the arguments of `socketcall`.
 _I386 = _Calls(0x40000003, (359, 360), 54, (286, 287, 288, 102))
 _AARCH64 = _Calls(0xC00000B7, (198, 199), 29, (217, 218, 219))
 _ARM = _Calls(0x40000028, (281, 288), 54, (309, 310, 311))
@@ -89,7 +90,7 @@ _MACHINES = {
 
 def filter_program(*, local: bool = True) -> bytes:
     """Return the filter for this machine; empty if the machine's system call numbers
-    are not known here.
+    are unknown.
 
     :param local: whether programs may create AF_UNIX sockets. If not, they may only
         create connected pairs.
@@ -135,8 +136,8 @@ def _where(
 ) -> Iterator[_Instruction]:
     """Yield the instructions for one system call.
 
-    The first verdict applies if an argument has one of the values, and the second if
-    not.
+    The first verdict applies if an argument has one of the values, and the second if it
+    does not.
     """
     then, otherwise = verdicts
     body = [(_LOAD, 0, 0, argument)]

@@ -1,17 +1,17 @@
-"""Finds the files that sockets are bound to, even if the names of the sockets do not
-tell.
+"""Finds the files that sockets are bound to, even if the sockets' names do not show
+where these are.
 
 The kernel's list has the name that a process gave to its socket. The name is relative
-if the process changed to a folder first, and useless after the file was renamed. But
-the kernel also reports the device and inode of each file. If a file is not where its
-name says, it is searched for: first in the folders of the names and the working
-directories of processes, then below the session's directories, the home and the mounts.
-The search runs once for each socket.
+if the process first changed its working directory, and useless once the file has been
+renamed. But the kernel also reports the device and inode of each file. If a file is not
+where its name says, it is searched for: first in the folders of the names and the
+working directories of processes, then below the session's directories, the home and the
+mounts. Each socket is searched for only once.
 
-A command may have moved a file within a folder that it may write, so such a folder is
-searched as a whole, including package folders and folders whose permissions a command
-has removed. Elsewhere the search is bounded. A file that may be in a writable folder is
-lost if the folder is too large to be searched in time.
+A command may have moved a file within a folder that it may write to, so such a folder
+is searched completely, including package folders and folders whose permissions a
+command has removed. Elsewhere the search is bounded. A file that may be in a writable
+folder is lost if the folder is too large to be searched in time.
 
 Source: unix(7); sock_diag(7); mount_namespaces(7)
 """
@@ -32,15 +32,15 @@ from acp_agent.sandbox.nested import SKIPPED
 
 _MOST_FOLDERS = 5000
 """Maximum number of folders that a search enters below each starting point that
-commands may not write.
+commands may not write to.
 """
 _SECONDS = 10.0
-"""Time limit for searching the folders that commands may write. A million files take
-about three seconds.
+"""Time limit in seconds for searching the folders that commands may write to. A million
+files take about three seconds.
 """
 _LAST = (SKIPPED - {".git"}) | {"objects"}
-"""Names of folders that a search does not descend into. Git keeps a socket in `.git`,
-so `.git` is not among them.
+"""Names of folders that a search does not descend into. `.git` is not included, since
+git keeps a socket there.
 """
 _NEVER = {
     "/proc",
@@ -55,18 +55,18 @@ _NEVER = {
     "/nix/store",
     "/gnu/store",
 }
-"""Folders with thousands of subfolders where programs put no sockets, and folders that
-the sandbox replaces.
+"""Folders with thousands of subfolders in which programs do not put sockets, and
+folders that the sandbox replaces.
 """
 
 
 @frozen
 class _Result:
-    """What a search has found of one socket.
+    """The result of a search for one socket.
 
-    :ivar paths: the paths of its file.
+    :ivar paths: the paths of the socket's file.
     :ivar is_lost: whether the file may have further paths in folders that commands may
-        write.
+        write to.
     """
 
     paths: tuple[str, ...]
@@ -74,17 +74,17 @@ class _Result:
 
 
 _searched: dict[tuple[BoundSocket, tuple[str, ...]], _Result] = {}
-"""The result for each socket that is not where its name says and each set of starting
-points, of all sessions.
+"""The results for sockets that are not where their names say, for each set of starting
+points. Shared by all sessions.
 """
 
 
 @frozen
 class SocketPlaces:
-    """Where socket files are searched for.
+    """The places to search for socket files.
 
     :ivar starts: the folders where a search begins, with the likely ones first.
-    :ivar writable: the folders that commands may write.
+    :ivar writable: the folders that commands may write to.
     :ivar hidden: folders that a search need not enter, since commands do not see them.
     :ivar mounted: the mounted file systems.
     """
@@ -113,10 +113,10 @@ class SocketPlaces:
         return {*self.hidden, *_NEVER, *others}
 
     def may_hold(self, bound: BoundSocket) -> bool:
-        """Return whether a socket's file may be in a folder that commands may write,
-        although its name says otherwise.
+        """Return whether a socket's file may be in a folder that commands may write to,
+        even though its name says otherwise.
 
-        A command cannot move a file out of a folder that it may not write.
+        A command cannot move a file out of a folder that it may not write to.
         """
         devices = {
             mount.device
@@ -145,9 +145,9 @@ class SocketPlaces:
 class SocketFiles:
     """The files that sockets are bound to.
 
-    :ivar paths: their paths.
+    :ivar paths: the paths of the files.
     :ivar lost: the sockets whose files may have other paths in folders that commands
-        may write.
+        may write to.
     """
 
     paths: frozenset[str]
@@ -186,8 +186,8 @@ def files_of_sockets(bound: Sequence[BoundSocket], places: SocketPlaces) -> Sock
 
 
 def socket_status(path: str) -> os.stat_result | None:
-    """Return the status of a socket file, following links; None if there is none at
-    this path.
+    """Return the status of a socket file, following links; None if there is no socket
+    at this path.
     """
     try:
         status = os.stat(path)  # noqa: PTH116 - there are hundreds
@@ -208,7 +208,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def mount_of(path: str, mounted: Sequence[Mount]) -> Mount | None:
-    """Return the mount that a path lies on; None if the list has none.
+    """Return the mount that contains a path; None if the list has none.
 
     :param path: resolved.
     """
@@ -245,8 +245,8 @@ def _lower(inode: int) -> int:
 
 
 def _is_known(bound: BoundSocket, places: SocketPlaces) -> bool:
-    """Return whether an earlier search found nothing, or the socket is still where that
-    search found it.
+    """Return whether an earlier search has a result that still holds: it found nothing,
+    or the socket is still where it was found.
     """
     result = _searched.get((bound, places.starts))
     if result is None:
@@ -277,8 +277,8 @@ def _search(
 
 
 class _Search:
-    """A search for the files of some sockets, which ends once every name of each is
-    found.
+    """A search for the files of some sockets, which ends once all names of each file
+    are found.
 
     :ivar found: the paths of each socket.
     """
@@ -299,19 +299,20 @@ class _Search:
         self._left = set(self._by_inode)
 
     def is_left(self, bound: BoundSocket) -> bool:
-        """Return whether a socket's file may have names that were not found."""
+        """Return whether a socket's file may have names that have not been found."""
         return bound.inode in self._left
 
     def look_in(self, folders: Iterable[str]) -> None:
-        """Search some folders, but not the folders in them."""
+        """Search some folders, but not their subfolders."""
         for folder in dict.fromkeys(map(os.path.realpath, folders)):
             if self._left:
                 self._look(folder)
 
     def through(self, folders: Iterable[str], avoided: Collection[str]) -> bool:
-        """Search some folders as a whole.
+        """Search some folders, including all subfolders.
 
-        :returns: whether there was time for all of them, and each could be listed.
+        :returns: whether there was enough time for all of them, and each could be
+            listed.
         """
         self._is_whole = True
         end = time.monotonic() + _SECONDS
@@ -328,7 +329,7 @@ class _Search:
         return self._is_whole
 
     def around(self, start: str, avoided: Collection[str]) -> None:
-        """Search a folder, breadth-first and bounded, and without package folders."""
+        """Search a folder breadth-first, with a limit, skipping package folders."""
         waiting = deque([start])
         for _ in range(_MOST_FOLDERS):
             if not waiting or not self._left:
@@ -342,7 +343,7 @@ class _Search:
                 waiting.extend(inside)
 
     def _look(self, folder: str) -> list[str]:
-        """Search one folder for the files, and return the folders in it."""
+        """Search one folder for the files, and return its subfolders."""
         inside: list[str] = []
         entries = _entries(folder)
         if entries is None:
@@ -393,8 +394,8 @@ def working_folders() -> dict[str, None]:
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
     """Return the entries of a folder, even if a command has removed its permissions.
 
-    :returns: an empty list for a folder that no command can list either; None if its
-        path is too long, or the disk fails.
+    :returns: an empty list for a folder that no command can list either; None if the
+        folder's path is too long, or the disk fails.
     """
     for _ in range(2):
         try:
@@ -404,6 +405,6 @@ def _entries(folder: str) -> list[os.DirEntry[str]] | None:
             open_up(folder)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        except OSError:  # with relative paths, a command can go further
+        except OSError:  # a command can go further by using relative paths
             return None
     return []

@@ -1,10 +1,10 @@
-"""Finds the sockets of this machine that lead out of the sandbox, and what commands
-need from their folders.
+"""Finds the sockets of this machine that lead out of the sandbox, and the files that
+commands need from the sockets' folders.
 
-A network namespace isolates sockets without a path. A process can connect to a socket
-with a path wherever the path is visible, even on a read-only mount. So `/run` and
-`/tmp` are empty in the sandbox, and sockets elsewhere are covered, such as those of a
-key agent, a service that runs programs or containers, a terminal multiplexer or an
+A network namespace isolates sockets without a path. But a process can connect to a
+socket with a path wherever the path is visible, even on a read-only mount. So `/run`
+and `/tmp` are empty in the sandbox, and sockets elsewhere are covered, such as those of
+a key agent, a service that runs programs or containers, a terminal multiplexer or an
 editor.
 
 Source: unix(7); bwrap(1)
@@ -30,30 +30,32 @@ from acp_agent.sandbox.socket_files import (
 
 EMPTY = ("/tmp", "/run", "/var/run", "/mnt/wslg")
 """Folders that are empty in the sandbox, since services keep their sockets there.
-`/var/run` is usually a link to `/run`. `/mnt/wslg` has the display and sound of the
-Windows Subsystem for Linux.
+`/var/run` is usually a link to `/run`. `/mnt/wslg` has the display and sound sockets of
+the Windows Subsystem for Linux.
 """
 _RESOLVER = "/etc/resolv.conf"
 _PROGRAMS = "/run/current-system"
 """On NixOS and Guix, a link to the system's programs in their store."""
 _PATH = re.compile(r"(?:^|[:=])/{0,2}(/[^,:;=]+)")
-"""Paths in variables, such as `unix:///run/docker.sock`, `unix:path=/run/bus,guid=1`,
-or `/tmp/tmux-1/default,12,0`.
+"""Matches paths in variables, such as `unix:///run/docker.sock`,
+`unix:path=/run/bus,guid=1`, or `/tmp/tmux-1/default,12,0`.
 """
 
 
 def empty_folders() -> tuple[Path, ...]:
-    """Return the folders that are empty in the sandbox, resolved, each once."""
+    """Return the folders that are empty in the sandbox, resolved and without
+    duplicates.
+    """
     real = {Path(os.path.realpath(folder)): None for folder in EMPTY}
     return tuple(folder for folder in real if folder.is_dir())
 
 
 def needed_of_run() -> Iterator[Path]:
-    """Yield what commands need from `/run`: the file with the addresses of name
-    servers, and NixOS's programs.
+    """Yield the paths that commands need from `/run`: the file with the addresses of
+    name servers, and NixOS's programs.
 
-    This never includes a folder with sockets: that of systemd-resolved would answer
-    name queries, which reach the network.
+    This never includes a folder with sockets. The socket of systemd-resolved, for
+    example, would answer name queries, which reach the network.
     """
     with suppress(OSError):
         file = Path(_RESOLVER).resolve(strict=True)
@@ -69,9 +71,9 @@ def needed_of_run() -> Iterator[Path]:
 class Sockets:
     """The sockets that other programs listen on.
 
-    :ivar paths: their files outside hidden folders.
+    :ivar paths: the sockets' files outside hidden folders.
     :ivar lost: the names of sockets whose files may be anywhere in folders that
-        commands may write.
+        commands may write to.
     """
 
     paths: tuple[Path, ...] = ()
@@ -84,13 +86,13 @@ def sockets(
     """Find the sockets outside hidden folders that other programs listen on.
 
     They are found in the kernel's list, among the mounts, and in the agent's
-    environment. A container gets its host's sockets as mounts, and the kernel's list
-    does not have these.
+    environment. A container gets its host's sockets as mounts, which the kernel's list
+    does not include.
 
-    :param hidden: folders that are empty in the sandbox; resolved.
-    :param opened: folders that are visible there nevertheless, inside or outside hidden
-        ones; resolved.
-    :param writable: the folders that commands may write; resolved.
+    :param hidden: folders that are empty in the sandbox, resolved.
+    :param opened: folders that are visible nevertheless, inside or outside hidden
+        folders, resolved.
+    :param writable: the folders that commands may write to, resolved.
     """
     writable = tuple(writable)
     with restoring(writable):
@@ -132,5 +134,5 @@ def _sockets(
 
 def _named() -> Iterator[str]:
     for value in os.environ.values():
-        if len(value) < 4096:  # paths are not longer
+        if len(value) < 4096:  # paths are shorter than this
             yield from (found[1] for found in _PATH.finditer(value))

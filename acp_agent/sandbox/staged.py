@@ -1,19 +1,19 @@
-"""Takes guarded paths out of git's index that a command staged and that are in neither
-a commit nor the work tree.
+"""Removes guarded paths from git's index if a command staged them and they are in
+neither a commit nor the work tree.
 
-A command may write the index. What it stages becomes part of the user's next commit,
-even if there is no such file. So after a command, each index that has changed is
-compared with the index from before, with the user's own commits, and with the work
-tree, where commands cannot create or change guarded paths. Any other content is a
-command's. It is put back to what was staged before, or taken out. `git add`, `switch`,
-`merge`, `rebase` and `stash` of the user's content work as usual.
+A command may write to the index. Anything it stages becomes part of the user's next
+commit, even if there is no such file. So after a command, each index that has changed
+is compared with the index from before, with the user's own commits, and with the work
+tree, where commands cannot create or change guarded paths. Any other content is the
+command's. It is reset to what was staged before, or removed. `git add`, `switch`,
+`merge`, `rebase` and `stash` work as usual with the user's content.
 
-What the command has also committed stays staged: without it, the user's next commit
-would undo that commit. Such content is recorded as the command's, so that it does not
-count as the user's by being in a commit on top of that.
+Content that the command has also committed stays staged. Otherwise the user's next
+commit would undo that commit. Such content is recorded as the command's, so that it
+does not count as the user's because of a later commit on top.
 
 Paths with a conflict stay too, since git commits nothing until the user has resolved
-it.
+the conflict.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from acp_agent.sandbox.tracked import Content, Part, Tracked, blob_of, label_of
 KINDS = {"100644": "file", "100664": "file", "100755": "program", "120000": "link"}
 MODE_OF = {"file": "100644", "program": "100755", "link": "120000"}
 _MOST_HELD = 64 * 1024 * 1024
-"""Maximum bytes of all indexes that are kept in memory while a command runs."""
+"""Maximum total bytes of the indexes that are kept in memory while a command runs."""
 _COARSE_NS = 20_000_000
 _pending: set[Path] = set()
-"""Git directories whose index could not be mended. The next command tries again."""
+"""Git directories whose index could not be repaired. The next command tries again."""
 
 
 @frozen
@@ -66,8 +66,7 @@ class Guarded:
     """The guarded paths of one work tree.
 
     :ivar work_tree: absolute.
-    :ivar bases: the folders of the work tree in which guarded paths count, relative to
-        it.
+    :ivar bases: the folders in which guarded paths count, relative to the work tree.
     :ivar more: further guarded paths, relative to the work tree.
     """
 
@@ -77,8 +76,8 @@ class Guarded:
 
     @classmethod
     def of(cls, work_tree: Path, places: Iterable[GuardedFolder]) -> Guarded:
-        """Return the guarded paths of a work tree, of the session's directories in it,
-        and what links there lead to.
+        """Return the guarded paths of a work tree and of the session's directories in
+        it, including the targets of links.
         """
         bases: dict[Part, None] = {(): None}
         more: list[Path] = []
@@ -105,10 +104,10 @@ class Guarded:
         return cls(work_tree, tuple(bases), tuple(path for path in inside if path))
 
     def length(self, path: Part, *, is_link: bool) -> int | None:
-        """Return how many parts of a path name the guarded path that it is in; None if
-        it is in none.
+        """Return how many parts of a path name the guarded path that contains it; None
+        if none does.
 
-        A link on the way to a guarded path counts as one.
+        A link in place of a parent folder of a guarded path counts as guarded.
         """
         for base in self.bases:
             below = tuple(part.lower() for part in path[len(base) :])
@@ -131,15 +130,17 @@ class Guarded:
         )
 
     def _counts(self, whole: Part, row: Part) -> bool:
-        """Return whether commands may not write a path. Some may be written unless they
-        exist.
+        """Return whether commands may not write to a path. Some paths are protected
+        only if they exist.
         """
         return row not in _kept_rows() or os.path.lexists(
             self.work_tree.joinpath(*whole)
         )
 
     def may_be_in(self, index: IndexFile) -> bool:
-        """Return whether an index may contain a guarded path. Only reads its bytes."""
+        """Return whether an index may contain a guarded path. Only searches the index's
+        bytes.
+        """
         return (
             bool(self.more)
             or not index.is_plain
@@ -147,7 +148,7 @@ class Guarded:
         )
 
     def lines_in(self, lines: bytes) -> Iterator[IndexEntry]:
-        """Yield the entries that may be guarded, from the lines of `git ls-files`."""
+        """Yield the entries that may be guarded, from the output of `git ls-files`."""
         names = _names() if not self.more else re.compile(b"")
         for line in lines.split(b"\0"):
             if line and names.search(line):
@@ -181,7 +182,7 @@ def _patterns() -> tuple[Part, ...]:
 
 @cache
 def _names() -> re.Pattern[bytes]:
-    """Return a pattern for bytes that each guarded path contains."""
+    """Return a pattern that matches some part of every guarded path."""
     escaped: list[bytes] = []
     for name in sorted(_rows_by_name()):
         inner = re.escape(os.fsencode(name.strip("*")))
@@ -190,8 +191,8 @@ def _names() -> re.Pattern[bytes]:
 
 
 def indexes_before(directories: Iterable[Path]) -> dict[Path, IndexFile]:
-    """Return the index of each git directory. Those that cannot be read, or are too
-    large, have no content.
+    """Return the index of each git directory. Indexes that are unreadable or too large
+    are returned without content.
     """
     found: dict[Path, IndexFile] = {}
     held = 0
@@ -218,8 +219,8 @@ def restore_indexes(
     :param before: the indexes from before the command, keyed by git directory.
     :param since: when the command started, in nanoseconds since the epoch.
     :param store: records what the command committed.
-    :returns: a text for the user about each path, and one about each index that could
-        not be checked or restored.
+    :returns: texts for the user about each path, and about each index that could not be
+        checked or restored.
     """
     restored: list[str] = []
     failed: list[str] = []
@@ -247,7 +248,7 @@ def restore_indexes(
 
 
 def is_in_work_tree(repository: Repository, label: str) -> bool:
-    """Return whether a content is in the work tree.
+    """Return whether the content is in the work tree.
 
     :param label: see `tracked.label_of`.
     """
@@ -272,7 +273,7 @@ def _restored(
         return
     earlier: dict[bytes, IndexEntry] = {}
     if before is not None and before.files:
-        with suppress(ValueError):  # git could not read it either
+        with suppress(ValueError):  # git could not read the old index either
             for each in judge.entries_in(before):
                 if each.stage == 0 and judge.label(each) not in tips.strange:
                     earlier[each.path] = each
@@ -289,7 +290,7 @@ def _restored(
         )
         if committed is not None and judge.is_strange(committed):
             blamed.add(judge.label(committed))
-    with suppress(OSError):  # it is taken out all the same
+    with suppress(OSError):  # the entry is removed anyway
         store.blame(repository.common, blamed - tips.strange)
     if changes:
         replace_entries(index, repository.common, changes)
@@ -336,13 +337,13 @@ class _Judge:
         if self.is_own(entry):
             return False
         there = _contents_of(self._repository, _parts(entry))
-        # As by `git add --intent-to-add`.
+        # Created by `git add --intent-to-add`.
         is_announced = entry.blob == blob_of(b"", _algorithm(entry))
         return self._content(entry) not in there and not (is_announced and there)
 
     def committed(self, entry: IndexEntry) -> IndexEntry | None:
-        """Return the entry with the same path in the commit that is checked out; None
-        if there is none.
+        """Return the entry with the same path in the checked-out commit; None if there
+        is none.
         """
         for content in self._head.content(*self._split(entry)):
             return IndexEntry(entry.path, MODE_OF[content.kind], content.blob)
@@ -361,8 +362,8 @@ class _Judge:
         )
 
     def _split(self, entry: IndexEntry) -> tuple[Path, Part]:
-        """Return the guarded path that an entry is in, and the parts of its path below
-        that.
+        """Return the guarded path that contains an entry, and the parts of the entry's
+        path below it.
         """
         path = _parts(entry)
         length = self._place(entry) or len(path)
@@ -370,12 +371,12 @@ class _Judge:
 
 
 def _contents_of(repository: Repository, path: Part) -> frozenset[Content]:
-    """Return what is in the work tree at a path, in each form that git may give it;
-    empty if there is nothing.
+    """Return the content of the work tree at a path, in each form in which git may
+    store it; empty if there is nothing.
 
     :param path: relative to the work tree.
     """
-    # It is not known where the work tree is.
+    # The location of the work tree is unknown.
     if repository.work_tree == repository.folder or not path:
         return frozenset()
     with suppress(OSError), parent_of(repository.work_tree, path) as (folder, name):

@@ -1,11 +1,11 @@
 """Determines which commits of a repository are the user's: the tips of branches, remote
 branches, tags and stashes.
 
-The content of such a commit is the repository's own. No command wrote it, so git may
-check it out in the sandbox. Commands can create commits and branches too. So the tips
-are read before each command, and the tips that a command adds are recorded as the
-command's, for later commands as well. History is not searched, since a user's commit
-may have a command's commit among its ancestors.
+The content of such a commit is the repository's own. No command wrote that content, so
+git may check it out in the sandbox. Commands can create commits and branches too. So
+the tips are read before each command, and the tips that a command adds are recorded as
+the command's, for later commands as well. History is not searched, since a user's
+commit may have a command's commit among its ancestors.
 
 Pull requests and the like are other people's proposals. A remote branch counts only if
 it was fetched from a branch; see `fetched_from_elsewhere`.
@@ -40,11 +40,11 @@ class Tips:
     """The tips of one repository.
 
     :ivar commits: the names of references, keyed by the commits or tags that they point
-        to. A name is empty if a reference pointed there earlier.
-    :ivar others: objects that other work trees and odd references led to. They are not
-        the user's tips, but the command did not create them either.
+        to. The name is empty if a reference pointed there only earlier.
+    :ivar others: objects that other work trees and unusual references pointed to. They
+        are not the user's tips, but the command did not create them either.
     :ivar strange: contents of guarded paths that a command staged or committed; see
-        `tracked.label_of`. They do not become the user's by being in a commit on top of
+        `tracked.label_of`. They do not become the user's because of a commit on top of
         the command's.
     :ivar replaced: see `GitReferences`.
     """
@@ -58,9 +58,9 @@ class Tips:
 
 @frozen
 class _Kept:
-    """What is recorded about a repository.
+    """The record about a repository.
 
-    :ivar by_commands: the commands' tips.
+    :ivar by_commands: the tips that commands created.
     :ivar earlier: the user's earlier tips.
     :ivar strange: see `Tips`.
     :ivar is_whole: whether the record was read completely.
@@ -75,8 +75,8 @@ class _Kept:
 
 
 def tips_of(repository: Repository) -> dict[str, str]:
-    """Return the current references of a repository, keyed by what they point to. Only
-    reads files.
+    """Return the current references of a repository, keyed by the objects that they
+    point to. Only reads files.
     """
     return _by_object(references_of(repository))
 
@@ -96,8 +96,8 @@ class TipStore:
     """Records the tips that commands have created or moved, in files for each
     repository.
 
-    There is one file for the path of a repository and one for its inode. So a renamed
-    project keeps its record, and so does one that was restored from a copy.
+    There is one file for the path of a repository and one for its inode. So a project
+    keeps its record if it is renamed, and also if it is restored from a copy.
 
     :param folder: a folder that commands can neither read nor write. If None, nothing
         is recorded.
@@ -115,15 +115,15 @@ class TipStore:
         self._before: dict[Repository, GitReferences] = {}
 
     def of_user(self, repository: Repository) -> Tips:
-        """Return the tips of a repository that no command created; none if they cannot
-        be told apart.
+        """Return the tips of a repository that no command created, without any commits
+        if they cannot be told apart from a command's.
         """
         return self.all_of_user((repository,))[0]
 
     def all_of_user(self, repositories: Sequence[Repository]) -> tuple[Tips, ...]:
         """Return the result of `of_user` for each repository."""
-        # The order matters: if a running command has added a tip, its record is still
-        # there, or the tip is stored.
+        # The order matters: if a running command has added a tip, either the command's
+        # record still exists or the tip has been stored.
         for each in repositories:
             self._before[each] = references_of(each)
         known = self._others()
@@ -174,11 +174,11 @@ class TipStore:
 
     def after_command(self, before: Tips) -> None:
         """Record the tips that a command added to a repository, and the user's tips
-        that it moved.
+        that the command moved.
 
-        If some references cannot be read, a command's tip may be among them. Then only
+        If some references cannot be read, a command's tip may be among them. Then, only
         the tips from before the command count as the user's, until all references can
-        be read and all of them are known, or until `accept`.
+        be read and all of them are known, or until `accept` is called.
 
         :param before: see `of_user`. Without commits, everything in the repository is
             the command's.
@@ -216,11 +216,11 @@ class TipStore:
         self._append(common, [f"content {each}\n" for each in sorted(contents)])
 
     def acquit(self, tips: Tips, is_there: Callable[[str], bool]) -> Tips:
-        """Let contents count as the user's again that the user has put into the work
-        tree.
+        """Let contents that the user has put into the work tree count as the user's
+        again.
 
-        :param is_there: returns whether a content is in the work tree. A command could
-            not have put it there.
+        :param is_there: returns whether a content is in the work tree, where a command
+            could not have put it.
         :returns: the new tips. They are the same as before while another command runs
             in the repository.
         """
@@ -234,10 +234,10 @@ class TipStore:
         return replace(tips, strange=tips.strange - there)
 
     def accept(self, repository: Repository, *, wholly: bool = False) -> bool:
-        """Let the tips that a repository has now, and later ones, count as the user's
-        again if they no longer do.
+        """Let the current and later tips of a repository count as the user's again, if
+        they no longer do.
 
-        :param wholly: whether this includes tips that are known to be a command's.
+        :param wholly: whether to include tips that are known to be a command's.
         :returns: whether anything has changed.
         """
         kept = self._read(repository.common)
@@ -276,9 +276,9 @@ class TipStore:
             yield self._folder / hashlib.sha256(name).hexdigest()
 
     def _read(self, common: Path, names: AbstractSet[str] | None = None) -> _Kept:
-        """Return what is recorded about a repository.
+        """Return the record about a repository.
 
-        :param names: the names of the files that exist; None if they are not known.
+        :param names: the names of the files that exist; None if these are unknown.
         """
         if self._folder is None or (names is not None and not names):
             return _Kept()

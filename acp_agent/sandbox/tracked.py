@@ -1,10 +1,10 @@
-"""Reads what a repository's own commits contain at a path, in a way that a command
+"""Reads the content of a repository's own commits at a path, in a way that a command
 cannot fake.
 
-A command may write to the repository's objects, and create one that claims to be
-another. So the hash of each object is checked, from a commit that was known before the
-command down to the file. Git gets only the objects, without the repository's settings,
-which may name programs, for example to fetch missing objects.
+A command may write to the repository's objects, and may create an object that claims to
+be another one. So the hash of each object is checked, from a commit that was known
+before the command down to the file. Git gets only the objects, without the repository's
+settings, which may name programs, for example to fetch missing objects.
 
 Source: git-cat-file(1), "BATCH OUTPUT"; git(1), `GIT_OBJECT_DIRECTORY`;
 gitformat-pack(5); git-hash-object(1)
@@ -33,7 +33,7 @@ _SECONDS = 5.0
 _MOST_COMMITS = 1_000
 _MOST_OBJECT = 4 * 1024 * 1024
 _MOST_TAGS = 5
-"""How long a chain of tags of tags is followed."""
+"""Maximum length of a chain of nested tags that is followed."""
 _MOST_FILES = 5_000
 """Maximum number of files and folders at one path of one commit."""
 _MODES = {b"100644": "file", b"100664": "file", b"100755": "program", b"120000": "link"}
@@ -64,7 +64,7 @@ def blob_of(data: bytes, algorithm: str = "sha1") -> str:
 
 
 class Tracked:
-    """The contents of a repository's own commits. They are read from git on demand, and
+    """The contents of a repository's own commits. They are read from git on demand,
     once for each path.
 
     :param tips: the commits.
@@ -80,10 +80,10 @@ class Tracked:
         return _algorithm(next(iter(self._tips.commits), ""))
 
     def at(self, path: Path) -> Mapping[Part, frozenset[Content]]:
-        """Return what the commits contain at a path.
+        """Return the content of the commits at a path.
 
-        The keys are the parts of paths below it. The key of a file at the path itself
-        is empty.
+        The keys are the parts of paths below the given path. The key of a file at the
+        path itself is empty.
 
         :param path: absolute. Nothing is found outside the work tree.
         """
@@ -126,7 +126,7 @@ class Tracked:
         return {}
 
     def content(self, whole: Path, below: Part) -> frozenset[Content]:
-        """Return what the commits contain at one path, except for contents that a
+        """Return the content of the commits at one path, except for contents that a
         command has staged or committed.
 
         :param whole: see `at`.
@@ -141,7 +141,7 @@ class Tracked:
 
 
 def label_of(content: Content, path: Path) -> str:
-    """Return a text that identifies a content at a path, without blanks.
+    """Return a text without blanks that identifies a content at a path.
 
     :param path: relative to the work tree.
     """
@@ -163,7 +163,7 @@ class _Objects:
         """Return the type and content of an object; both are empty if no object has
         this name and hash.
 
-        :raises ValueError: if git ended, or the object is too large.
+        :raises ValueError: if git has exited, or the object is too large.
         """
         if name not in self._read:
             self._read[name] = self._asked(name)
@@ -192,15 +192,15 @@ class _Objects:
 def private_repository(
     common: Path, algorithm: str, settings: str = ""
 ) -> Generator[tuple[str, Path, dict[str, str]]]:
-    """Make a git directory that shares only the objects with a repository, and remove
+    """Create a git directory that shares only the objects with a repository, and remove
     it after the `with` block.
 
-    Yields the path of git, the directory, and the environment in which git uses it,
-    without the settings of the user.
+    Yields git's path, the directory, and the environment with which git uses that
+    directory, without the user's settings.
 
     :param algorithm: see `blob_of`.
     :param settings: further settings of the directory, in git's syntax.
-    :raises OSError: if there is no git.
+    :raises OSError: if git is not installed.
     """
     git = find_program("git")
     if git is None:
@@ -224,10 +224,10 @@ def private_repository(
 
 @contextmanager
 def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
-    """Start git for a repository's objects inside the `with` block. It is killed after
+    """Run git for a repository's objects inside the `with` block. Git is killed after
     some seconds.
 
-    :raises OSError: if there is no git.
+    :raises OSError: if git is not installed.
     """
     with private_repository(common, algorithm) as (git, _, env):
         process = subprocess.Popen(
@@ -277,8 +277,8 @@ def _trees_of(
 def _entry(
     objects: _Objects, tree: str, parts: Sequence[str]
 ) -> tuple[bytes, str] | None:
-    """Return the mode and object name of what a tree contains at a path; None if it
-    contains nothing there.
+    """Return the mode and object name of a tree's entry at a path; None if there is
+    none.
     """
     mode = b"40000"
     name = tree
@@ -300,7 +300,7 @@ def _files(objects: _Objects, mode: bytes, name: str) -> Iterator[tuple[Part, Co
     """Yield the files and links of a tree, or the file or link itself if the object is
     one.
 
-    :raises ValueError: if there are too many.
+    :raises ValueError: if there are too many files.
     """
     waiting = deque[tuple[Part, bytes, str]]([((), mode, name)])
     for _ in range(_MOST_FILES):

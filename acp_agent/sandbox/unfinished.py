@@ -1,11 +1,11 @@
-"""Records running commands, so that the next agent finds what they created if their
+"""Records running commands, so that the next agent finds what they created if their own
 agent was killed.
 
 While a command runs, a file in the agent's home describes the state before the command.
-The agent holds a lock on the file, which ends with the agent however that ends, and
-touches the file ten times a second. So a file without a lock was left by an agent that
-was killed. Its commands ended with it, and did not make later changes. A command in an
-editor's terminal may have continued, so all changes since then count as its own.
+The agent touches the file ten times a second and holds a lock on it, which is released
+no matter how the agent exits. So a file without a lock was left by an agent that was
+killed. Its commands ended with it and made no later changes. A command in an editor's
+terminal may have continued, so all changes since then count as the command's.
 
 Source: flock(2); bwrap(1), `--die-with-parent`
 """
@@ -31,7 +31,7 @@ from acp_agent.sandbox.tips import Tips
 
 _SUFFIX = ".json"
 _LATER_NS = 2_000_000_000
-"""Nanoseconds for which a command may continue after the last touch, until it has been
+"""How many nanoseconds a command may continue after the last touch, before it has been
 killed too.
 """
 _MOST_BYTES = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 @frozen
 class Left:
-    """A command of an agent that was killed.
+    """A command whose agent was killed.
 
     :ivar seen: the state before the command.
     :ivar until: the time after which the command cannot have created anything, in
@@ -52,11 +52,11 @@ class Left:
 
 @contextmanager
 def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]]:
-    """Keep the state before a command on disk inside the `with` block; yield a function
-    that touches the file.
+    """Keep the state before a command on disk inside the `with` block, and yield a
+    function that touches the file.
 
     :param folder: a folder that commands can neither read nor write. If None, nothing
-        is kept.
+        is stored.
     """
     if folder is None:
         yield lambda: None
@@ -83,11 +83,11 @@ def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]
 
 
 def left_behind(folder: Path | None) -> Iterator[Left]:
-    """Yield the commands of agents that were killed. The record of each is deleted when
-    the iteration continues.
+    """Yield the commands of agents that were killed. Each record is deleted when the
+    iteration continues.
 
-    A command that still runs, for example in an editor's terminal, is yielded again the
-    next time.
+    A command that is still running, for example in an editor's terminal, is yielded
+    again the next time.
     """
     for path in _files(folder):
         try:
@@ -136,7 +136,7 @@ def _files(folder: Path | None) -> list[Path]:
 
 
 def _read(path: Path) -> Watched | None:
-    """Return the content of a file; None if it is gone, or was written by another
+    """Return the content of a file; None if the file is gone, or was written by another
     version of the agent.
     """
     with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:

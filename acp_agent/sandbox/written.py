@@ -1,9 +1,9 @@
 """Records what the agent's own tools write to guarded paths while a command runs, so
-that the command is not blamed.
+that the command is not blamed for it.
 
 The user is asked before the agent edits a guarded path, so the user wants what the
-agent writes there. Nothing on disk tells who created a file: a sandboxed command has
-the user's ID, and the kernel does not tell an ordinary user which process changed a
+agent writes there. Nothing on disk shows who created a file: a sandboxed command runs
+with the user's ID, and the kernel does not tell ordinary users which process changed a
 file. So the agent records its own writes, for all sessions of the process.
 
 Source: fanotify_init(2), "unprivileged listeners"; user_namespaces(7)
@@ -19,8 +19,8 @@ from threading import RLock
 _MOST = 1_000
 
 judging = RLock()
-"""Held while the agent writes a file, and while a thread checks and renames what a
-command created.
+"""Held while the agent writes a file, and while a thread checks and renames paths that
+a command created.
 """
 _written: dict[tuple[str, str], None] = {}
 """Paths, each with a digest of the content."""

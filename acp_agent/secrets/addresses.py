@@ -1,9 +1,9 @@
-"""Web addresses without what may give access: logins, parameters, fragments, and words
-of a path or a host.
+"""Strips everything that may grant access from web addresses: logins, parameters,
+fragments, and words of the path or host.
 
 Many services put a key into the path of an address (the webhooks of Slack and Discord,
-the MCP servers of Zapier and Pipedream), where no name says what it is. So only words
-that are known to be none are left.
+the MCP servers of Zapier and Pipedream), where no name identifies it as a key. So only
+words that are known not to be keys are kept.
 
 RFC 3986, 3, "Syntax Components".
 """
@@ -15,7 +15,7 @@ import re
 from acp_agent.secrets.known import MASK
 
 _SENTENCE_END = ").,;:]}*"
-"""Characters after an address that belong to the sentence around it."""
+"""Characters at the end of an address that belong to the surrounding sentence."""
 _ADDRESS = re.compile(
     r"\b([a-z][a-z0-9+.-]{1,20})://([^\s\"'<>`\\]{1,4000})", re.ASCII | re.IGNORECASE
 )
@@ -26,7 +26,9 @@ _PLAIN = re.compile(
     r"|v[0-9]{1,2}(?:(?:alpha|beta)[0-9]{0,2})?|20[0-9]{2}-[0-9]{2}-[0-9]{2}|",
     re.ASCII | re.IGNORECASE,
 )
-"""Words of a path that are no keys: kinds of services, their methods and versions."""
+"""Matches words of a path that are not keys: kinds of services, their methods and
+versions.
+"""
 _OPAQUE_LABEL = re.compile(
     r"(?=[^.]*[0-9])(?=[^.]*[a-z])[a-z0-9-]{16,}", re.ASCII | re.IGNORECASE
 )
@@ -34,8 +36,8 @@ _LOCAL = ("file", "unix", "data")
 
 
 def without_access(text: str) -> str:
-    """Return a text with all its web addresses reduced to the host and the plain words
-    of their paths.
+    """Return a text in which all web addresses are reduced to the host and the plain
+    words of the path.
     """
     return _ADDRESS.sub(_reduced, text) if "://" in text else text
 

@@ -1,9 +1,9 @@
-"""Whether a question asks for a secret: in many languages, and however its words are
-written to hide that.
+"""Detects questions that ask for a secret, in many languages and even if the wording is
+disguised.
 
-Texts come from servers and models. A word can be spelled with letters of other scripts
-that look the same, with digits, with marks and letters of no width, or with something
-between its letters. So a text is read several times.
+The texts come from servers and models. A word may be spelled with look-alike letters
+from other scripts, with digits, with zero-width marks and letters, or with separators
+between its letters. So each text is checked in several readings.
 
 Source: Model Context Protocol, "Elicitation", "User Interaction Model"; UTS 39,
 "Unicode Security Mechanisms", confusables
@@ -25,7 +25,7 @@ _LATIN = (
     r"|\b(?:auth\w*|bearer|refresh|session|security|personal access)[\s_-]{1,3}(?:token|code|cookie)|\btoken\b"
     r"|credential|client[\s_-]?secret|\bsecrets?\b|seed\s?phrase|mnemonic|(?:credit|debit|bank)[\s-]?card|card\snumber"
     r"|\bke(?:y|ys) for\b|log[\s-]?in data"
-    # Without accents, from here on.
+    # Written without accents from here on.
     r"|kennwort|zugangs(?:daten|code)|geheim(?:zahl|nis)|(?:einmal|sicherheits|bestatigungs)code|kreditkarte"
     r"|(?:api|geheim\w*|privat\w*|zugangs)[\s-]?schlussel"
     r"|mot de passe|identifiants|\bjeton|code (?:secret|d[e'] ?(?:verification|securite|confirmation|acces))"
@@ -53,23 +53,23 @@ _LOOK_ALIKE = {
     "k": "кκᴋ", "l": "ł|", "m": "мᴍ", "n": "ոɴ", "o": "оօοᴏ0", "p": "рρᴘ", "q": "ԛ", "r": "ʀ", "s": "ѕꜱ5$",
     "t": "тτᴛ7", "u": "սυᴜ", "v": "νᴠ", "w": "ԝᴡ", "x": "х", "y": "уʏ", "z": "ᴢ",
 }  # fmt: skip
-"""Letters of other scripts, digits and signs that are taken for a Latin letter, by that
-letter.
+"""Letters of other scripts, digits and signs that look like a Latin letter, keyed by
+that letter.
 """
 _IGNORED = ("Mn", "Me", "Cf", "Cc")
-"""Categories of marks, and of characters that do not show."""
+"""Unicode categories of marks and invisible characters."""
 _REPLACED = "\ufffd"
-"""Stands for a letter that does not show, in a text that was made printable."""
+"""Replaces an invisible letter in a text that was made printable."""
 _DASHES = "\u00b7\u2022\u2027\u2043\u2212\u2219"
-"""Dots and a minus sign that are taken for a hyphen, beside the dashes."""
+"""Dots and the minus sign, which count as hyphens in addition to dashes."""
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_]){3,40}(?![^\W_])")
-"""Letters with something between them, as in `p a s s`."""
+"""Matches letters with separators between them, as in `p a s s`."""
 _BETWEEN = re.compile(r"[\W_]")
 
 
 def asks_for_secret(text: str) -> bool:
-    """Return whether a question or the label of a field may ask for something that
-    grants access or pays.
+    """Return whether a question or a field's label may ask for something that grants
+    access or can be used to pay.
     """
     latin, others = _patterns()
     return others.search(_normal(text)) is not None or any(
@@ -77,21 +77,21 @@ def asks_for_secret(text: str) -> bool:
     )
 
 
-@cache  # compiled when they are first needed: it takes milliseconds
+@cache  # compiled on first use, since it takes milliseconds
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(_LATIN), re.compile(_normal(_OTHERS))
 
 
 def _normal(text: str) -> str:
-    import unicodedata  # half a megabyte, which not every start needs
+    import unicodedata  # takes half a megabyte, which not every run needs
 
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _readings(text: str) -> Iterator[str]:
-    """Yield a text as it is, then as a person may read it: without accents and hidden
-    letters, and with letters of other scripts as the Latin ones that they look like;
-    and each with spaced letters put together.
+    """Yield a text unchanged, and then as a person may read it: without accents and
+    hidden letters, and with look-alike letters replaced by Latin ones. Each reading is
+    also yielded with spaced letters joined.
     """
     import unicodedata
 
@@ -113,8 +113,8 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _plain_sign(sign: str) -> str:
-    """Return the letter in a square, a circle or a flag, which no normal form has, and
-    a hyphen for any dash.
+    """Return the letter inside a square, circle or flag symbol, which Unicode
+    normalisation leaves unchanged, and a hyphen for any dash.
     """
     if sign.isascii():
         return sign

@@ -1,5 +1,5 @@
-"""Known secrets of this process, masked wherever they stand: values of environment
-variables with the name of a secret, and what the process has met as one.
+"""The secrets known to this process, which are masked wherever they occur: values of
+environment variables whose name marks a secret, and values that were remembered.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from acp_agent.secrets.names import is_secret_variable
 
 MASK = "***"
 MIN_SECRET = 8
-"""Characters of a known value; masking a shorter one would garble ordinary text."""
+"""Minimum length of a known value; masking shorter values would garble ordinary text.
+"""
 
 _remembered: set[str] = set()
 
@@ -22,8 +23,8 @@ def remember_secret(value: str) -> None:
 
 
 def secrets_of(env: Mapping[str, str]) -> list[str]:
-    """Return the known secrets, the longest first: those of the environment and those
-    that were remembered.
+    """Return the known secrets, from the environment and from `remember_secret`, the
+    longest first.
     """
     found = {
         value
@@ -34,8 +35,8 @@ def secrets_of(env: Mapping[str, str]) -> list[str]:
 
 
 def mask_known(text: str, secrets: Sequence[str]) -> str:
-    """Mask every occurrence of the known secrets; occurrences that overlap are masked
-    as one.
+    """Mask every occurrence of the known secrets. Overlapping occurrences are masked as
+    one.
     """
     parts: list[str] = []
     done = 0
@@ -46,9 +47,7 @@ def mask_known(text: str, secrets: Sequence[str]) -> str:
 
 
 def known_spans(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where known secrets begin and end, in order; those that overlap as one
-    span.
-    """
+    """Return the spans of known secrets in order. Overlapping secrets form one span."""
     found: list[tuple[int, int]] = []
     for secret in secrets:
         at = text.find(secret) if secret else -1

@@ -1,8 +1,8 @@
-"""Masking of JSON values: secrets in their texts, and members whose names say that they
-are secret.
+"""Masks JSON values: secrets in their texts, and members whose names mark them as
+secret.
 
-In `env` and `headers` every value is masked, but for headers that never authenticate.
-What a person typed into a form is masked as well.
+In `env` and `headers`, every value is masked, except for headers that never
+authenticate. Values that a person typed into a form are masked as well.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ARGUMENTS = frozenset({"args", "arguments", "argv", "command", "cmd"})
 def masked(
     value: JsonValue, secrets: Sequence[str], short: Callable[[str], str] = str
 ) -> JsonValue:
-    """Return the same value without secrets: texts, and numbers under the name of a
-    secret, become `***`.
+    """Return the value without its secrets. Secrets in texts, and texts and numbers
+    under a secret's name, become `***`.
 
-    :param secrets: known values, masked wherever they stand.
-    :param short: shortens a text after it was masked.
-    :raises RecursionError: it is nested too deeply.
+    :param secrets: known values, which are masked wherever they occur.
+    :param short: shortens a text after it has been masked.
+    :raises RecursionError: if the value is nested too deeply.
     """
     return _Masking(secrets, short).value(value)
 
@@ -60,7 +60,7 @@ class _Masking:
         value: dict[str, JsonValue],
         mask_member: Callable[[str, JsonValue], JsonValue],
     ) -> JsonValue:
-        """Mask the members of an object, and their names."""
+        """Mask the members of an object, including their names."""
         return {
             mask(key, self._secrets): mask_member(key, item)
             for key, item in value.items()
@@ -80,7 +80,7 @@ class _Masking:
             case (
                 "properties",
                 dict(),
-            ):  # of a form or of a tool's arguments: their names are those of values elsewhere
+            ):  # of a form or a tool: these members are named like values elsewhere
                 return self._members(item, lambda _, field: self.value(field))
             case "content", dict() if among.get("action") == "accept":
                 return self._hidden(item)
@@ -98,8 +98,8 @@ class _Masking:
                 return self._hidden(item) if is_secret_name(key) else self.value(item)
 
     def _pairs(self, item: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
-        """Hide the values of variables or headers, in an object or in a list of `{name,
-        value}`, but for the names that stay.
+        """Mask the values of variables or headers, in an object or in a list of `{name,
+        value}`, except for the names that `stays` accepts.
         """
         match item:
             case dict():
@@ -126,8 +126,8 @@ class _Masking:
         return self.value(value) if stays(name) else self._hidden(value)
 
     def _arguments(self, items: list[JsonValue]) -> JsonValue:
-        """Mask the arguments of a program; the one before it may be the option that an
-        argument is the value of.
+        """Mask the arguments of a program. An argument may be the value of the option
+        before it.
         """
         before = ["", *(item if isinstance(item, str) else "" for item in items)]
         return [
@@ -136,7 +136,7 @@ class _Masking:
         ]
 
     def _hidden(self, value: JsonValue) -> JsonValue:
-        """Mask every text and every number."""
+        """Mask all texts and numbers in a value."""
         match value:
             case None | bool():
                 return value

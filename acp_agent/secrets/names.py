@@ -1,4 +1,6 @@
-"""Names of secrets: of variables, options, headers, parameters, fields and members."""
+"""Recognises the names of secrets: variables, options, headers, parameters, fields and
+members.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import re
 from functools import lru_cache
 
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
-# Compiled when the first name is looked at, by `re` itself, since starting would wait 2
-# ms for them.
+# `re` compiles these patterns when the first name is checked, since compiling them
+# takes 2 ms, which would delay the start.
 _SECRET = (
     r"secret|passw(?:or)?d|passphrase|passcode|credential|authorization$|cookie|api-?key|token(?!s|iz)"
     r"|(?:^|-)(?:pass|pwd|pin|otp|cvv|auth|bearer|pat|jwt)$|(?:^|-)private-key|-key(?:-id|-[0-9]{1,3})?$"
@@ -33,17 +35,17 @@ _IN_A_QUERY = frozenset({"key", "sig", "signature", "code", "hmac", "sid", "sess
 
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of this name is a secret (`X-Api-Key`, `DB_PASS`,
-    `accessToken`), and not what is known about one (`token_endpoint`) or a count of a
-    model's tokens.
+    """Return whether a name denotes a secret (`X-Api-Key`, `DB_PASS`, `accessToken`),
+    rather than information about a secret (`token_endpoint`) or a count of a model's
+    tokens.
     """
     words = _words(name)
     return re.search(_SECRET, words) is not None and re.search(_ABOUT, words) is None
 
 
 def is_secret_variable(name: str) -> bool:
-    """Return whether the value of this environment variable is to be masked wherever it
-    stands.
+    """Return whether the value of this environment variable must be masked wherever it
+    occurs.
     """
     words = _words(name)
     return is_secret_name(name) or (
@@ -52,19 +54,19 @@ def is_secret_variable(name: str) -> bool:
 
 
 def is_harmless_header(name: str) -> bool:
-    """Return whether a header of this name never authenticates anybody. Any other may."""
+    """Return whether a header of this name never authenticates anybody. All others may."""
     return re.fullmatch(_HARMLESS_HEADERS, name, re.IGNORECASE) is not None
 
 
 def is_query_parameter(name: str) -> bool:
-    """Return whether a query parameter of this name may be a credential, though the
-    name has other uses.
+    """Return whether a query parameter of this name may be a credential, even though
+    the name has other uses too.
     """
     return _words(name).rpartition("-")[2] in _IN_A_QUERY
 
 
 def _words(name: str) -> str:
-    """Return the words of a name in lower case with `-` between them, however the name
-    joins them.
+    """Return the words of a name in lower case, joined by `-`, regardless of how the
+    name joins them.
     """
     return "-".join(word for word in _WORD_ENDS.split(name[:200]) if word).lower()

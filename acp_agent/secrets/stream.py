@@ -1,5 +1,5 @@
-"""Masking of a streamed text: the masked pieces, joined, equal what `mask` returns for
-the whole.
+"""Masks a streamed text. The masked pieces, joined, equal the result of `mask` for the
+whole text.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from acp_agent.secrets.known import known_spans, mask_known
 from acp_agent.secrets.text import mask, open_form
 
 MAX_HELD = 10_000
-"""Characters; a secret that is longer, or that stands in a longer word, may be shown in
-part.
+"""Maximum number of characters held back. A secret that is longer, or is part of a
+longer word, may be shown in part.
 """
 _BREAK = re.compile(r"[\s\x80-\U0010ffff]", re.ASCII)
-"""Characters at which no form of a secret goes on, but for those that `text.open_form`
-finds.
+"""Matches characters that end every form of a secret, except for the forms that
+`text.open_form` finds.
 """
 
 
 class StreamMask:
-    """Masks a text that comes in pieces, one text at a time; after `flush` the next may
-    begin.
+    """Masks a text that arrives in pieces. After `flush`, the next text may begin.
 
-    :param secrets: known values, as `mask` takes them.
+    :param secrets: known values, as for `mask`.
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._secrets = secrets
-        self._unknown = ""  # its end may be the beginning of a known secret
+        self._unknown = ""  # its end may begin a known secret
         self._held = ""  # without known secrets
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return what can be shown now, which most often is all
-        but the last word.
+        """Feed the next piece, and return the text that can be shown now: usually
+        everything except the last word.
         """
         text = self._unknown + piece
         end = self._end_of_known(text)
@@ -48,7 +47,7 @@ class StreamMask:
         return self._show(self._end_of_words())
 
     def flush(self) -> str:
-        """End the text and return what was held back."""
+        """End the text, and return the part that was held back."""
         self._held = self._held + mask_known(self._unknown, self._secrets)
         self._unknown = ""
         return self._show(len(self._held))
@@ -59,7 +58,7 @@ class StreamMask:
         return mask(text, ())
 
     def _end_of_known(self, text: str) -> int:
-        """Return where the text's end may be the beginning of a known secret."""
+        """Return the index from which the rest of the text may begin a known secret."""
         if len(text) > MAX_HELD:
             return len(text)
         end = min(
@@ -75,8 +74,8 @@ class StreamMask:
         )
 
     def _end_of_words(self) -> int:
-        """Return where the text can be cut: no form of a secret goes over this place,
-        whatever follows.
+        """Return an index at which the text can be cut, since no form of a secret
+        extends across it, whatever follows.
         """
         end = open_form(self._held)
         return next(
@@ -85,8 +84,8 @@ class StreamMask:
 
 
 def _beginning(secret: str, text: str) -> int:
-    """Return where the text's end is the beginning of a secret; its length where it is
-    none.
+    """Return the index from which the rest of the text is the beginning of a secret, or
+    the text's length if there is none.
     """
     starts = range(max(0, len(text) - len(secret) + 1), len(text))
     return next((at for at in starts if secret.startswith(text[at:])), len(text))

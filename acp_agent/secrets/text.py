@@ -1,11 +1,10 @@
-"""Masking of texts: known values wherever they stand, and what has the form of a
-secret.
+"""Masks known secrets in texts, and everything that has the form of a secret.
 
 The forms are private keys, logins and parameters in URLs, headers, cookies, variables
-and options with the name of a secret, and the keys of known providers. Source code and
-settings are not searched for passwords. A form ends with its line, and most with the
-next blank: this is where `stream` cuts a text. Only a private key goes over several
-lines.
+and options whose name marks a secret, and keys of known providers. Passwords in source
+code and settings are not searched for. A form ends at the end of its line, and most
+forms end at the next space, which is where `stream` cuts a text. Only private keys span
+several lines.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from acp_agent.secrets.names import is_query_parameter, is_secret_name
 
 _QUOTE = r"(?:\\?[\"'])"
 _START = r"(?:(?<![\w-])|(?<=\\[nrt]))"
-"""Not within a word; a line's end may be written as an escape."""
+"""Matches outside a word; a line break may be written as an escape."""
 _BETWEEN = r"(?:[\s\"'+,>|]|\\[nr]){1,20}+"
 _BASE64 = r"[A-Za-z0-9+/=]{16,}+(?=[\s\"'+,>|\\]|-----|\Z)"
 _PRIVATE_KEY = re.compile(
@@ -68,7 +67,9 @@ _NO_VALUE = re.compile(
     r"|\w+(?:\.[a-z_]\w*)+|[\w.:>]*\(.*)\Z",
     re.IGNORECASE,
 )
-"""Words about a value, references to it, and code that makes it."""
+"""Matches words that describe a value, references to a value, and code that creates
+one.
+"""
 _KEY = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     r"(?<!sha256=)(?!sk_[A-Z0-9]{1,20}_)(?:sk|rk|xai|gsk|csk|nvapi|pplx|tvly|fw|r8|lsv2|dckr_pat|lin_api|ntn|whsec|figd"
@@ -87,9 +88,9 @@ _WEB_TOKEN = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}+(\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,3})?",
     re.ASCII,
 )
-"""A JSON Web Token, or only its first part, without group 1, where it is none. What
-begins within this part is none either, so it is passed over at once: a search from each
-`eyJ` in `eyJ-eyJ-…` would take a time that is quadratic.
+"""Matches a JSON Web Token. Without group 1, the match is not a token but only looks
+like a token's first part. No token begins within such a part, so all of it is skipped
+at once: searching again from each `eyJ` in `eyJ-eyJ-…` would take quadratic time.
 """
 _MEMBER = re.compile(
     r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]++|\\.)++)"
@@ -99,9 +100,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def mask(text: str, secrets: Sequence[str]) -> str:
-    """Mask known secrets and what has the form of one.
+    """Mask known secrets, and everything that has the form of a secret.
 
-    :param secrets: known values, masked whatever they look like.
+    :param secrets: known values, which are masked regardless of their form.
     """
     text = mask_known(text, secrets)
     if "PRIVATE KEY" in text:
@@ -130,8 +131,8 @@ def mask(text: str, secrets: Sequence[str]) -> str:
 
 
 def mask_broken_json(text: str, secrets: Sequence[str]) -> str:
-    """Mask a text of JSON that is not parsed: as `mask` does, and members named `value`
-    or like a secret.
+    """Mask a JSON text that cannot be parsed. In addition to `mask`, this masks members
+    that are named `value` or have a secret's name.
     """
 
     def member(found: re.Match[str]) -> str:
@@ -142,8 +143,8 @@ def mask_broken_json(text: str, secrets: Sequence[str]) -> str:
 
 
 def open_form(text: str) -> int:
-    """Return where the form of a secret begins that may go on behind the text; its
-    length where none does.
+    """Return the index at which an unfinished form of a secret begins, which may
+    continue after the text. Return the text's length if there is none.
     """
     begun = text.rfind("-----BEGIN")
     end = begun if begun >= 0 and _OPEN_PRIVATE_KEY.match(text, begun) else len(text)
@@ -161,7 +162,7 @@ def open_form(text: str) -> int:
 def _without_login(found: re.Match[str]) -> str:
     scheme, login = found.groups()
     user, colon, password = login.partition(":")
-    # A user name alone is no credential over SSH.
+    # A user name alone is not a credential for SSH.
     is_name = not colon and (
         scheme.lower().rpartition("+")[2] in ("ssh", "sftp") or user.lower() == "git"
     )
@@ -179,8 +180,8 @@ def _without_parameter(found: re.Match[str]) -> str:
 
 
 def _without_assigned(text: str) -> str:
-    """Mask what a variable or an option with the name of a secret is given, and keys in
-    settings and code.
+    """Mask the values assigned to variables and options whose name marks a secret, and
+    keys in settings and code.
     """
     shown: list[str] = []
     done = 0

@@ -1,7 +1,7 @@
 """Opens the database file: sets its permissions, migrates it, and explains errors.
 
-This module never deletes or replaces a database. It leaves an unusable database alone,
-and copies a database before migrating it.
+This module never deletes or replaces a database. It leaves an unusable database
+untouched, and copies a database before migrating it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from acp_agent.errors import StorageError
 from acp_agent.storage.migrations import MIGRATIONS, Migration
 
 APPLICATION_ID = 0x41435041
-"""Marks the file as ours (`PRAGMA application_id`), so that another program's database
-is not taken for an old one.
+"""Marks the file as an acp-agent database (`PRAGMA application_id`), so that another
+program's database is not mistaken for an old one.
 """
 
 BUSY_SECONDS = 5.0
@@ -37,32 +37,32 @@ def open_database(path: Path) -> sqlite3.Connection:
     the file or its folder is not writable, the database is opened read-only.
 
     WAL mode lets processes read while another one writes. In WAL mode, `synchronous` is
-    NORMAL: a commit survives a crash of the process, and a power failure may lose the
-    last commits but never damages the file. FULL would keep those commits too, but
-    waits for the disk at every event: 90 instead of 25 us of CPU on a fast disk,
-    milliseconds on others.
+    set to NORMAL: a commit survives a crash of the process. A power failure may lose
+    the last commits but never damages the file. FULL would keep those commits too, but
+    would wait for the disk at every event: 90 instead of 25 us of CPU on a fast disk,
+    and milliseconds on others.
 
     :param path: absolute path of the file.
     :raises ConfigError: if the folder cannot be used.
-    :raises StorageError: if the file cannot be opened, is not one of our databases, is
+    :raises StorageError: if the file cannot be opened, is not an acp-agent database, is
         damaged, or was written by a newer version.
     """
     if sqlite3.sqlite_version_info < _SQLITE_NEEDED:
         raise StorageError(
-            f"acp-agent needs SQLite 3.37 or newer, and this Python brings {sqlite3.sqlite_version}. "
-            "Install acp-agent with a newer Python."
+            f"acp-agent needs SQLite 3.37 or newer, but this Python includes {sqlite3.sqlite_version}. "
+            "Install acp-agent with a newer Python version."
         )
     writable = not is_read_only(path)
     if writable:
         ensure_private_dir(path.parent)
         if _wal(path).exists():
-            # A new database would apply the write-ahead log of a deleted one.
+            # Otherwise a new database would apply the write-ahead log of a deleted one.
             file_id(path)
         _make_private(path)
     file_id(path)
     with storage_errors(path):
-        # In a read-only folder, SQLite opens a WAL database that has no `-wal` file
-        # only if it is declared immutable.
+        # In a read-only folder, SQLite opens a WAL database without a `-wal` file only
+        # if the database is declared immutable.
         options = (
             "mode=rw"
             if writable
@@ -81,8 +81,8 @@ def open_database(path: Path) -> sqlite3.Connection:
             _check_ours(connection, path)
             if not writable and _pragma(connection, "user_version") < len(MIGRATIONS):
                 raise StorageError(
-                    f"The session store {path} is of an earlier version and read-only, so it cannot be brought up to "
-                    f"date. Make the file and its folder writable, {_ELSEWHERE}."
+                    f"The session store {path} is from an earlier version and read-only, so it cannot be "
+                    f"migrated. Make the file and its folder writable, {_ELSEWHERE}."
                 )
             if writable and _use_wal(connection):
                 connection.execute("PRAGMA synchronous = NORMAL")
@@ -101,17 +101,17 @@ def migrate(
     *,
     copied: Path | None = None,
 ) -> None:
-    """Run the migrations that this database lacks. If one fails, none takes effect.
+    """Run the migrations that this database needs. If one fails, none takes effect.
 
     :param copied: the database file to copy to `<name>.v<version>` before the first
-        migration; a new one is not copied.
-    :raises StorageError: if the file cannot be copied. No migration was run.
+        migration; a new database is not copied.
+    :raises StorageError: if the file cannot be copied. No migration has been run.
     """
     if _pragma(connection, "user_version") == len(migrations):
         return
     with transaction(connection):
-        # Read the version again: another process may have migrated while this one
-        # waited for the lock.
+        # Read the version again: another process may have migrated the database while
+        # this one waited for the lock.
         version = _pragma(connection, "user_version")
         if copied is not None and 0 < version < len(migrations):
             _copy(copied, version)
@@ -141,7 +141,7 @@ def transaction(
 
 @contextmanager
 def storage_errors(path: Path) -> Generator[None]:
-    """Replace SQLite's errors with messages that name the file and say what to do.
+    """Replace SQLite's errors with errors that name the file and say what to do.
 
     :raises StorageError: instead of any `sqlite3.Error`.
     """
@@ -160,26 +160,26 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
     # The lowest byte of an extended code, such as SQLITE_IOERR_WRITE, is the primary
     # code.
     code = getattr(error, "sqlite_errorcode", 0)
-    # No room for the 32 KiB of the `-shm` file.
+    # There is no room for the 32 KiB of the `-shm` file.
     if code == sqlite3.SQLITE_IOERR_SHMSIZE:
         return _full(path)
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (
-                f"The session store {path} is locked by another process for more than {BUSY_SECONDS:g} seconds. "
-                "Close other programs that have it open and try again. Nothing was written to it."
+                f"The session store {path} has been locked by another process for more than {BUSY_SECONDS:g} seconds. "
+                "Close other programs that have it open, and try again. Nothing was written to it."
             )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return (
-                f"The session store {path} is damaged or is no database ({error}). It was left as it is: restore it "
-                f"from a backup, or move it and its -wal and -shm files away to begin afresh, {_ELSEWHERE}."
+                f"The session store {path} is damaged or not a database ({error}). It was not changed: restore it "
+                f"from a backup, or move it and its -wal and -shm files away to start over, {_ELSEWHERE}."
             )
         case sqlite3.SQLITE_FULL:
             return _full(path)
         case sqlite3.SQLITE_READONLY if is_read_only(path):
             return (
-                f"The session store {path} is read-only: its sessions can be listed and read, and nothing be added to "
-                f"them. Make the file and its folder writable and start acp-agent again, {_ELSEWHERE}."
+                f"The session store {path} is read-only: its sessions can be listed and read, but not continued. "
+                f"Make the file and its folder writable and restart acp-agent, {_ELSEWHERE}."
             )
         case (
             sqlite3.SQLITE_READONLY
@@ -192,7 +192,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
                 f"of the file and its folder, {_ELSEWHERE}."
             )
         case _:
-            return f"The session store {path} could not do what was asked ({error}). Nothing was written to it."
+            return f"The session store {path} could not complete the operation ({error}). Nothing was written to it."
 
 
 def _copy_of(path: Path, version: int) -> Path:
@@ -200,7 +200,9 @@ def _copy_of(path: Path, version: int) -> Path:
 
 
 def _copy(path: Path, version: int) -> None:
-    """Copy the database unless a copy exists. The caller holds the write lock."""
+    """Copy the database unless there is already a copy. The caller holds the write
+    lock.
+    """
     copy = _copy_of(path, version)
     if copy.exists():
         return
@@ -212,7 +214,7 @@ def _copy(path: Path, version: int) -> None:
             )
         )
         # A connection with an open write transaction cannot be the source of a backup.
-        # A second connection sees the same data until the first commits.
+        # A second connection sees the same data until the first one commits.
         with (
             closing(sqlite3.connect(_uri(path, "mode=ro"), uri=True)) as source,
             closing(sqlite3.connect(_uri(unfinished, "mode=rw"), uri=True)) as target,
@@ -221,7 +223,7 @@ def _copy(path: Path, version: int) -> None:
         unfinished.rename(copy)
     except OSError as error:
         raise StorageError(
-            f"The session store {path} is to be brought up to date, and its copy {copy} cannot be made before "
+            f"The session store {path} must be migrated, but its copy {copy} cannot be made "
             f"({error.strerror}). Nothing was changed. {_ADVICE}"
         ) from error
 
@@ -231,21 +233,21 @@ def _wal(path: Path) -> Path:
 
 
 def _full(path: Path) -> str:
-    return f"The disk with the session store {path} is full. Make room and try again. Nothing was written."
+    return f"The disk with the session store {path} is full. Free some space and try again. Nothing was written."
 
 
 def _uri(path: Path, options: str) -> str:
-    # From Python 3.14, `Path.as_uri` imports urllib.request, which would delay the
+    # Since Python 3.14, `Path.as_uri` imports urllib.request, which would delay the
     # first session.
     return f"file:{quote_from_bytes(os.fsencode(path))}?{options}"
 
 
 def file_id(path: Path) -> tuple[int, int]:
-    """Return the device and inode, which identify the file even if another one replaces
-    it at this path.
+    """Return the device and inode, which identify the file even if another file
+    replaces it at this path.
 
-    :raises StorageError: if the file does not exist or is empty, so that its sessions
-        are lost.
+    :raises StorageError: if the file does not exist or is empty, which means that its
+        sessions are lost.
     """
     try:
         status = path.stat()
@@ -255,19 +257,19 @@ def file_id(path: Path) -> tuple[int, int]:
         ) from error
     if not status.st_size:
         raise StorageError(
-            f"The session store {path} is empty (0 bytes), so what it held is not in it. {_LOST}"
+            f"The session store {path} is empty (0 bytes), so its sessions are gone. {_LOST}"
         )
     return status.st_dev, status.st_ino
 
 
 _LOST = (
-    "Nothing was written. Put the file back, or a copy of it; to begin afresh, delete what is left of it and the files "
-    f"named like it, {_ELSEWHERE}. Then start acp-agent again."
+    "Nothing was written. Put the file back, or a copy of it. To start over, delete the rest of it and the files "
+    f"with the same name, {_ELSEWHERE}. Then restart acp-agent."
 )
 
 
 def is_read_only(path: Path) -> bool:
-    """Return whether the file exists and it or its folder is not writable."""
+    """Return whether the file exists, and the file or its folder is not writable."""
     return path.is_file() and not (
         os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     )
@@ -278,7 +280,7 @@ def _make_private(path: Path) -> None:
         _make(path)
     if not path.is_file() or not os.access(path, os.R_OK | os.W_OK):
         raise StorageError(
-            f"The session store {path} is no file that you can read and write. {_ADVICE}"
+            f"The session store {path} is not a file that you can read and write. {_ADVICE}"
         )
     # SQLite creates the companion files with the mode of the database file.
     for file in (path, _wal(path), Path(f"{path}-shm")):
@@ -294,7 +296,7 @@ def _make_private(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    """Create a new database. It gets its name only once it is complete, so an empty
+    """Create a new database. It gets its final name only once complete, so an empty
     file is never a new database.
     """
     try:
@@ -323,11 +325,11 @@ def _make(path: Path) -> None:
         if error.errno in DISK_FULL:
             raise StorageError(_full(path)) from error
         raise StorageError(
-            f"The session store {path} cannot be made ({error.strerror}). {_ADVICE}"
+            f"The session store {path} cannot be created ({error.strerror}). {_ADVICE}"
         ) from error
 
 
-_ADVICE = f"Check who owns it and what permissions it has, {_ELSEWHERE}."
+_ADVICE = f"Check its owner and permissions, {_ELSEWHERE}."
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
@@ -342,7 +344,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
         )
     if application != APPLICATION_ID and not empty:
         raise StorageError(
-            f"{path} is a database of another program. It was left as it is: move it away, {_ELSEWHERE}."
+            f"{path} is another program's database. It was not changed: move it away, {_ELSEWHERE}."
         )
     if version > len(MIGRATIONS):
         copy = _copy_of(path, len(MIGRATIONS))
@@ -355,7 +357,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
     # SQLite does not wait for the lock here if several processes open a new database at
-    # once.
+    # the same time.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

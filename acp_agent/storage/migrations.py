@@ -1,7 +1,7 @@
 """The numbered migrations of the database.
 
 Migration n upgrades a database from version n - 1 to version n (`PRAGMA user_version`).
-Never edit a released migration; add another one. `database.py` runs all pending
+Never edit a released migration; add a new one. `database.py` runs all pending
 migrations in one transaction.
 """
 
@@ -33,9 +33,9 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
         ) STRICT
         """
     )
-    # The table has rowids and a narrow unique index. WITHOUT ROWID, an entry of more
-    # than a kilobyte (most tool results) takes its own overflow page, which doubled the
-    # file size and made appends a third slower.
+    # The table has rowids and a narrow unique index. With WITHOUT ROWID, each entry of
+    # more than a kilobyte (most tool results) takes its own overflow page, which
+    # doubled the file size and made appends a third slower.
     connection.execute(
         """
         CREATE TABLE events (
@@ -87,8 +87,8 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
 
 
 def _m2_search(connection: sqlite3.Connection) -> None:
-    # The last entry in the search index, which earlier versions built in this database
-    # at the first search.
+    # The last entry in the search index. Earlier versions built the index in this
+    # database at the first search.
     connection.execute(
         "ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0"
     )
@@ -96,8 +96,8 @@ def _m2_search(connection: sqlite3.Connection) -> None:
 
 def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sessions ADD COLUMN archived_at INTEGER")
-    # For reading the list of all sessions, and the list of one directory's sessions, a
-    # page at a time.
+    # These indexes serve to read the list of all sessions, and of one directory's
+    # sessions, page by page.
     connection.execute(
         "CREATE INDEX sessions_by_time ON sessions (updated_at DESC, session_id) WHERE deleted_at IS NULL"
     )

@@ -6,8 +6,8 @@ messages that contain all words of the query. The rest are ordered by BM25 over 
 stems (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), with
 three changes:
 
-- Term frequency does not count, since the index does not store it.
-- A word in the previous or next message counts in part, since an answer rarely repeats
+- Term frequency is ignored, since the index does not store it.
+- A word in the previous or next message counts partly, since an answer rarely repeats
   the words of its question.
 - The score rises with the share of the query's words that the message itself contains.
 """
@@ -38,13 +38,14 @@ NEIGHBOUR_SHARE = 0.6
 itself.
 """
 _QUESTION = 3
-"""Neighbours' words count only for queries with at least this many words."""
+"""Words in neighbouring messages count only for queries with at least this many words.
+"""
 _COMMON = 0.25
-"""A word found in more than this share of the messages does not count, unless all words
-are that common.
+"""Words found in more than this share of the messages are ignored, unless all words are
+that common.
 """
 _FEW = 2
-"""A word found in at most this many messages is never too common."""
+"""Words found in at most this many messages are never too common."""
 _READ_AT_ONCE = 20
 _SIGNS = re.compile(
     r"""
@@ -63,7 +64,8 @@ _SHORTEST_NAME = 4
 class Query:
     """A parsed search query.
 
-    :ivar words: the folded words and phrases in the query's order, without duplicates.
+    :ivar words: the folded words and phrases, in the order of the query and without
+        duplicates.
     :ivar quoted: the quoted phrases.
     :ivar names: the words that look like identifiers or paths.
     """
@@ -74,8 +76,8 @@ class Query:
 
 
 def is_name(word: str) -> bool:
-    """Return whether a query word, before folding, looks like an identifier, a path or
-    a code.
+    """Return whether a query word, given before folding, looks like an identifier, a
+    path or a code.
     """
     bare = word.strip(_EDGES)
     return len(bare) >= _SHORTEST_NAME and _SIGNS.search(bare) is not None
@@ -85,9 +87,9 @@ class Ranking:
     """Ranks the messages of one session. Messages are numbered from 1, as in the index.
 
     :param text_of: returns the folded text of the message with a given sequence number.
-    :param containing_all: returns those of the given sequence numbers whose messages
-        may contain all the given tokens. It may return too many, and is much quicker
-        than `text_of`.
+    :param containing_all: filters the given sequence numbers, keeping messages that may
+        contain all the given tokens. It may keep too many, but is much faster than
+        `text_of`.
     :param without: sequence numbers to leave out of the results.
     """
 
@@ -118,7 +120,7 @@ class Ranking:
 
     def _of_one(self, query: Query, limit: int) -> list[int]:
         """Return the messages that contain the query's only word or phrase, or similar
-        ones if it is not quoted.
+        words if it is not quoted.
         """
         [phrase] = query.words
         held = self._holding(phrase, None, limit)
@@ -165,8 +167,8 @@ class Ranking:
                 number,
             )
 
-        # Apart from the messages in `first`, only those with the best scores can be
-        # among the results.
+        # Apart from the messages in `first`, only the messages with the best scores can
+        # be among the results.
         some = set(nlargest(limit, found, key=lambda number: scores.get(number, 0))) | (
             found & first
         )
@@ -174,7 +176,7 @@ class Ranking:
 
     def _scores(self, words: Iterable[str]) -> dict[int, float]:
         """Return the scores of all messages that contain a word of the query, and of
-        their neighbours.
+        the messages next to them.
         """
         count = len(self._entries)
         having: dict[str, frozenset[int]] = {}
@@ -214,8 +216,8 @@ class Ranking:
         The level is 3 for whole words with the same punctuation, 2 for whole words, and
         1 for parts of words. The search stops once it has found enough messages.
 
-        :param scores: the messages are read in descending order of these scores; None
-            reads the newest first.
+        :param scores: the messages are read in descending order of these scores; if
+            None, the newest are read first.
         """
         split = tokens(phrase)
         if not split:
@@ -271,12 +273,12 @@ class Ranking:
         return [numbers[seq] for seq in self._containing_all(numbers, split)]
 
     def _having_parts(self, split: Iterable[str]) -> Collection[int]:
-        """Return the messages that may contain all of these tokens as parts of their
-        words, by the index.
+        """Return the messages that, according to the index, may contain all of these
+        tokens as parts of words.
         """
         found: Collection[int] = range(1, len(self._entries) + 1)
-        # Each piece costs a look through all words, so start with the rarest and stop
-        # once few enough messages remain.
+        # Each piece requires a search through all words, so start with the rarest and
+        # stop once few enough messages remain.
         for piece in sorted(
             _pieces(split), key=lambda piece: len(self._rows_of(piece))
         ):
@@ -285,7 +287,7 @@ class Ranking:
                 found = rows.intersection(found)
             if len(found) <= _READ_AT_ONCE:
                 break
-        # A word that was cut may contain any of them.
+        # A truncated word may contain any of the parts.
         return self._index.cut().union(found)
 
     def _rows_of(self, piece: str) -> frozenset[int]:
@@ -317,8 +319,8 @@ def _pieces(split: Iterable[str]) -> list[str]:
 def _with_neighbours(
     rows: Iterable[int], norms: Sequence[float], beside: float
 ) -> dict[int, float]:
-    """Return the weight of a word in each message that contains it, and in the messages
-    next to those.
+    """Return the weight of a word in each message that contains it, and in the
+    neighbouring messages.
     """
     worth = {number: norms[number - 1] for number in rows}
     if not beside:

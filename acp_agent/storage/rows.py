@@ -57,7 +57,7 @@ _REFERENCE = '"of_text"'
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
-    """Return a session's number, its head, and the sequence number at which its context
+    """Return a session's number, its head, and the sequence number where its context
     begins.
 
     :raises SessionNotFoundError: if there is no such session.
@@ -79,8 +79,8 @@ def read_events(
 ) -> Iterator[LoggedEvent]:
     """Yield the entries of a log in order.
 
-    :param last: seq of the last entry to read.
-    :param characters: stop after the entry at which the total length reaches this
+    :param last: the sequence number of the last entry to read.
+    :param characters: stop after the entry with which the total length reaches this
         number.
     """
     size = 0
@@ -105,11 +105,11 @@ def read_some(
 
 
 def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str | None:
-    """Return a stored entry in lower case, in which every letter and digit of its texts
-    stands as it is.
+    """Return a stored entry in lower case, in which all letters and digits of its texts
+    appear unescaped.
 
-    :returns: None if that cannot be said: a text is stored elsewhere, or not all of the
-        entry is ASCII.
+    :returns: None if that cannot be guaranteed, since a text is stored elsewhere or the
+        entry is not all ASCII.
     """
     for *_, data in connection.execute(_READ_EVENT, (session, seq)).fetchall():
         if data.isascii() and "\\u" not in data and _REFERENCE not in data:
@@ -121,7 +121,7 @@ def load(
     connection: sqlite3.Connection, seq: int, kind: str, data: str
 ) -> tuple[Event, int]:
     """Return a logged event with its referenced texts restored, and the number of
-    characters that were read.
+    characters read.
     """
     event = decode(kind, data, seq)
     size = len(data)
@@ -138,9 +138,10 @@ def load(
 
 
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
-    """Return the seq from which to fold the context as of entry `seq`.
+    """Return the sequence number at which to start folding the context as of entry
+    `seq`.
 
-    If a prompt was refused, the fold begins where it did before that prompt, since
+    If a prompt was refused, the fold starts where it did before that prompt, since
     compactions in the prompt's turn no longer count. Compactions in an earlier turn
     that was left out still count. The search goes backwards, through entries that the
     fold reads anyway.
@@ -157,9 +158,9 @@ def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
                 seq = at - 1
             case (
                 ContextSwapped() as swap
-            ):  # the swap carries all that came before its tail
+            ):  # the swap carries everything before its tail
                 return swap.fold_from or min(swap.keep_from, at)
-            case _:  # a restored context is stored whole
+            case _:  # a restored context is stored in full
                 return at
 
 
@@ -186,7 +187,7 @@ class SessionRecord:
 
 @frozen
 class SessionPage:
-    """A page of the list, newest first, and the cursor of the next page."""
+    """A page of the list, newest first, and the cursor for the next page."""
 
     sessions: tuple[SessionRecord, ...]
     next_cursor: str | None
@@ -216,11 +217,11 @@ def read_page(
 ) -> SessionPage:
     """Return a page of the list; see `SessionStore.list`.
 
-    A session whose position does not change is listed exactly once, whatever else
+    A session whose position does not change is listed exactly once, regardless of other
     changes between two pages.
 
     :param limit: 1 or more.
-    :raises InvalidParamsError: if the cursor is not one of ours.
+    :raises InvalidParamsError: if the cursor is invalid.
     """
     time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
     values: dict[str, str | int | None] = {
@@ -228,7 +229,7 @@ def read_page(
         "id": session_id,
         "limit": limit + 1,
     }
-    # The statements with and without `cwd` each use an index that is already in the
+    # The statements with and without `cwd` each use an index that already has the
     # list's order.
     where = _ARCHIVED[archived]
     if cwd is not None:
@@ -257,7 +258,7 @@ def read_places(connection: sqlite3.Connection) -> list[str]:
 
 
 def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
-    """Return `cwd` and the other paths under which sessions use the same directory."""
+    """Return `cwd` and all other paths that sessions use for the same directory."""
     real = _real(cwd)
     given = storable(cwd)
     known = read_places(connection)
@@ -309,6 +310,6 @@ def _place(cursor: str) -> tuple[int, str]:
         or not isinstance(session_id, str)
     ):
         raise InvalidParamsError(
-            "The cursor is not one that an earlier page of the list gave. Ask for the list without a cursor."
+            "The cursor does not come from an earlier page of the list. Request the list without a cursor."
         )
     return updated_at, storable(session_id)

@@ -42,9 +42,7 @@ FIRST_LINE = 120
 
 _LEAD = 60
 _AROUND = 8
-"""How many messages on either side are searched for a neighbour, since some have no
-text.
-"""
+"""How many messages on either side are searched for a neighbour with text."""
 _QUERY_WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 _KINDS = ", ".join(f"'{kind}'" for kind in SEARCHED_KINDS)
 _MESSAGES = f"SELECT seq, kind, data FROM events WHERE session = ? AND seq <= ? AND kind IN ({_KINDS}) ORDER BY seq"
@@ -60,7 +58,7 @@ _AFTER = f"""
 
 @frozen
 class Neighbour:
-    """The message before or after one that was found.
+    """The message before or after a found message.
 
     :ivar line: the first non-empty line of its text, at most `FIRST_LINE` characters.
     """
@@ -76,10 +74,10 @@ class FoundMessage:
     """A message that a search found.
 
     :ivar at: milliseconds since the epoch.
-    :ivar title: for a tool result, the title under which the call was shown.
+    :ivar title: for a tool result, the title of its call as shown to the user.
     :ivar snippet: one line of the text around the matches.
-    :ivar before: the previous message, unless the search found that too.
-    :ivar after: the next message, unless the search found that too.
+    :ivar before: the previous message, unless the search found that one too.
+    :ivar after: the next message, unless the search found that one too.
     """
 
     seq: int
@@ -99,7 +97,8 @@ def search(
     store: Path | None = None,
     without: Collection[int] = (),
 ) -> tuple[FoundMessage, ...]:
-    """Return up to `limit` messages that match a query, best first, each once.
+    """Return up to `limit` messages that match a query, best first and without
+    duplicates.
 
     Messages that literally contain the only word, a quoted phrase, an identifier or the
     whole query come first. Case and accents are ignored. Double quotes enclose a
@@ -149,8 +148,8 @@ def _query_words(query: str) -> tuple[str, ...]:
     """Return the phrases in double quotes and the other words, separated by spaces,
     without duplicates.
 
-    Only the first `LONGEST_QUERY` characters, and at most `MOST_WORDS` words of them,
-    count.
+    Only the first `LONGEST_QUERY` characters, and at most `MOST_WORDS` of their words,
+    are used.
     """
     found = (
         quoted.strip() or plain
@@ -182,7 +181,7 @@ def _indexed(
     def containing_all(seqs: Iterable[int], split: Sequence[str]) -> Iterator[int]:
         for seq in seqs:
             stored = read_stored(connection, session, seq)
-            # Most of what is stored need not be decoded to see that it lacks a token.
+            # Most entries need not be decoded to see that they lack a token.
             if stored is None or all(token in stored for token in split):
                 yield seq
 
@@ -201,8 +200,8 @@ def _scanned(
     limit: int,
     without: Collection[int],
 ) -> Sequence[int]:
-    """Return the sequence numbers of the messages that contain all words or, if none
-    does, some of them, best first.
+    """Return the sequence numbers of the messages that contain all words, best first.
+    If there are none, return those of messages that contain some of the words.
     """
     ranks = [
         rank
@@ -221,7 +220,7 @@ def _ranked(
     last: int,
 ) -> Iterator[tuple[int, int, int]]:
     """Yield, for each matching message, how many words it contains, how many of them as
-    whole words, and its seq.
+    whole words, and its sequence number.
     """
     wholes = [(word, re.compile(whole_pattern(word.pattern))) for word in words]
     echoes = RecallEchoes()
@@ -303,7 +302,7 @@ def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
         ), -start
 
     first = max(0, max(places, key=worth, default=0) - _LEAD)
-    # Take more than fits, since white space is collapsed.
+    # Take more than fits, since white space is collapsed later.
     line = " ".join(text[first : first + 2 * SNIPPET].split())
     if text[:first].strip():
         line = f"…{line}"

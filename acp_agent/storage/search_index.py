@@ -1,17 +1,17 @@
-"""The search index of a session: an FTS5 table in a small database file of its own,
-next to the store.
+"""The search index of a session: an FTS5 table in its own small database file next to
+the store.
 
 The index is a cache. It is extended to the log's head before each search, and between
 the turns of a session that was compacted, so that a search finds little left to index.
-It is not part of the store. So it never delays an append, earlier versions of the agent
-can still open the store, and a damaged index can be deleted and rebuilt without any
-risk to the log.
+Since the index is not part of the store, it never delays an append, earlier versions of
+the agent can still open the store, and a damaged index can be deleted and rebuilt
+without any risk to the log.
 
-The index only records which words each message contains. FTS5 stores neither texts
-(`content=''`) nor word positions (`detail=none`) nor sizes (`columnsize=0`), so the
+The index only records which words each message contains. FTS5 stores no texts
+(`content=''`), no word positions (`detail=none`) and no sizes (`columnsize=0`), so the
 index takes about a fifth of the space of the texts
 (https://sqlite.org/fts5.html#fts5_table_creation_and_initialization). FTS5 matches the
-stems of words; a separate list of all words serves to find parts of words.
+stems of words; a separate list of all words is used to find parts of words.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from acp_agent.storage.texts import (
 _log = logging.getLogger(__name__)
 
 FORMAT = 2
-"""Version of the index format (`PRAGMA user_version`). An index of another version is
+"""Version of the index format (`PRAGMA user_version`). An index with another version is
 deleted and rebuilt.
 """
 _BATCH_EVENTS = 2000
 _BATCH_CHARACTERS = 1 << 20
 _BUSY_SECONDS = 0.05
 _MOST_WORDS = 500
-"""How many words containing a given part are looked up at most."""
+"""Maximum number of words containing a given part that are looked up."""
 
-# `words` tells which words are new. `word_lists` has every word once, in a few long
-# texts with a line end around each word: a part is found in these twenty times as fast
-# as in single rows. `id` counts the messages, so that the ids of neighbours differ by
+# `words` shows which words are new. `word_lists` has every word once, in a few long
+# texts with a line break around each word: finding a part in these is twenty times as
+# fast as in single rows. `id` counts the messages, so the ids of neighbours differ by
 # one. `covered` has one row: the last indexed entry and its digest. The digest shows
-# whether the log is still the same: a backup of the store may have been restored.
+# whether the log is still the same, since a backup of the store may have been restored.
 _SCHEMA = (
     """
     CREATE VIRTUAL TABLE postings
@@ -119,7 +119,7 @@ def extend(
     :param store: path of the store's file.
     :param characters: the batch ends after the message with which it reaches this
         length.
-    :returns: whether there is more to index. False also if there can be no index, for
+    :returns: whether there is more to index. Also False if there can be no index, for
         example without FTS5, on a full disk or while the index is locked.
     :raises SessionNotFoundError: if there is no such session.
     """
@@ -129,7 +129,7 @@ def extend(
     file = _file(store, session)
     try:
         _make_private(file)
-        # An error of the store is mistaken for one of the index here. The search
+        # Here, an error of the store is mistaken for an error of the index. The search
         # without an index then reports it.
         with _opened(file, "rw") as index:
             _prepare(index)
@@ -176,7 +176,7 @@ def forget(store: Path, session: int) -> None:
 
 def forget_deleted(connection: sqlite3.Connection, store: Path) -> None:
     """Delete the indexes of deleted sessions, since earlier versions of the agent leave
-    them behind.
+    such indexes behind.
     """
     prefix = _file_prefix(store)
     numbers: dict[int, Path] = {}
@@ -213,8 +213,8 @@ class SearchIndex:
 
         :param piece: a word from `query_pieces`.
         """
-        # Scripts without spaces are indexed by pairs, so a single character is looked
-        # up as the beginning of a pair.
+        # Text in scripts without spaces is indexed by pairs of characters, so a single
+        # character is looked up as the beginning of a pair.
         return self._matching(
             f'"{piece}"*' if is_unspaced(piece) and len(piece) == 1 else f'"{piece}"'
         )
@@ -234,7 +234,7 @@ class SearchIndex:
 
     def cut(self) -> frozenset[int]:
         """Return the numbers of the messages with a word that is too long to be indexed
-        whole.
+        in full.
         """
         return self._matching(f'"{CUT_WORD}"')
 
@@ -285,7 +285,7 @@ def _make_private(file: Path) -> None:
         )
     except OSError as error:
         _log.warning(
-            "The search index %s cannot be made (%s); searches read the whole log",
+            "The search index %s cannot be created (%s); searches read the whole log",
             file,
             error.strerror,
         )
@@ -294,7 +294,7 @@ def _make_private(file: Path) -> None:
 
 @contextmanager
 def _opened(file: Path, mode: str) -> Generator[sqlite3.Connection]:
-    """Open an index; delete it if it turns out to be damaged.
+    """Open an index, and delete it if it turns out to be damaged.
 
     :raises IndexUnusableError: instead of any SQLite error.
     """
@@ -313,9 +313,11 @@ def _opened(file: Path, mode: str) -> Generator[sqlite3.Connection]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _PASSING:
-            _log.info("The search index %s cannot be used now (%s)", file, error)
+            _log.info(
+                "The search index %s cannot be used at the moment (%s)", file, error
+            )
         else:
-            _log.warning("The search index %s is made again (%s)", file, error)
+            _log.warning("The search index %s is rebuilt (%s)", file, error)
             _remove(file)
         raise IndexUnusableError from error
 
@@ -333,7 +335,7 @@ _PASSING = frozenset(
         sqlite3.SQLITE_INTERRUPT,
     )
 )
-"""Errors that do not mean that the file is damaged."""
+"""Errors that do not imply a damaged file."""
 
 
 def _prepare(index: sqlite3.Connection) -> None:
@@ -388,7 +390,7 @@ def _next_batch(
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
         if before is not None and not _is_of(connection, session, before, session_id):
-            raise sqlite3.DatabaseError("it is of another log")
+            raise sqlite3.DatabaseError("it belongs to another log")
         after = before.seq if before else 0
         if after >= head:
             return None
@@ -450,8 +452,8 @@ def _write(index: sqlite3.Connection, before: _Covered | None, batch: _Batch) ->
 
 
 def _listed(messages: Iterable[_Message]) -> Iterator[str]:
-    """Yield the words for the `words` table in its order. Pairs of characters are not
-    listed.
+    """Yield the words for the `words` table, in the table's order. Pairs of characters
+    are not listed.
     """
     every = {word for message in messages for word in message.words}
     return (
@@ -460,8 +462,8 @@ def _listed(messages: Iterable[_Message]) -> Iterator[str]:
 
 
 def _remove(file: Path) -> None:
-    # Delete the journal first: SQLite would apply the journal of a deleted index to a
-    # new one.
+    # Delete the journal first. Otherwise SQLite would apply the journal of a deleted
+    # index to a new one.
     for each in (Path(f"{file}-journal"), file):
         try:
             each.unlink(missing_ok=True)

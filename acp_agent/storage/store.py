@@ -1,9 +1,9 @@
 """`SessionStore`: an append-only log per session and the list of sessions, in one
 SQLite file.
 
-Several processes may share the file. The store has one connection, which one worker
-thread uses at a time, so that neither a slow disk nor another process's lock blocks the
-event loop.
+Several processes may share the file. The store has one connection, which is used by one
+worker thread at a time, so that neither a slow disk nor another process's lock blocks
+the event loop.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ LAST_SECONDS = 1.0
 _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
-# Indexed in about ten milliseconds, for which a prompt may have to wait.
+# Takes about ten milliseconds to index; a prompt may have to wait that long.
 _PREPARED_CHARACTERS = 1 << 16
 
 _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
@@ -69,8 +69,9 @@ _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE
 class SessionStore:
     """An append-only log per session, and the list of sessions.
 
-    Every method may be called from any task. Every write is atomic. Once the file was
-    deleted, emptied or replaced, all methods fail, since their writes would be lost.
+    Every method may be called from any task. Every write is atomic. Once the file has
+    been deleted, emptied or replaced, all methods fail, since their writes would be
+    lost.
 
     :ivar is_read_only: whether the file can be read but not written.
     """
@@ -84,8 +85,8 @@ class SessionStore:
         self._connection: sqlite3.Connection | None = connection
         self._limiter = limiter
         # With the limiter, tasks wait without occupying a thread. The lock is needed if
-        # a task was cancelled without anyio (`asyncio.Task.cancel`), which leaves its
-        # thread running.
+        # a task is cancelled without anyio (`asyncio.Task.cancel`), since its thread
+        # then keeps running.
         self._lock = threading.Lock()
         self._give_up_from = math.inf
 
@@ -96,7 +97,7 @@ class SessionStore:
         :param path: absolute path of the file. Its folder is created if necessary and
             made private.
         :raises ConfigError: if the folder cannot be used.
-        :raises StorageError: if the file cannot be used. It was not changed.
+        :raises StorageError: if the file cannot be used. The file is not changed.
         """
         limiter = anyio.CapacityLimiter(1)
         connection = await to_thread.run_sync(_open, path, limiter=limiter)
@@ -113,7 +114,7 @@ class SessionStore:
     ) -> tuple[LoggedEvent, ...]:
         """Create a session whose log begins with these events.
 
-        :raises StorageError: if the id is taken, or belonged to a deleted session.
+        :raises StorageError: if the id is in use or belonged to a deleted session.
         """
         return await self._run(
             create, session_id, cwd, tuple(additional_directories), tuple(events)
@@ -134,7 +135,7 @@ class SessionStore:
         :returns: the appended events.
         :raises SessionNotFoundError: if there is no such session.
         :raises InvalidParamsError: if there is no entry `at`.
-        :raises StorageError: if the new id is taken, or belonged to a deleted session.
+        :raises StorageError: if the new id is in use or belonged to a deleted session.
         """
         return await self._run(
             create,
@@ -148,10 +149,10 @@ class SessionStore:
     async def append(
         self, session_id: str, expected: int, events: Sequence[Event]
     ) -> tuple[LoggedEvent, ...]:
-        """Append events durably to a log whose last seq is `expected`. A cancelled call
-        may have taken effect.
+        """Append events durably to a log whose last entry is `expected`. A cancelled
+        call may still have taken effect.
 
-        :raises SessionConflictError: if the log ends at another seq.
+        :raises SessionConflictError: if the log ends at another entry.
         :raises SessionNotFoundError: if there is no such session, or it was deleted.
         """
         return await self._run(append, session_id, expected, tuple(events))
@@ -164,8 +165,8 @@ class SessionStore:
         return await self._run(read_record, session_id)
 
     async def context(self, session_id: str) -> Context:
-        """Return the context folded from the log, which is read from the tail of the
-        last compaction on.
+        """Return the context, folded from the log starting at the tail of the last
+        compaction.
 
         :raises SessionNotFoundError: if there is no such session.
         """
@@ -180,8 +181,8 @@ class SessionStore:
         """Return the context as it was after entry `seq`, folded from the log up to
         that entry.
 
-        :param seq: any number. A number beyond the head means the head; one before the
-            first entry gives an empty context.
+        :param seq: any number. A number after the head means the head. A number before
+            the first entry gives an empty context.
         :raises SessionNotFoundError: if there is no such session.
         """
 
@@ -205,17 +206,17 @@ class SessionStore:
         """
         if self.is_read_only:
             return await self._run(search, session_id, query, limit, None, without)
-        # Index a batch at a time, so that other sessions can append in between.
+        # Index one batch at a time, so that other sessions can append in between.
         while await self._run(extend, self._path, session_id):
             continue
         return await self._run(search, session_id, query, limit, self._path, without)
 
     async def prepare_search(self, session_id: str) -> None:
-        """Index the messages that are not indexed yet, in batches so small that others
-        hardly wait.
+        """Index the messages that are not indexed yet, in batches small enough not to
+        delay other sessions noticeably.
 
-        It may be cancelled after any batch; the next call, or the next search, goes on
-        from there.
+        It may be cancelled after any batch; the next call or search continues from
+        there.
 
         :raises SessionNotFoundError: if there is no such session.
         """
@@ -262,8 +263,8 @@ class SessionStore:
     async def events(
         self, session_id: str, after: int = 0
     ) -> AsyncIterator[LoggedEvent]:
-        """Yield all entries after entry `after` in order. The log is read in batches,
-        which bounds memory use.
+        """Yield all entries after entry `after` in order. The log is read in batches to
+        limit memory use.
 
         :raises SessionNotFoundError: if there is no such session.
         """
@@ -287,11 +288,11 @@ class SessionStore:
     ) -> SessionPage:
         """Return a page of sessions, newest first.
 
-        :param cwd: list only the sessions of this directory, even if they reach it
-            through other symbolic links.
-        :param not_begun: ids of sessions to list even though they were never prompted,
-            named, archived or created by a fork; None lists all of them.
-        :raises InvalidParamsError: if the cursor is not one of ours.
+        :param cwd: list only the sessions in this directory, including sessions that
+            reach it through other symbolic links.
+        :param not_begun: ids of sessions to list even if they were never prompted,
+            named, archived or created by a fork. None lists all such sessions.
+        :raises InvalidParamsError: if the cursor is invalid.
         """
         return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
 
@@ -308,14 +309,14 @@ class SessionStore:
         await self._run(archive, session_id, archived)
 
     async def delete(self, session_id: str) -> None:
-        """Delete a session and its log permanently. An unknown session is no error. A
-        later append cannot revive it.
+        """Delete a session and its log permanently. An unknown session is not an error.
+        A later append cannot revive the session.
         """
         await self._run(self._delete, session_id)
 
     def begin_shutdown(self) -> None:
-        """Wait only briefly for locks from now on, since the process is ending, and log
-        failed writes.
+        """From now on, wait only briefly for locks, since the process is ending, and
+        log failed writes.
         """
         self._give_up_from = min(self._give_up_from, time.monotonic() + LAST_SECONDS)
 
@@ -355,12 +356,12 @@ class SessionStore:
             with self._lock, storage_errors(self._path):
                 if self._connection is None:
                     raise StorageError(
-                        f"The session store {self._path} was closed. Start acp-agent again."
+                        f"The session store {self._path} was closed. Restart acp-agent."
                     )
                 if file_id(self._path) != self._file:
                     raise StorageError(
                         f"The session store {self._path} was replaced while acp-agent had it open. Nothing was "
-                        "written. Start acp-agent again to go on with the file that is there now."
+                        "written. Restart acp-agent to continue with the new file."
                     )
                 return self._retry_while_locked(
                     partial(work, self._connection, *args, **kwargs)
@@ -371,7 +372,7 @@ class SessionStore:
     def _retry_while_locked(self, work: Callable[[], T]) -> T:
         """Run a transaction, and retry it while another process holds the lock.
 
-        SQLite's own wait could not be cut short during shutdown.
+        SQLite's own waiting could not be cut short during shutdown.
         """
         until = time.monotonic() + BUSY_SECONDS
         while True:
@@ -383,7 +384,7 @@ class SessionStore:
                     raise
                 if now > self._give_up_from:
                     _log.error(
-                        "%s is locked by another process, so the last of a session was not stored",
+                        "%s is locked by another process, so the last events of a session were not stored",
                         self._path,
                     )
                     raise

@@ -28,18 +28,18 @@ SEARCHED_KINDS = (
 )
 """Kinds of events that have searchable text: messages and summaries."""
 LONGEST_WORD = 32
-"""Longer words are cut to this many characters in the index. They are mostly unique:
-digests and encoded bytes.
+"""Maximum length of a word in the index; longer words are truncated. They are mostly
+unique, such as digests and encoded bytes.
 """
 
 CUT_WORD = "\ue000"
-"""Indexed for a message that contains a longer word. It is not a letter, so no text
-contains it as a word.
+"""Marks a message that contains a longer word. It is not a letter, so no text contains
+it as a word.
 """
 
 _RECALL_TOOL = "recall"
 """The search tool. Its calls and results are not searched, since they would be the best
-hits for their own query.
+matches for their own query.
 """
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _TOKEN = re.compile(r"[^\W_]+")
@@ -56,8 +56,8 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 def searchable_text(event: Event) -> str:
     """Return the text of a message.
 
-    The text of a prompt is what was shown and what was sent, that of an answer includes
-    its calls, and that of a tool result begins with its title.
+    The text of a prompt contains both what was shown and what was sent. The text of an
+    answer includes its calls, and the text of a tool result begins with its title.
     """
     return "\n".join(piece for piece in _texts(event) if piece)
 
@@ -89,7 +89,9 @@ class RecallEchoes:
         self._calls: set[str] = set()
 
     def is_echo(self, event: Event) -> bool:
-        """Return whether the event is the result of a `recall` call of the last answer."""
+        """Return whether the event is the result of a `recall` call from the last
+        answer.
+        """
         if isinstance(event, AssistantAnswered):
             self._calls = {
                 call.id
@@ -100,8 +102,8 @@ class RecallEchoes:
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case and without accents. Character offsets stay about
-    the same.
+    """Return the text in lower case and without accents. Character offsets change
+    little.
     """
     lower = text.lower()
     if lower.isascii():
@@ -167,8 +169,8 @@ def phrase_pattern(phrase: str) -> str:
 
 
 def whole_pattern(pattern: str) -> str:
-    """Return a pattern that matches like `pattern`, but not directly next to a letter
-    or digit.
+    """Return a pattern that matches what `pattern` matches, but not directly next to a
+    letter or digit.
     """
     return rf"(?<![^\W_])(?:{pattern})(?![^\W_])"
 

@@ -1,4 +1,4 @@
-"""The statements that create, fork, extend, archive and delete sessions; each function
+"""The statements that create, fork, extend, archive and delete sessions. Each function
 is one transaction.
 """
 
@@ -74,9 +74,9 @@ def create(
     """See `SessionStore.create` and `SessionStore.fork`. A fork copies entries without
     decoding them.
 
-    :param copied: the session to copy entries from, and the seq of the last entry to
-        copy.
-    :raises StorageError: if the id is taken, or belonged to a deleted session.
+    :param copied: the session to copy entries from, and the sequence number of the last
+        entry to copy.
+    :raises StorageError: if the id is in use or belonged to a deleted session.
     """
     source, at = copied
     logged, rows, blobs = _numbered(at, events)
@@ -89,7 +89,7 @@ def create(
             number, head, _ = find(connection, source)
             if not 1 <= at <= head:
                 raise InvalidParamsError(
-                    f"Session {source!r} has no entry {at} to fork it at: its log has the entries 1 to {head}."
+                    f"Session {source!r} cannot be forked at entry {at}: its log has entries 1 to {head}."
                 )
             if found := connection.execute(_LAST_TITLE, (number, at)).fetchone():
                 titled = (LoggedEvent(at, 0, decode(*found)), *logged)
@@ -106,7 +106,7 @@ def create(
         made = connection.execute(_INSERT_SESSION, values).fetchone()
         if made is None:
             raise StorageError(
-                f"The session id {session_id!r} is taken, or was, by a session that is now deleted."
+                f"The session id {session_id!r} is in use or belonged to a session that is now deleted."
             )
         session: int = made[0]
         connection.execute(_COPY_EVENTS, (session, number, at))
@@ -138,8 +138,8 @@ def append(
         if session is None:
             _, head, _ = find(connection, session_id)
             raise SessionConflictError(
-                f"Session {session_id!r} went on elsewhere: its log ends at entry {head}, not at {expected}. "
-                "Load the session again and repeat what you asked for. Nothing was written."
+                f"Session {session_id!r} was continued elsewhere: its log ends at entry {head}, not at {expected}. "
+                "Reload the session and repeat your request. Nothing was written."
             )
         _insert_events(connection, session[0], rows, blobs)
         if any(
@@ -165,8 +165,8 @@ def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
     :returns: the session's number; None if there was no such session.
     """
     with transaction(connection):
-        # Earlier versions keep an index with the words of searched sessions in this
-        # database, and rebuild it if it is missing.
+        # Earlier versions keep an index of the words of searched sessions in this
+        # database, and rebuild the index if it is missing.
         connection.execute("DROP TABLE IF EXISTS message_index")
         connection.execute("UPDATE sessions SET indexed = 0 WHERE indexed > 0")
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
@@ -195,7 +195,7 @@ def _numbered(
     """Return the events with their sequence numbers, their rows, and the blobs that
     they refer to.
 
-    The events are returned as a later reader will load them.
+    The events are returned in the form in which a later reader will load them.
     """
     moment = _now()
     logged: list[LoggedEvent] = []
@@ -227,7 +227,7 @@ def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
 
 def _directories(logged: tuple[LoggedEvent, ...]) -> tuple[str | None, str | None]:
     """Return the additional directories and the working directory set by these events;
-    None for what they leave.
+    None for a value that they do not change.
     """
     changes = [
         entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)

@@ -64,7 +64,7 @@ class Running:
         try:
             answer = await self.server.ask(
                 lambda there: there.call(name, {}, report, self._environment),
-                "answered this call",
+                "answer this call",
             )
         except ToolError as error:
             return str(error)

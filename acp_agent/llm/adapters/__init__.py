@@ -1,3 +1,3 @@
-"""The APIs that model servers speak: an adapter for each, and the connection through
-the provider's SDK.
+"""The APIs of model servers: an adapter for each API, and the connection through the
+provider's SDK.
 """

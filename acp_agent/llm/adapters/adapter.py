@@ -1,4 +1,4 @@
-"""`Adapter`, the interface of `ModelClient` to one API: encodes requests as HTTP calls,
+"""`Adapter`, through which `ModelClient` uses one API: encodes requests as HTTP calls
 and folds the answers.
 """
 
@@ -50,18 +50,19 @@ class Adapter:
     """One API. Its methods take the model's profile and the features that the API has
     refused.
 
-    :cvar sdk: the SDK that sends its calls.
-    :cvar refusals: features that can be left out of a request, with phrases of the
-        errors that refuse them. An error with one of `vague_refusals` refuses one of
-        the features without naming it.
+    :cvar sdk: the SDK that sends the API's calls.
+    :cvar refusals: features that can be left out of a request, each with phrases from
+        errors that refuse it. An error that contains one of `vague_refusals` refuses
+        one of the features without naming it.
     :cvar members: members of a request that can be left out or sent with another value;
         see `refusals.py`.
     :cvar required: the members that can have another value but cannot be left out.
-    :cvar native_key: the member that marks a conversation that the API itself has
-        compacted; empty if it cannot.
-    :cvar cache_option: how long its requests ask the provider to cache them; see
+    :cvar native_key: the member that marks a conversation compacted by the API itself;
+        empty if the API cannot compact.
+    :cvar cache_option: the cache lifetime that requests ask the provider for; see
         `cache_life`.
-    :ivar models_path: the path of the list of models, a free request that needs a key.
+    :ivar models_path: the path of the list of models, which is free to request but
+        needs a key.
     :ivar name: the provider's name. Reasoning and compactions are sent back only to the
         provider that created them.
     """
@@ -74,7 +75,7 @@ class Adapter:
     native_key: ClassVar[str] = ""
     cache_option: ClassVar[str] = ""
     _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
-    """Matches the place of the refused piece in an error about reasoning; see
+    """Matches the place of the refused piece of reasoning in an error; see
     `ReasoningPlace.place`.
     """
 
@@ -97,9 +98,8 @@ class Adapter:
     ) -> ModelCall:
         """Return the call for a request.
 
-        :param prompt: if not None, the API compacts the messages with this prompt for
-            the summary; empty for the API's own prompt. Only for an API with a
-            `native_key`.
+        :param prompt: if not None, the API compacts the messages using this summary
+            prompt; empty for the API's own prompt. Only for APIs with a `native_key`.
         """
         raise NotImplementedError
 
@@ -152,7 +152,7 @@ class Adapter:
             if feature in used and found:
                 places[feature] = min(found)
         if places:
-            # The feature that is named first is refused; a list of accepted
+            # The first feature named is the refused one; a list of accepted
             # alternatives may follow.
             return min(places, key=lambda feature: places[feature])
         if any(words in said for words in self.vague_refusals):
@@ -188,7 +188,7 @@ class Adapter:
     def refused_part(
         self, failure: CallFailed, call: ModelCall, refused: Features
     ) -> RefusedPart | None:
-        """Return the part that was refused, if it is one that many servers lack; None
+        """Return the refused part, if it is one that many servers do not support; None
         for any other error.
 
         :param call: the call that was sent.
@@ -209,7 +209,7 @@ class Adapter:
         refused: Features,
     ) -> tuple[ReasoningPlace, ...]:
         """Return the reasoning that the API refused with status 400, and all reasoning
-        after it; else nothing.
+        after it; empty for any other error.
         """
         said = f"{failure.code} {failure.message}"
         if not self._refuses_reasoning(said):
@@ -244,8 +244,8 @@ class Adapter:
         ]
 
     def answer_part(self, part: Text | ToolCall) -> JsonObject:
-        """Return a part of an answer in the form in which it is sent back. A call keeps
-        the provider's own id.
+        """Return a part of an answer as it is sent back to the API. A call keeps the
+        provider's own id.
         """
         raise NotImplementedError
 
@@ -278,8 +278,8 @@ class Adapter:
         encode: Callable[[ToolDefinition], JsonObject],
         *others: str,
     ) -> str:
-        """Return `head_of` for these tools, or the last request's result if the objects
-        are the same.
+        """Return `head_of` for these tools. Reuse the previous result if the objects
+        are the same as in the last request.
 
         :param encode: returns a tool in the API's form.
         """
@@ -295,8 +295,8 @@ class Adapter:
     def native_block(
         self, request: ModelRequest, rules: ReasoningRules
     ) -> CompactedBlock | None:
-        """Return the API's own newest compaction, if the API accepts it back; otherwise
-        None.
+        """Return the newest compaction made by the API itself if the API accepts it
+        back, otherwise None.
         """
         blocks = [
             part
@@ -315,13 +315,13 @@ class Adapter:
         make: Callable[[Encoded], Encoder],
         *encoding: object,
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the items of a conversation: the JSON of the older items, and an
-        encoder with the last two turns.
+        """Return the items of a conversation: the older items as JSON, and an encoder
+        that holds the last two turns.
 
-        The JSON is created once for all requests that continue this one.
+        The JSON is reused by all requests that continue this one.
 
         :param make: returns an encoder for the messages after those already encoded.
-        :param encoding: the values that the encoding depends on.
+        :param encoding: values that the encoding depends on.
         """
         at = _last_turns(request.messages) if request.conversation_id else 0
         before = start
@@ -336,8 +336,8 @@ class Adapter:
                 piece = f"{separator}{to_json(encoder.items)[1:-1]}".encode()
                 return encoder.encoded((*encoded.pieces, piece))
 
-            # The key includes the first message because it may hold a compacted
-            # conversation, which encoders depend on.
+            # The key includes the first message, since it may hold a compacted
+            # conversation, which affects the encoding.
             first = request.messages[0]
             begins = "" if isinstance(first, ToolResult) else first.id
             key = (
@@ -350,7 +350,7 @@ class Adapter:
             opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](
                 start, add
             )
-            # Moved to the end, so that the least recently used is first.
+            # Move it to the end, so that the least recently used entry comes first.
             self._openings[key] = opening
             if len(self._openings) > _MAX_OPENINGS:
                 del self._openings[next(iter(self._openings))]
@@ -364,8 +364,8 @@ class Adapter:
 def first_tools(
     request: ModelRequest, rules: ReasoningRules
 ) -> tuple[ToolDefinition, ...]:
-    """Return the tools with which a request begins: the declared ones if changes are
-    appended, else the current.
+    """Return the tools at the beginning of a request: the declared tools if changes are
+    appended, otherwise the current tools.
     """
     declared = request.declared
     if declared is None or declared.tools is None or rules.tools == "plain":
@@ -374,7 +374,7 @@ def first_tools(
 
 
 def first_level(request: ModelRequest, rules: ReasoningRules) -> str:
-    """Return the level of reasoning with which a request begins."""
+    """Return the thought level at the beginning of a request."""
     declared = request.declared
     return (
         request.thought_level
@@ -385,7 +385,7 @@ def first_level(request: ModelRequest, rules: ReasoningRules) -> str:
 
 def _last_turns(messages: Sequence[Message]) -> int:
     """Return the index at which the last two turns of a conversation begin. A turn
-    begins after the model's answer.
+    begins after an answer of the model.
     """
     turns = 0
     for at in range(len(messages) - 1, 0, -1):

@@ -57,15 +57,15 @@ _TOOLS_BETA = {
     "reference": "mid-conversation-tool-changes-2026-07-01",
 }
 _MAX_INSTRUCTIONS = 16_384
-"""Maximum characters of a prompt for the provider's compaction."""
+"""Maximum length of a prompt for the provider's compaction."""
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
-# One eighth of the window fits after a context that fills the usable window.
+# One eighth of the window is left over once a context fills the usable window.
 _BUDGET_SHARE = 8
 _EFFORTS = {"": "high", "off": "low"}
-"""The effort to return to for a level without its own effort: the API's default, and
-the lowest effort for `off`.
+"""The effort to return to for a level without an effort of its own: the API's default,
+or the lowest effort for `off`.
 """
 
 
@@ -121,7 +121,7 @@ class AnthropicAdapter(Adapter):
         opening, encoder = self._encode(request, profile, rules, tools)
         if tools and "functions" not in refused:
             marked = [*tools[:-1], {**tools[-1], **mark}]
-            # A deferred tool is not part of the cached prefix.
+            # A deferred tool is not in the cached prefix.
             body["tools"] = list[JsonValue](
                 tools if "defer_loading" in tools[-1] else marked
             )
@@ -159,8 +159,7 @@ class AnthropicAdapter(Adapter):
                 end=end,
                 features=features,
             )
-        # The configured betas are repeated, since this header replaces the configured
-        # one.
+        # Repeat the configured betas, since this header replaces the configured one.
         headers = {_BETAS: ",".join([*self._betas, *betas])}
         path = "/v1/messages?beta=true"
         return ModelCall(
@@ -204,11 +203,11 @@ class AnthropicAdapter(Adapter):
         rules: ReasoningRules,
         tools: Sequence[JsonObject],
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the JSON of the older messages, and the encoder of the others.
+        """Return the older messages as JSON, and the encoder that holds the rest.
 
         A request and its continuation are equal up to the end of the shorter one,
-        except for the `cache_control` marks that move: one on the last tool, one on the
-        system prompt, two on the newest user messages.
+        except for the positions of the `cache_control` marks: one on the last tool, one
+        on the system prompt, two on the newest user messages.
         """
         start = self._start(request, profile, rules, tools)
         make = partial(
@@ -269,9 +268,9 @@ def _betas_for(features: Features, rules: ReasoningRules) -> list[str]:
 def _tools(request: ModelRequest, rules: ReasoningRules) -> list[JsonObject]:
     """Return the tools at the beginning of a request.
 
-    Tools that are later added by reference come last and are deferred until then. A
-    changed tool cannot be added by reference, so its definition is replaced, although
-    that invalidates reasoning.
+    Tools that are added by reference later come last and are deferred until then. A
+    changed tool cannot be added by reference, so its definition is replaced, even
+    though that invalidates reasoning.
     """
     tools = {tool.name: _tool(tool) for tool in first_tools(request, rules)}
     if rules.tools == "reference":
@@ -294,8 +293,8 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 class _MessagesEncoder(Encoder):
-    """Encodes messages in Anthropic's form: user and assistant alternate, and results
-    come first in user messages.
+    """Encodes messages in Anthropic's form: user and assistant messages alternate, and
+    results come first in user messages.
 
     :param compacted: a block in the API's own form. The API expects it first, in an
         assistant message.
@@ -319,14 +318,14 @@ class _MessagesEncoder(Encoder):
         self._ends_in_compaction = False
 
     def finish(self) -> None:
-        """Encode the pending changes as a system message, which must be directly before
-        an answer or at the end.
+        """Encode the pending changes as a system message, which must come directly
+        before an answer or at the end.
         """
         if self._changes or self._effort:
             message: JsonObject = {"role": "system", "content": self._changes}
             if self._effort:
-                # The API documents an effort alone as a message without content, but
-                # some compatible servers refuse it.
+                # According to the API's documentation, a change of effort alone is a
+                # message without content, but some compatible servers refuse that.
                 told = Text(f"The reasoning effort is {self._effort} from here on.")
                 message = {
                     "role": "system",
@@ -417,8 +416,8 @@ class _MessagesEncoder(Encoder):
         """Append a block to the newest message, or to a new one if the role differs;
         return the block's path.
 
-        :param compared: whether later reasoning is bound to the block. It is bound to
-            all blocks except reasoning.
+        :param compared: whether later reasoning is bound to the block, as it is to all
+            blocks except reasoning.
         """
         content: list[JsonValue] = []
         if (
@@ -496,9 +495,9 @@ def _thinking_options(
     """Return `thinking` and `output_config` for a thought level; empty if the model
     decides.
 
-    `display` requests a readable summary, since newer models would otherwise think
-    silently. Sampling parameters are never sent, since thinking forbids them and newer
-    models refuse them.
+    `display` requests a readable summary, since newer models otherwise do not show
+    their thinking. Sampling parameters are never sent, since thinking forbids them and
+    newer models refuse them.
     """
     level = request.thought_level
     kind = profile.thinking
@@ -532,13 +531,13 @@ def _thinking_options(
 
 
 def thinking_budget(level: str, profile: ModelProfile, max_output_tokens: int) -> int:
-    """Return a level's thinking budget in tokens, or 0 if thinking is off or the budget
-    does not fit.
+    """Return the thinking budget of a level in tokens, or 0 if thinking is off or the
+    budget does not fit.
 
     A different budget invalidates the provider's cache of the messages, so each level
     has one budget.
 
-    :param max_output_tokens: limit of the answer, including thinking.
+    :param max_output_tokens: the token limit of the answer, including thinking.
     """
     budget = min(
         _BUDGETS.get(level, 0),

@@ -4,10 +4,10 @@ original APIs.
 Known deviations: arguments as an object instead of text, as JSON text inside JSON text,
 after a meaningless empty object, or repeated from the beginning in every piece; names
 that arrive in pieces; names and ids that are repeated, late or missing; several calls
-under one index, or calls without an index; a different id in every piece.
+under one index, or calls without an index; a different id in each piece.
 
-Sources: OpenAI's, Anthropic's and Ollama's API references for the intended format; the
-issues of vLLM, LiteLLM, llama.cpp and Ollama for what servers actually send.
+Sources: the API references of OpenAI, Anthropic and Ollama for the intended format; the
+issue trackers of vLLM, LiteLLM, llama.cpp and Ollama for what servers actually send.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CallPieces:
         self._object = ""
         self._last = ""
         self._repeats = True
-        """Whether each piece so far has begun with the previous piece."""
+        """Whether each piece so far has started with the whole previous piece."""
 
     @property
     def text(self) -> str:
@@ -67,8 +67,8 @@ class CallPieces:
     def add(self, arguments: JsonValue) -> None:
         """Add a piece of the arguments.
 
-        :param arguments: text that continues the previous pieces, or all arguments as
-            an object.
+        :param arguments: text that continues the previous pieces, or the complete
+            arguments as an object.
         :raises ArgumentsTooLongError: if the arguments are now too long.
         """
         if isinstance(arguments, str):
@@ -86,12 +86,12 @@ class CallPieces:
         if self._object:
             return True
         text = self.text
-        # Most texts end differently and need no parsing.
+        # Most incomplete texts end differently, so they need no parsing.
         return text.rstrip()[-1:] in ("}", '"') and is_whole_object(text)
 
     def is_repeated_by(self, arguments: JsonValue) -> bool:
-        """Return whether a piece repeats all arguments of a complete call, as some
-        servers do at the end of streams.
+        """Return whether a piece repeats all arguments of a complete call. Some servers
+        do this at the end of a stream.
         """
         if not isinstance(arguments, str) or len(arguments) != self._length:
             return False
@@ -101,7 +101,7 @@ class CallPieces:
         """Return the call; see `parts.tool_call`."""
         joined = self.text
         readings = [joined, self._object]
-        # Servers that send the arguments as an object may add this.
+        # Servers that send the arguments as an object may also send this text.
         if joined.strip() == "{}":
             readings.reverse()
         if joined.startswith("{}"):
@@ -112,10 +112,10 @@ class CallPieces:
 
 
 class ChatCalls:
-    """The calls of one Chat Completions answer, whose pieces identify their call by
+    """The calls of one Chat Completions answer. Each piece identifies its call by
     index, id or name.
 
-    :param tools: names of the tools that the request offered. They distinguish a name
+    :param tools: names of the tools that the request offered. They help to tell a name
         that arrives in pieces from a repeated name and from the name of another call.
     """
 
@@ -158,8 +158,8 @@ class ChatCalls:
             call.add(arguments)
 
     def _call_of(self, index: int | None, call_id: str) -> CallPieces | None:
-        """Return the call that a piece may belong to: by index, else by id, else the
-        newest call.
+        """Return the call that a piece may belong to: the one with its index, else the
+        one with its id, else the newest call.
         """
         named = next(
             (call for call in self._calls if call_id and call.id == call_id), None
@@ -173,15 +173,15 @@ class ChatCalls:
 
 
 def joined_name(begun: str, piece: str, tools: Collection[str]) -> str:
-    """Return the name so far with one more piece, or an empty text if the piece does
-    not continue the name.
+    """Return the name so far extended by one more piece, or an empty string if the
+    piece does not continue the name.
 
     Most servers send a name once, and some repeat it in every piece. Gemini and Mistral
-    split it, which the API allows, since every text in a delta continues the text
-    before it. A few servers repeat the whole name so far.
+    split it. The API allows this, since each text in a delta continues the previous
+    text. A few servers repeat the whole name so far.
 
-    :param tools: names of the tools that the request offered; the result is one of
-        them, or begins one of them.
+    :param tools: names of the tools that the request offered; the result is one of them
+        or a prefix of one of them.
     """
     is_name = begun in tools
     if not begun or piece == "" or (is_name and piece in tools):
@@ -212,7 +212,7 @@ def _index_of(delta: JsonObject) -> int | None:
 def _begins_another(
     call: CallPieces, call_id: str, name: str, arguments: JsonValue, *, has_index: bool
 ) -> bool:
-    """Return whether a piece begins a new call, rather than continuing the one that its
+    """Return whether a piece begins a new call instead of continuing the one that its
     index or position suggests.
     """
     text = (
@@ -225,7 +225,7 @@ def _begins_another(
     begins = text.lstrip().startswith("{")
     is_renamed = bool(name) and name != call.name
     if call_id and call.id and call_id != call.id:
-        # Some servers send a different id with every piece.
+        # Some servers send a different id with each piece.
         if call.is_begun:
             return call.is_whole() or (bool(name) and begins)
         return is_renamed or not has_index

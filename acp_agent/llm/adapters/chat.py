@@ -1,12 +1,12 @@
 """Chat Completions, as defined by OpenAI and supported by compatible servers: local
 servers, Gemini, routers.
 
-`chat_fold.py` reads the answers. Request parts that a server refuses are left out of
-later requests; see `refusals.py`.
+`chat_fold.py` reads the answers. Parts of a request that a server refuses are left out
+of later requests; see `refusals.py`.
 
 OpenAI's own format has no field for reasoning, so servers use different ones. Reasoning
 is sent back in the form in which it arrived, to the provider that created it.
-`ReasoningRules.echo` says if a provider needs more.
+`ReasoningRules.echo` tells whether a provider needs more.
 
 Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility for
 `extra_content`, and on thought signatures; DeepSeek's and Moonshot's pages on thinking;
@@ -60,7 +60,7 @@ _KEEPS = {
     "open.bigmodel.cn": _GLM_KEEPS,
 }
 """By host: the models that ignore the reasoning of earlier turns unless `thinking` has
-this value. They think by default.
+this value. These models think by default.
 """
 _OFFICIAL_HOST = "api.openai.com"
 _SILENT_HOSTS = frozenset({_OFFICIAL_HOST, "generativelanguage.googleapis.com"})
@@ -74,7 +74,7 @@ _LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
 class ChatAdapter(Adapter):
     """Chat Completions."""
 
-    # DeepSeek's and Moonshot's errors about missing reasoning contain none of these
+    # Errors from DeepSeek and Moonshot about missing reasoning contain none of these
     # phrases.
     refusals = (
         (
@@ -255,7 +255,8 @@ def _claude_thinking(
     rules: ReasoningRules,
     messages: Sequence[JsonObject],
 ) -> tuple[str, JsonObject]:
-    """Return the effort and the `thinking` member for a Claude model behind a gateway.
+    """Return the effort and the `thinking` member for a Claude model that is called
+    through a gateway.
 
     LiteLLM passes `thinking` on to the Messages API. It also converts an effort to
     `thinking`, so only one of the two is set.
@@ -290,8 +291,7 @@ def _claude_thinking(
 def _system(text: str, *, marked: bool) -> JsonObject | None:
     """Return the system prompt as a message, or None if it is blank.
 
-    :param marked: whether to mark the prompt for caching, together with the tools
-        before it.
+    :param marked: whether to mark the prompt, and the tools before it, for caching.
     """
     if not text.strip():
         return None
@@ -304,11 +304,11 @@ def _system(text: str, *, marked: bool) -> JsonObject | None:
 
 
 def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return the messages with cache breakpoints at the end of this request and at the
-    end of the previous one.
+    """Return the messages with cache breakpoints at the end of this request and of the
+    previous one.
 
     A breakpoint goes on the last user message or tool result before an answer,
-    including the answer to come.
+    including the upcoming one.
     """
     marked = list(messages)
     left = 2

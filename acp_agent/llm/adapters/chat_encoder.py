@@ -50,25 +50,25 @@ from acp_agent.llm.rules import ReasoningRules, rules_of
 _NO_SIGNATURE: JsonObject = {
     "google": {"thought_signature": "skip_thought_signature_validator"}
 }
-"""Replaces a missing signature of a call. Of the two values that Google documents,
-Vertex accepts this one too.
+"""Replaces a missing signature of a call. Google documents two such values; Vertex
+accepts this one too.
 """
 _CALL_ID_LENGTH = 9
 _CALL_ID_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BETWEEN = "(interrupted)"
 """Text of the placeholder answer between a tool result and a user message, for servers
-that require one.
+that require an answer there.
 """
 _LOOKS = "I look at the image."
-"""Text of the placeholder answer before an image that a tool has read."""
+"""Text of the placeholder answer before an image that a tool has returned."""
 
 
 class ChatEncoder(Encoder):
     """Encodes messages for Chat Completions.
 
-    Consecutive user messages become one, since the chat templates of local models
-    expect turns. A result is text here, so a tool's images come after all results of
-    the step, in a separate user message.
+    Consecutive user messages are merged, since the chat templates of local models
+    expect user and assistant to alternate. Tool results can only be text here, so a
+    tool's images follow all results of the step in a separate user message.
 
     :param refused: features that the server does not support.
     """
@@ -176,7 +176,7 @@ class ChatEncoder(Encoder):
         names: dict[str, str] = {}
         for own, sent in self._call_ids.items():
             # Mistral's templates require nine letters and digits, and all other servers
-            # accept them.
+            # accept such ids.
             is_own = sent == own
             names[own] = (
                 _short_id(own)
@@ -190,8 +190,8 @@ class ChatEncoder(Encoder):
     def _own(self, message: AssistantMessage) -> list[Thinking]:
         """Return the reasoning of an answer that the model can read.
 
-        A router offers models of many makers, each with its own signatures. The maker
-        is the part of the model's id before the slash.
+        A router offers models from many vendors, each with its own signatures. The
+        vendor is the part of the model's id before the slash.
         """
         model = message.model.partition("/")[2] or self._model
         has_same_maker = model.rpartition("/")[0] == self._model.rpartition("/")[0]
@@ -214,8 +214,8 @@ class ChatEncoder(Encoder):
             and self._rules.echo == "thought_signature"
             and not self._is_openrouter
         ):
-            # Gemini checks the first call of each step. Another model made this one, or
-            # it lost its signature.
+            # Gemini checks the first call of each step. This call was made by another
+            # model, or its signature was lost.
             extra = {"0": _NO_SIGNATURE}
         calls: list[JsonValue] = []
         for index, call in enumerate(message.tool_calls):
@@ -250,7 +250,7 @@ class ChatEncoder(Encoder):
             return {}
         has_calls = "tool_calls" in wire
         if echo == "items" and has_calls and CONTENT in wire:
-            return {}  # the chat template of gpt-oss has one place for both, and fails
+            return {}  # gpt-oss's template has one place for both, and fails
         text = "".join(part.text for part in own)
         key = next((key for part in own if (key := get_text(part.data, "key"))), "")
         is_required = echo == "always" or (echo == "calls" and has_calls)
@@ -279,13 +279,13 @@ class ChatEncoder(Encoder):
 
 
 def _fragments(own: Iterable[Thinking]) -> JsonObject:
-    """Return the members of an answer that hold its reasoning blocks, as OpenRouter and
-    LiteLLM send them.
+    """Return the members of an answer that hold its reasoning blocks, in the form that
+    OpenRouter and LiteLLM send.
     """
     members: JsonObject = {}
     for kind in (DETAILS, BLOCKS):
         blocks = [block for part in own for block in get_objects(part.data, kind)]
-        # `index` belongs to the stream and is not a field of the API.
+        # `index` occurs only in streams and is not a field of requests.
         if kind == BLOCKS:
             blocks = [
                 {key: value for key, value in block.items() if key != "index"}
@@ -301,8 +301,8 @@ def _is_short_id(call_id: str) -> bool:
 
 
 def _short_id(call_id: str) -> str:
-    """Return an id of nine letters and digits, always the same one for the same call
-    id.
+    """Return an id of nine letters and digits. The same call id always gets the same
+    short id.
     """
     number = int.from_bytes(blake2b(call_id.encode(), digest_size=8).digest())
     letters: list[str] = []

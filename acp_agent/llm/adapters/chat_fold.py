@@ -3,8 +3,8 @@
 Parsing is lenient; see `calls.py` for tool calls. Content may be a list of chunks, as
 Mistral's reasoning models send it. An answer without a `finish_reason` is complete if
 no tool call is cut off and the stream ends with `[DONE]` or with the usage chunk, which
-OpenAI's API sends last. A call may come as `function_call`, which `tool_calls` replaced
-in 2023; some servers send both.
+OpenAI's API sends last. A call may arrive as `function_call`, which `tool_calls`
+replaced in 2023; some servers send both.
 
 Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks;
 OpenRouter's page on reasoning tokens; LiteLLM's on thinking, for `thinking_blocks`.
@@ -41,8 +41,8 @@ EXTRA = "extra_content"
 BLOCKS = "thinking_blocks"
 REASONING = "reasoning_content"
 TEXT_KEYS = (REASONING, "reasoning")
-"""Members that hold reasoning as text. vLLM, Ollama and Cerebras use the second one,
-and most others use the first.
+"""Members that hold reasoning as text. vLLM, Ollama and Cerebras use the second; most
+others use the first.
 """
 _GROWING = {
     "reasoning.text": "text",
@@ -50,14 +50,15 @@ _GROWING = {
     "thinking": "thinking",
 }
 """Types of entries in `reasoning_details` and `thinking_blocks` that arrive in
-fragments, and the member that grows. All other entries arrive whole.
+fragments, each with the member that the fragments extend. All other entries arrive
+whole.
 """
 
 
 class _Fragments:
     """A block of reasoning that arrives in fragments.
 
-    The fragments must be merged, since the model's maker refuses a signature without
+    The fragments must be merged, since the model's vendor refuses a signature without
     the text that it signs.
 
     :param fragment: the first fragment.
@@ -210,7 +211,7 @@ class ChatFold(Fold):
         return build_answer(parts, self._finish, self._counted())
 
     def _said(self, text: str) -> Iterable[TextDelta | ThinkingDelta]:
-        """Collect a piece of the text, and yield what can be shown of it."""
+        """Collect a piece of the text, and yield the part that can already be shown."""
         reasoning, answer = self._tags.add(text)
         if reasoning:
             yield ThinkingDelta(reasoning)
@@ -226,8 +227,8 @@ class ChatFold(Fold):
             yield TextDelta(rest)
 
     def _thought(self, delta: JsonObject) -> str:
-        """Collect the reasoning in a delta, note the key to send it back under, and
-        return its text.
+        """Collect the reasoning in a delta, remember which key to send it back under,
+        and return its text.
         """
         repeated = ""
         for kind, known in self._fragments.items():
@@ -247,8 +248,8 @@ class ChatFold(Fold):
         if thought := "".join(_chunk_texts(delta, "thinking")):
             self._key = self._key or CONTENT
             return thought
-        # OpenRouter and LiteLLM repeat the reasoning as text; servers that imitate them
-        # may not.
+        # OpenRouter and LiteLLM repeat the reasoning as text, but servers that imitate
+        # them may not.
         return repeated
 
     def _counted(self) -> Usage:
@@ -264,8 +265,7 @@ class ChatFold(Fold):
 
 
 def _chunk_texts(delta: JsonObject, kind: str) -> Iterable[str]:
-    """Yield the texts of one kind, if the content is a list of chunks or a single
-    chunk.
+    """Yield the texts of one kind if the content is a chunk or a list of chunks.
 
     :param kind: `text`, or `thinking`, whose chunks hold text or nested text chunks.
     """

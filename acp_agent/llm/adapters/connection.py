@@ -1,7 +1,7 @@
-"""`ProviderConnection`: one provider's SDK client, created when it is first needed,
-with exceptions converted to `CallFailed`.
+"""`ProviderConnection`: one provider's SDK client, created when first needed, with
+exceptions converted to `CallFailed`.
 
-Only this module imports the anthropic and openai SDKs. They handle HTTP, headers,
+Only this module imports the anthropic and openai SDKs. The SDKs handle HTTP, headers,
 proxies and errors; their own retries are off. A request's body is sent as plain JSON
 through the SDK's `post`, since the typed methods copy it field by field, which blocks
 the event loop for 90 ms at 119,000 tokens. Both SDKs come from the same generator and
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 READ_TIMEOUT = 600.0
 """Seconds that a provider may be silent, even before its answer begins.
 
-Models that think send nothing for minutes, local servers send no header before they
-have read the prompt, and hosted servers may take as long for a large prompt that is not
-cached. A shorter limit could not distinguish them from a server that hangs.
+Models that think may send nothing for minutes. Local servers send no header before they
+have read the prompt, and hosted servers may take just as long for a large prompt that
+is not cached. A shorter limit could not tell such servers from one that hangs.
 """
 CONNECT_TIMEOUT = 4.0
 """Seconds for the TCP connection and TLS."""
@@ -69,8 +69,8 @@ _NETWORK_VARIABLES = (
 )
 
 _loading = {"anthropic": anyio.CapacityLimiter(1), "openai": anyio.CapacityLimiter(1)}
-"""Sessions that wait for the same import do not occupy threads of the pool, and the
-certificates are read only once.
+"""Ensures that sessions waiting for the same import do not occupy threads of the pool,
+and that the certificates are read only once.
 """
 
 _log = logging.getLogger(__name__)
@@ -95,8 +95,8 @@ class ProviderConnection:
 
         Ends with the answer, or when a tool call's arguments are too long.
 
-        :raises CallFailed: for any failure, even if the stream or `[DONE]` came without
-            the event that completes the answer.
+        :raises CallFailed: for any failure, including a stream that ends, even with
+            `[DONE]`, without the event that completes the answer.
         :raises ModelAuthError: if there is no key, or it cannot be sent.
         :raises ConfigError: if an environment variable for the network is invalid.
         """
@@ -109,7 +109,7 @@ class ProviderConnection:
         came: Came = "nothing"
         options: Any = {"headers": dict(call.headers)}
         try:
-            # For this type the SDK returns the response unchanged.
+            # For this type, the SDK returns the response unchanged.
             response = await client.post(
                 call.path,
                 cast_to=httpx2.Response,
@@ -142,7 +142,7 @@ class ProviderConnection:
             if not fold.complete:
                 fold.close(done=decoder.done)
             if not fold.complete:
-                raise CallFailed("dropped", "it ended before the answer did")
+                raise CallFailed("dropped", "it ended before the answer was complete")
         except ArgumentsTooLongError:
             return
         except Exception as error:
@@ -151,8 +151,8 @@ class ProviderConnection:
                 fold.close(done=False)
             if isinstance(error, CallFailed) or not fold.complete:
                 failure.headers = failure.headers or headers
-                # A stream that ended normally with only token counts is as empty as one
-                # without events.
+                # A stream that ended normally with only token counts counts as empty,
+                # like one without events.
                 is_empty = (
                     isinstance(error, CallFailed) and came == "events" and fold.is_empty
                 )
@@ -161,8 +161,8 @@ class ProviderConnection:
                 raise failure from error
 
     async def ask(self, path: str, limit: float) -> JsonObject:
-        """Send a small GET request to the provider, such as for its list of models, and
-        return the answer.
+        """Send a small GET request to the provider, for example for its list of models,
+        and return the answer.
 
         :param limit: the time limit in seconds.
         :raises CallFailed: if no answer came in time, or the answer is an error.
@@ -186,7 +186,7 @@ class ProviderConnection:
             except Exception as error:
                 failure = _failure_of(error)
         line = log_line(failure, self._endpoint.secrets)
-        _log.info("a question to %s was not answered: %s", self._endpoint.host, line)
+        _log.info("a GET request to %s was not answered: %s", self._endpoint.host, line)
         raise failure
 
     async def aclose(self) -> None:
@@ -219,12 +219,13 @@ class ProviderConnection:
             ImportError,
             AttributeError,
         ) as error:  # AttributeError: its version does not match another package's
-            why = f"cannot be imported ({error}); install acp-agent-server anew"
+            why = f"cannot be imported ({error}); reinstall acp-agent-server"
             raise ConfigError(why, source=f"The Python package {self._sdk}") from error
         finally:
             if is_new:
                 # An SDK has a hundred thousand objects that live as long as the
-                # process. Looking through them for garbage would stop a turn for 0.1 s.
+                # process. Scanning them in a garbage collection would pause a turn for
+                # 0.1 s.
                 gc.freeze()
 
     def _anthropic(self) -> AsyncAnthropic:
@@ -242,7 +243,7 @@ class ProviderConnection:
             http_client=_http_client(anthropic.DefaultAsyncHttpxClient),
         )
         if not (key or token) and any(name.lower() == "x-api-key" for name in headers):
-            client.api_key = None  # the header is the key
+            client.api_key = None  # the header carries the key
         return client
 
     def _openai(self) -> AsyncOpenAI:
@@ -256,7 +257,8 @@ class ProviderConnection:
             http_client=_http_client(openai.DefaultAsyncHttpxClient),
         )
         if self._endpoint.name != "openai" or not self._endpoint.required:
-            # The SDK took these from OpenAI's variables; they are only for OpenAI.
+            # The SDK read these from OpenAI's environment variables, which are only for
+            # OpenAI.
             client.organization = client.project = None
         return client
 
@@ -274,7 +276,7 @@ def _failure_of(error: Exception) -> CallFailed:
         try:
             # The SDKs pass on only part of the body, and only if they know its shape.
             body = response.text
-        except httpx2.StreamError:  # it was not read
+        except httpx2.StreamError:  # the body was not read
             body = ""
         message, code = read_error(body)
         return CallFailed(
@@ -286,7 +288,7 @@ def _failure_of(error: Exception) -> CallFailed:
             named=names_in_error(body),
             body=body[:MAX_BODY],
         )
-    # Not all of these are transport errors: a body may be undecodable, or redirects may
+    # Not all of these are transport errors: a body may fail to decode, or redirects may
     # loop.
     cause = (
         error
@@ -338,9 +340,9 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
             if os.environ.get(each)
         ]
         raise ConfigError(
-            "cannot be used; name a readable file of certificates in PEM form, write a proxy as http://host:port (one"
-            " for SOCKS needs the Python package socksio next to acp-agent), or unset the variable",
-            source=", ".join(named) or "the system's proxy",
+            "cannot be used; name a readable PEM file of certificates, write a proxy as http://host:port (a SOCKS proxy"
+            " needs the Python package socksio installed next to acp-agent), or unset the variable",
+            source=", ".join(named) or "the system's proxy settings",
         ) from error
 
 
@@ -355,7 +357,7 @@ def _tls_context(*_certificates: str | None) -> SSLContext:
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:
-    """Read the rest of the body, so that the connection can be reused."""
+    """Read the rest of the body so that the connection can be reused."""
     with anyio.move_on_after(_DRAIN_SECONDS):
         async for _ in body:
             pass

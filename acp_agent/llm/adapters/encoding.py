@@ -31,8 +31,8 @@ Features: TypeAlias = frozenset[Feature]
 class ReasoningPlace:
     """A piece of reasoning in a request.
 
-    :ivar place: its position, as the API names it: a path, or the id of its item.
-    :ivar message_id: the id of its answer.
+    :ivar place: its position in the API's terms: a path, or the id of its item.
+    :ivar message_id: the id of the answer that it belongs to.
     :ivar name: see `messages.name_of`.
     """
 
@@ -49,9 +49,9 @@ class Encoded:
     :ivar pieces: the JSON of this beginning, in pieces.
     :ivar messages: the number of messages.
     :ivar withheld: reasoning that was left out.
-    :ivar call_ids: the ids that are sent for the newest answer's calls, by the agent's
-        own ids.
-    :ivar features: the optional parts of the API that are used.
+    :ivar call_ids: the ids that are sent for the newest answer's calls, keyed by the
+        agent's own ids.
+    :ivar features: the optional parts of the API that the conversation uses.
     """
 
     prefix: Prefix
@@ -63,13 +63,13 @@ class Encoded:
 
 
 class Encoder:
-    """Encodes messages one after another, and decides which reasoning is sent with
-    them.
+    """Encodes messages one by one, and decides which reasoning is sent with them.
 
     :param before: the part of the request that is already encoded.
     :param provider: the provider's name; only its own reasoning is sent back to it.
     :param rules: the rules for the model that is called.
-    :ivar items: the messages so far in the API's form, without those of `before`.
+    :ivar items: the messages so far in the API's form, excluding the messages in
+        `before`.
     :ivar places: the reasoning in `items`.
     """
 
@@ -125,7 +125,7 @@ class Encoder:
             rules_of(message.model.partition("/")[2]) if message.model else self._rules
         )
         if not self._rules.can_read(maker.family):
-            return False  # this model could not read it, but another model may
+            return False  # this model cannot read it, but another model may
         # Earlier versions sent no developer message before the conversation.
         is_unknown = (
             self._messages < self._unbound or self._rules.instructions == "developer"
@@ -145,8 +145,8 @@ class Encoder:
         self.places.append(ReasoningPlace(place, message.id, name_of(part)))
 
     def _name_calls(self, message: AssistantMessage) -> None:
-        """Choose the ids of an answer's calls: the provider's own ids if this provider
-        made the calls.
+        """Choose the ids of an answer's calls, reusing the provider's own ids if this
+        provider made the calls.
         """
         is_own = message.model.partition("/")[0] == self._provider
         self._call_ids = {
@@ -169,10 +169,10 @@ class ModelCall:
     :ivar body: the request's body without the items in `opening`.
     :ivar streams: whether the answer is a stream of events; otherwise it is one JSON
         object.
-    :ivar opening: the JSON of the first items in the member `conversation`, in pieces;
-        may be empty.
-    :ivar end: the whole conversation as it is sent; None if the API does not bind
-        reasoning.
+    :ivar opening: the JSON of the first items of the conversation, in pieces; may be
+        empty.
+    :ivar end: the prefix that covers the whole conversation as sent; None if the API
+        does not bind reasoning.
     :ivar features: the optional parts of the API that the request uses.
     """
 

@@ -28,8 +28,8 @@ _STOP_REASONS: dict[str, StopReason] = {
     "pause_turn": "pause_turn",
     "model_context_window_exceeded": "context_overflow",
 }
-"""Our stop reasons, by the APIs' names. Any other name means `tool_use` for an answer
-with calls, else `end_turn`.
+"""The agent's stop reasons, keyed by the APIs' names. Any other name means `tool_use`
+for an answer with calls, otherwise `end_turn`.
 """
 
 
@@ -49,7 +49,7 @@ class Fold:
 
     :ivar complete: whether the event that ends a complete answer has arrived.
     :ivar dropped: reasoning that the provider dropped from the request.
-    :cvar ends_with_done: whether more may come between that event and `[DONE]`.
+    :cvar ends_with_done: whether other events may come between that event and `[DONE]`.
     """
 
     ends_with_done: ClassVar[bool] = False
@@ -58,8 +58,8 @@ class Fold:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no part of the answer itself has arrived. Events such as token
-        counts do not count.
+        """Return whether no part of the answer itself has arrived. Token counts and
+        similar events are not part of the answer.
         """
         raise NotImplementedError
 

@@ -33,16 +33,16 @@ from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 _GROWING = ("text", "thinking", "signature")
 """Members of a block that arrive in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
-"""The API's reason for dropping another model's reasoning, which is valid again once
-that model is called.
+"""The API's reason for dropping another model's reasoning. The reasoning is valid again
+once that model is called.
 """
 
 
 class _BlockPieces:
     """One content block, as received so far.
 
-    :param index: the block's index in the API, which orders the blocks.
-    :param start: the block in its first event.
+    :param index: the block's index in the API, which determines the order of blocks.
+    :param start: the block as given in its first event.
     """
 
     def __init__(self, index: int, start: JsonObject) -> None:
@@ -124,13 +124,13 @@ class MessagesFold(Fold):
                 self._count(get_object(message, "usage"))
                 self._note_dropped(message)
             case "message_delta":
-                self._note_dropped(event)  # only if another model took over
+                self._note_dropped(event)  # present only if another model took over
                 self._note_stop(get_object(event, "delta"))
                 self._count(get_object(event, "usage"))
             case "message_stop":
                 if not self._stop:  # the answer may be incomplete
                     raise CallFailed(
-                        "dropped", "the stream ended without a reason to stop"
+                        "dropped", "the stream ended without a stop reason"
                     )
                 self.complete = True
             case "message":
@@ -162,7 +162,7 @@ class MessagesFold(Fold):
 
     def _index(self, event: JsonObject) -> int:
         """Return the index of an event's block. An event without an index begins a
-        block or extends the newest one.
+        block or extends the newest block.
         """
         if "index" in event or not self._blocks:
             return get_int(event, "index")
@@ -236,7 +236,7 @@ class MessagesFold(Fold):
         compacts = any(
             iteration.get("type") == "compaction" for iteration in iterations
         )
-        # The other fields do not include compactions.
+        # The other fields do not include the cost of compactions.
         counts = iterations if compacts else [self._usage]
         keys = (
             "input_tokens",

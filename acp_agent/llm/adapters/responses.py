@@ -1,7 +1,7 @@
 """Encodes requests for OpenAI's Responses API. `responses_fold.py` reads the answers.
 
 Nothing is stored at the provider. Each request contains the whole conversation, with
-the encrypted reasoning items from the same provider. A compaction is requested with an
+the encrypted reasoning items from the same provider. A compaction is requested by an
 item at the end of an ordinary request, or at a separate path; see `rules.AskedBy`.
 Source: the types of the openai SDK 3.54, and its guide on compaction.
 """
@@ -55,11 +55,11 @@ from acp_agent.llm.rules import ReasoningRules
 
 _MAX_CACHE_KEY = 64
 _DEFAULT_EFFORT = "medium"
-"""The API's default effort, to return to it explicitly."""
+"""The API's default effort, for returning to it explicitly."""
 _OFFICIAL_HOST = "api.openai.com"
 _TRIGGER: JsonObject = {"type": "compaction_trigger"}
 """Tells the model to compact everything before it. It must be the last item, and does
-not join the conversation.
+not become part of the conversation.
 """
 
 
@@ -100,8 +100,8 @@ class ResponsesAdapter(Adapter):
         }
         if request.conversation_id and "prompt_cache_key" not in refused:
             body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
-        # Later models apply instructions to one turn only, so the system prompt is in
-        # the input instead.
+        # Later models apply `instructions` to one turn only, so the system prompt goes
+        # into the input instead.
         has_instructions = rules.instructions != "developer" and bool(
             request.system.strip()
         )
@@ -195,7 +195,7 @@ class ResponsesAdapter(Adapter):
     def _encode(
         self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the JSON of the older items, and the encoder of the others."""
+        """Return the older items as JSON, and the encoder that holds the rest."""
         make = partial(self._encoder, request=request, profile=profile, rules=rules)
         takes_raw = "raw_arguments" not in request.refused
         return self.split(
@@ -273,8 +273,8 @@ class _ItemsEncoder(Encoder):
                     self._append({"role": "user", "content": self._contents(message)})
 
     def _begin(self) -> None:
-        """Encode the items before all messages. The system prompt is already in the
-        head of the digests.
+        """Encode the items before all messages. The system prompt is already included
+        in the digest's head.
         """
         if self._system.strip():
             self.items.append({"role": "developer", "content": self._system})

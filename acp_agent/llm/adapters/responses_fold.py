@@ -32,10 +32,10 @@ from acp_agent.llm.parts import tool_call
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 
 ITEMS = "items"
-"""The member of a compacted conversation that holds the items that the API returned."""
+"""The member of a compacted conversation that holds the items returned by the API."""
 _EXPECTED_REASONS = ("turn_boundary", "model_mismatch")
-"""Expected reasons for the API to leave out reasoning: the model uses only the
-reasoning of the current turn, or it cannot read the reasoning.
+"""Expected reasons why the API leaves out reasoning: the model uses only the reasoning
+of the current turn, or cannot read the reasoning.
 """
 _ORDINARY = ("message", "function_call")
 """Items of an ordinary answer."""
@@ -53,7 +53,8 @@ class _ItemPieces:
     """One item of an answer, as received so far.
 
     :ivar item: the item, as of the newest event.
-    :ivar call: the arguments streamed so far; a finished item has all of them itself.
+    :ivar call: the arguments streamed so far; a finished item contains its complete
+        arguments.
     :ivar is_done: whether the event that ends the item has arrived.
     """
 
@@ -71,8 +72,8 @@ class _ItemPieces:
         )
 
     def take(self, item: JsonObject) -> None:
-        """Update the item from a later event. Values that are empty in the event stay
-        unchanged.
+        """Update the item from a later event. Values that are empty in the event do not
+        replace earlier ones.
         """
         self.item = self.item | {
             key: value for key, value in item.items() if value not in ("", None)
@@ -111,7 +112,7 @@ class ResponsesFold(Fold):
         self._items: list[_ItemPieces] = []
         self._final: JsonObject = {}
         self._said: dict[tuple[JsonValue, JsonValue], list[str]] = {}
-        """The text that was shown, by its item and its position in the item."""
+        """The text that was shown, keyed by its item and its position in the item."""
         self._has_thought = False
 
     @property
@@ -167,7 +168,7 @@ class ResponsesFold(Fold):
                 raise stream_error(get_object(event, "response"))
             case "error":
                 raise stream_error(event)
-            case None if "output" in event:  # the whole answer instead of an event
+            case None if "output" in event:  # the whole answer, not an event
                 self._final = event
                 self.complete = True
                 return (
@@ -241,8 +242,8 @@ class ResponsesFold(Fold):
     ) -> Iterable[TextDelta | ThinkingDelta]:
         """Return the deltas to show for an answer that was not streamed.
 
-        :param texts_only: whether to leave out its reasoning, which may have been
-            streamed.
+        :param texts_only: whether to leave out the reasoning, which may already have
+            been streamed.
         """
         shown: list[TextDelta | ThinkingDelta] = []
         for item in (pieces.item for pieces in self._all_items()):
@@ -280,7 +281,8 @@ class ResponsesFold(Fold):
     def _take(self, event: JsonObject) -> None:
         """Process an event that begins or ends an item.
 
-        The two events may have different ids, and several items may share an index.
+        The two events of an item may have different ids, and several items may share an
+        index.
         """
         item = get_object(event, "item")
         ends = event.get("type") == "response.output_item.done"
@@ -334,11 +336,11 @@ class CompactionFold(ResponsesFold):
     compaction item, and nothing to show.
 
     Unlike the window that `/responses/compact` returns, the item does not hold the
-    user's messages. So the user's messages of the request are put before the item, as
-    Codex does, and both methods give the same result.
+    user's messages. So the request's user messages are put before the item, as in
+    Codex, and both methods give the same result.
 
     A server that does not know the trigger answers the conversation instead. That
-    answer is not read to its end, since every part of it costs money.
+    answer is not read to the end, since every part of it costs money.
 
     :param call: the request.
     """
@@ -356,7 +358,7 @@ class CompactionFold(ResponsesFold):
             event.get("type") in _ORDINARY_EVENTS or not kinds.isdisjoint(_ORDINARY)
         ):
             raise CallFailed(
-                "ignored", "it answered the conversation in place of compacting it"
+                "ignored", "it answered the conversation instead of compacting it"
             )
         return ()
 
@@ -378,7 +380,7 @@ class CompactionFold(ResponsesFold):
         said = (
             f"it broke off ({reason})"
             if reason
-            else f"it made {found} compactions in place of one"
+            else f"it made {found} compactions instead of one"
         )
         raise CallFailed(
             "ignored", said, code=reason, usage=usage if usage.prompt_tokens else None

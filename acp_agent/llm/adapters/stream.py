@@ -1,9 +1,9 @@
 """Decodes a response's bytes into the events of an answer.
 
-The SDKs' own event streams, even of plain objects, take 1.5 to 2.4 times as long as
-this decoder, and do not detect a page or an error in place of a stream. Source: the
-HTML standard, "Server-sent events". Only LF and CRLF end a line here, since no model
-server sends anything else.
+Even for plain objects, the SDKs' own event streams take 1.5 to 2.4 times as long as
+this decoder, and they do not detect a page or an error sent instead of a stream.
+Source: the HTML standard, "Server-sent events". Only LF and CRLF end a line here, since
+no model server sends anything else.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.llm.errors import CallFailed, stream_error
 
 MAX_LINE = 16 * 1024 * 1024
-"""Maximum bytes of a line or an event. Even a final event that repeats the whole answer
+"""Maximum bytes of one line or event. Even a final event that repeats the whole answer
 is much smaller.
 """
 _LONGEST_OTHER = 64 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""A stream may begin with this mark, which is not part of a line."""
+"""A stream may begin with this byte order mark, which is not part of a line."""
 
 
 class Decoder:
-    """Decodes bytes into the JSON objects of complete events, or of a body that is one
-    object instead of a stream.
+    """Decodes bytes into the JSON objects of complete events, or into the one object of
+    a body that is not a stream.
 
     :ivar done: whether `[DONE]` has arrived.
     :ivar other: the body if it was not a stream, such as a page; empty until `end`.
@@ -67,7 +67,7 @@ class Decoder:
         return events
 
     def end(self) -> list[JsonObject]:
-        """Process the end of the bytes. Some servers leave out the last empty line.
+        """Process the end of the bytes. Some servers omit the last empty line.
 
         :raises CallFailed: if the body is an error, which a gateway may send with
             status 200.
@@ -92,5 +92,7 @@ class Decoder:
             return []
         event = parse_object(data)
         if event is None:
-            raise CallFailed("dropped", "the stream held an event that is no JSON")
+            raise CallFailed(
+                "dropped", "the stream contained an event that is not JSON"
+            )
         return [event]

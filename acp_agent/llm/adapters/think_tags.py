@@ -1,4 +1,4 @@
-"""`ThinkTags`: extracts reasoning that a server left in the text of an answer.
+"""`ThinkTags`: extracts reasoning that a server has left in the text of an answer.
 
 Models such as Qwen3, DeepSeek-R1 and Magistral write their reasoning between two tags
 before the answer. A server without a parser for them sends the tags as text.
@@ -64,7 +64,7 @@ class ThinkTags:
                 return reasoning, ""
             self._place = "gap"
             held = rest
-        answer = held.lstrip()  # the white space between them belongs to neither
+        answer = held.lstrip()  # the white space in between belongs to neither
         if answer:
             self._place = "answer"
         return reasoning, answer
@@ -72,9 +72,8 @@ class ThinkTags:
     def finish(self, *, is_whole: bool) -> str:
         """Return the rest of the answer: text that turned out not to be a tag.
 
-        :param is_whole: whether the model finished its answer. If the end tag is
-            missing even so, the start tag was ordinary text, and everything is the
-            answer.
+        :param is_whole: whether the model finished its answer. If so and the end tag is
+            missing, the start tag was ordinary text, and all of the text is the answer.
         """
         held = self._held
         self._held = ""
@@ -94,9 +93,7 @@ class ThinkTags:
 
 
 def _overlap(text: str, tag: str) -> int:
-    """Return the number of characters at the end of a text that may be the beginning of
-    the tag.
-    """
+    """Return the number of characters at the end of a text that may begin the tag."""
     return next(
         (
             length

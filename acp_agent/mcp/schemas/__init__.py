@@ -1,3 +1,3 @@
-"""JSON Schemas of tools' arguments: from what servers send to what every provider
-takes.
+"""Converts the JSON Schemas of tool arguments from the forms that servers send to a
+form that every provider accepts.
 """

@@ -22,7 +22,7 @@ REMARKS = frozenset(
         *("format", "contentEncoding", "contentMediaType", "contentSchema"),
     )
 )
-"""Keywords that do not restrict the value."""
+"""Keywords that do not constrain the value."""
 _RENAMED = {
     "divisibleBy": "multipleOf",
     "extends": "allOf",
@@ -35,8 +35,8 @@ def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
     """Translate a schema's own keywords to draft 2020-12, but not those of its
     subschemas.
 
-    :param legacy: whether the schema declares draft 7 or older, where `$ref` overrides
-        the keywords beside it.
+    :param legacy: whether the schema declares draft 7 or older, in which `$ref`
+        overrides its sibling keywords.
     """
     made: JsonObject = {}
     for key, value in schema.items():
@@ -56,8 +56,8 @@ def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
 
 
 def _rename_items(made: JsonObject) -> None:
-    """Translate `items` as a list, which described the first items, and
-    `additionalItems`, which described the rest.
+    """Translate an `items` list, which used to describe the first items, and
+    `additionalItems`, which used to describe the rest.
     """
     items = made.get("items")
     others = made.pop("additionalItems", None)
@@ -72,7 +72,7 @@ def _rename_items(made: JsonObject) -> None:
             made["items"] = items
     if made.get("prefixItems") == []:
         del made["prefixItems"]
-    if items is False:  # most providers want an object here
+    if items is False:  # most providers expect an object here
         del made["items"]
         first = made.get("prefixItems")
         limit = len(first) if isinstance(first, list) else 0
@@ -84,8 +84,8 @@ def _rename_items(made: JsonObject) -> None:
 
 
 def _rename_bounds(made: JsonObject) -> None:
-    """Translate the boolean `exclusiveMinimum` and `exclusiveMaximum`, which excluded
-    the bound itself.
+    """Translate the boolean forms of `exclusiveMinimum` and `exclusiveMaximum`, which
+    used to exclude the bound itself.
     """
     for bound, exclusive in (
         ("minimum", "exclusiveMinimum"),
@@ -116,8 +116,8 @@ def _rename_dependencies(made: JsonObject) -> None:
 
 
 def _rename_choices(made: JsonObject) -> None:
-    """Translate `const` to an `enum` of one, which all providers know, and `nullable`
-    and `example` from OpenAPI.
+    """Translate `const` to an `enum` with one value, which all providers know, and
+    `nullable` and `example` from OpenAPI.
     """
     if "const" in made:
         made["enum"] = [made.pop("const")]
@@ -133,7 +133,7 @@ def _rename_choices(made: JsonObject) -> None:
 
 
 def _gather_required(made: JsonObject) -> None:
-    """Collect the required properties of draft 3, where each property had its own
+    """Collect the required properties of draft 3, in which each property has its own
     `required: true`.
     """
     properties = made.get("properties")

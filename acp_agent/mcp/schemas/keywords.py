@@ -1,5 +1,4 @@
-"""Checks the values of JSON Schema keywords, and the keywords that depend on each
-other.
+"""Checks the values of JSON Schema keywords, and keywords that depend on each other.
 
 JSON Schema, draft 2020-12, "Validation".
 """
@@ -35,11 +34,13 @@ TYPES: dict[str, str] = {
     **dict.fromkeys(("list", "tuple", "set"), "array"),
     **dict.fromkeys(("none", "nil"), "null"),
 }
-"""The types of JSON Schema, by the names that servers use for them, in lower case."""
+"""The types of JSON Schema, keyed by the names that servers use for them, in lower
+case.
+"""
 WITHIN = ("allOf", "anyOf", "oneOf")
 """Keywords whose subschemas apply to the same value."""
 LEFT_OUT: JsonObject = {"": ""}
-"""A sentinel for a value that is invalid for its keyword."""
+"""Sentinel for a value that is invalid for its keyword."""
 
 
 def text(value: JsonValue, scope: Scope) -> JsonValue:
@@ -92,7 +93,7 @@ def choices(value: JsonValue, scope: Scope) -> JsonValue:
     kept: list[JsonValue] = []
     seen: set[object] = set()
     for each in value:
-        # In Python, 1 equals 1.0 and True. In JSON Schema, true is a different value.
+        # In Python, 1 equals 1.0 and True. In JSON Schema, `true` is a different value.
         value_of = (
             json.dumps(each, sort_keys=True) if isinstance(each, dict | list) else each
         )
@@ -158,7 +159,7 @@ def objects(value: JsonValue) -> list[JsonObject]:
 
 
 def settle_alternatives(made: JsonObject, old: JsonObject) -> None:
-    """Remove keywords that lack the keyword they depend on."""
+    """Remove keywords if the keyword they depend on is missing."""
     if "if" in old and "if" not in made:
         made.pop("then", None)
         made.pop("else", None)
@@ -169,7 +170,7 @@ def settle_alternatives(made: JsonObject, old: JsonObject) -> None:
 
 def settle_type(made: JsonObject) -> None:
     """Add `items` to arrays, make the bounds of integers inclusive, and add the type to
-    an `enum` of strings.
+    a string `enum`.
     """
     kind = made.get("type")
     if kind == "array" or (isinstance(kind, list) and "array" in kind):

@@ -3,18 +3,18 @@ accepts.
 
 Servers use any draft of JSON Schema or OpenAPI's variant of it, and make mistakes. A
 provider that rejects one tool's schema refuses the whole request, and with it every
-prompt of the session. `input_schema` returns draft 2020-12. It translates the keywords
-of older drafts and of OpenAPI, and leaves out keywords that draft 2020-12 does not know
-or does not allow. A valid schema still accepts the same values, with three exceptions:
-alternatives at the top level become one object, since providers reject them there;
-every name in `required` is also in `properties`; and a pattern is kept only if all
-regular expression engines accept it.
+prompt of the session. `input_schema` returns draft 2020-12. It translates keywords from
+older drafts and OpenAPI, and leaves out keywords that draft 2020-12 does not know or
+allow. A valid schema still accepts the same values, with three exceptions: alternatives
+at the top level become one object, since providers reject them there; every name in
+`required` is also in `properties`; and a pattern is kept only if all regular expression
+engines accept it.
 
 JSON Schema, draft 2020-12, "Core" and "Validation", and its "Migrating from older
 drafts". OpenAI, "Function calling" (`parameters` is an object; an array has `items`).
 Anthropic, "Tool use" (`input_schema` is draft 2020-12, without `anyOf`, `oneOf` and
 `allOf` at the top). Google, "FunctionDeclaration" and "Schema" (`required` names
-properties; references point into `$defs` of the root).
+properties; references point into `$defs` at the root).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from acp_agent.mcp.schemas.top import Top, branch_properties, used_definitions
 from acp_agent.patterns import is_portable
 
 MAX_VALUES = 20_000
-"""Values in the schema of one tool; a tool with more is not offered. Real ones have up
-to a thousand.
+"""Maximum number of values in one tool's schema; a tool with more is not offered. Real
+schemas have up to a thousand.
 """
 MAX_DEPTH = 60
 """Maximum depth of nested schemas; deeper ones are left out. No real tool nests that
-deep, and the parsers of some providers fail.
+deep, and some providers' parsers fail on it.
 """
 _COUNTS = (
     *(
@@ -63,13 +63,13 @@ _AT_TOP = frozenset(
         "enum",
     )
 )
-"""Keywords that are not copied unchanged at the top level: providers reject most of
-them there.
+"""Keywords that are not copied unchanged at the top level, since providers reject most
+of them there.
 """
 
 
 def input_schema(schema: JsonObject) -> JsonObject:
-    """Return the schema of a tool's arguments: an object with properties, valid in
+    """Return the schema of a tool's arguments: an object with properties, valid under
     draft 2020-12.
     """
     normaliser = _Normaliser(schema)
@@ -92,7 +92,7 @@ def input_schema(schema: JsonObject) -> JsonObject:
 
 
 def is_too_large(schema: JsonObject) -> bool:
-    """Return whether a schema has more values than are rewritten."""
+    """Return whether a schema has too many values to be rewritten."""
     waiting: list[JsonValue] = [schema]
     seen = 0
     while waiting and seen <= MAX_VALUES:
@@ -111,7 +111,7 @@ class _Normaliser:
     :ivar references: resolves `$ref` in the server's schema.
     :ivar definitions: the rewritten schemas that references point to.
     :ivar loosened: how many constraints were left out. If a schema under `not` or `if`
-        loses one, it is left out too.
+        loses a constraint, the whole schema is left out.
     """
 
     def __init__(self, root: JsonObject) -> None:
@@ -165,12 +165,12 @@ class _Normaliser:
     ) -> JsonObject:
         """Return the rewritten schema.
 
-        :param in_place: whether it adds to another schema of the same value, as the
-            branches of `anyOf` do.
+        :param in_place: whether the schema adds to another schema of the same value, as
+            a branch of `anyOf` does.
         """
         if value is False:
             return {"not": {}}
-        # Some servers write {"name": "string"}.
+        # Some servers write {"name": "string"} for a property.
         if isinstance(value, str) and value.lower() in TYPES:
             value = {"type": value}
         if not isinstance(value, dict):
@@ -277,12 +277,12 @@ class _Normaliser:
         return self.schema(value, scope) if isinstance(value, dict) else LEFT_OUT
 
     def _settle_required(self, made: JsonObject, *, in_place: bool) -> None:
-        """Make `required` name only properties that exist.
+        """Ensure that `required` names only properties that exist.
 
         `anyOf: [{"required": ["a"]}, …]` requires a property that is described
-        elsewhere, so the branch gets a property that accepts whatever
-        `additionalProperties` allows. Elsewhere, a name without a property is a
-        mistake.
+        elsewhere, so a property is added to the branch that accepts whatever
+        `additionalProperties` allows. Outside such branches, a name without a property
+        is a mistake.
         """
         properties = made.get("properties")
         known: JsonObject = dict(properties) if isinstance(properties, dict) else {}

@@ -1,5 +1,5 @@
-"""Resolves the references in a JSON Schema: to definitions, to any other place in it,
-and to schemas by URI or anchor.
+"""Resolves the references in a JSON Schema: to definitions, to any other place in the
+schema, and to schemas by URI or anchor.
 
 JSON Schema, draft 2020-12, "Core", sections 8 and 9; RFC 6901, "JSON Pointer".
 """
@@ -26,7 +26,7 @@ class Scope:
     """The context in which the references of a schema are resolved.
 
     :ivar root: the schema that `#` points to: the whole schema, or the nearest
-        enclosing one with its own URI.
+        enclosing schema with its own URI.
     :ivar base: the URI of `root`.
     :ivar around: the enclosing schemas that have definitions, the nearest first.
     :ivar legacy: whether the schema is written in draft 7 or older.
@@ -44,7 +44,7 @@ class SchemaReferences:
     """Resolves the references of one schema.
 
     :ivar scope: the scope of the whole schema.
-    :ivar waiting: the schemas that `name_of` has named and the caller has not taken
+    :ivar waiting: the schemas that `name_of` has named but the caller has not taken
         yet, each with its name and scope.
     """
 
@@ -57,7 +57,7 @@ class SchemaReferences:
         self._names: dict[int, str] = {}
         self._taken: dict[
             str, int
-        ] = {}  # names, each with the last number that was tried behind it
+        ] = {}  # names, each with the last number appended to it
         self._named: dict[str, tuple[JsonObject, Scope]] | None = None
 
     def within(self, schema: JsonObject, scope: Scope) -> Scope:
@@ -99,8 +99,8 @@ class SchemaReferences:
         return self._names[id(target)]
 
     def _target(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
-        """Return the target of a reference, or None if it cannot be resolved, or leads
-        into a cycle or a long chain of references.
+        """Return the target of a reference, or None if it cannot be resolved, is
+        circular, or leads through a long chain of references.
         """
         first = found = self._resolved(reference, scope)
         seen: set[int] = set()
@@ -140,7 +140,7 @@ class SchemaReferences:
             return found
         if address or not tokens:
             return None
-        # Servers embed schemas whose references were only valid in the original
+        # Servers embed schemas whose references were valid only in the original
         # document.
         for holder in (*scope.around, self._root):
             for key in _DEFINITIONS:
@@ -169,7 +169,7 @@ class SchemaReferences:
         return value, scope
 
     def _by_name(self, name: str) -> tuple[JsonObject, Scope] | None:
-        """Return the schema that declares this URI, or the anchor after its `#`."""
+        """Return the schema that declares this URI, or the anchor after the URI's `#`."""
         if self._named is None:
             self._named = {}
             self._collect(self._root, Scope(self._root, legacy=self.scope.legacy))

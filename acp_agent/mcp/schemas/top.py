@@ -11,7 +11,7 @@ from acp_agent.mcp.schemas.keywords import WITHIN, objects, strings
 
 _MAX_DEPTH = 100
 _MOST_COMBINED = 200
-"""Different schemas of one property that are combined."""
+"""Maximum number of different schemas that are combined for one property."""
 
 
 class Top:
@@ -30,7 +30,8 @@ class Top:
         """Return the properties of all alternatives, and the names of those that every
         alternative requires.
 
-        :param depth: of alternatives and references; very deep ones have none.
+        :param depth: depth of nested alternatives and references; very deep ones yield
+            no arguments.
         """
         if depth > _MAX_DEPTH:
             return {}, []
@@ -76,7 +77,7 @@ class Top:
 
 
 def _join(properties: JsonObject, more: JsonObject, keyword: str) -> None:
-    """Add properties; if a property already has a different schema, combine the two
+    """Add properties. If a property already has a different schema, combine the two
     under `keyword`.
     """
     for name, schema in more.items():

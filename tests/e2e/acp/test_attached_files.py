@@ -77,8 +77,8 @@ async def test_a_drawing_that_is_text_goes_to_the_model_as_text(
         compressed = file(uri, b"\x1f\x8b\x08\0", "image/svg+xml")
         told = await refusal(it, compressed)
         assert "file:///lamp.svg cannot be sent to" in told
-        assert "it is said to be image/svg+xml" in told
-        assert "its data is no base64" in await refusal(it, {**image, "data": svg})
+        assert "it is declared as image/svg+xml" in told
+        assert "its data is not base64" in await refusal(it, {**image, "data": svg})
         await it.prompt("Sure?")
         # The answer, too.
         assert str(it.server.calls[-1].body).count("A lamp") == 4 * size + 1

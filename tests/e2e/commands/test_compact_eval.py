@@ -154,7 +154,7 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
         ),
         (
             ["cart.json", "--model", "nobody"],
-            "'nobody': a model is named provider/model",
+            "'nobody': a model name has the form provider/model",
         ),
         (["."], "is not a file"),
     ],

@@ -100,7 +100,7 @@ async def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path) -> None:
         ("fail", "gone: no-such-program was not found on the PATH."),
         (
             "fail",
-            "closed: `headers` of its entry names the environment variable NO_SUCH_VARIABLE, which is not set.",
+            "closed: `headers` of its entry uses the environment variable NO_SUCH_VARIABLE, which is not set.",
         ),
     ]
     assert (

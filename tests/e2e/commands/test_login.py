@@ -135,7 +135,7 @@ async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_sh
             (unreached, "cannot be reached"),
             (
                 odd,
-                "that no key has. Check the key that you gave: it should be the key alone.\n",
+                "that keys never have. Check the key that you gave: it should be the key alone.\n",
             ),
             (empty, "You entered no key"),
             (nobody, "there is no provider 'nobody'"),

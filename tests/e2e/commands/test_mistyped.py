@@ -61,7 +61,7 @@ async def test_a_mistyped_name_is_an_error_with_its_place_and_the_right_name(
             "openai/gpt-6.2-slo",
             "Check the name openai/gpt-6.2-slo: did you mean `openai/gpt-6.2-sol`?",
         ),
-        ("openai/none-such", "`acp-agent models` lists the models that are known."),
+        ("openai/none-such", "`acp-agent models` lists the known models."),
     ],
 )
 async def test_a_model_that_the_provider_does_not_have_is_named_with_the_one_that_may_be_meant(
@@ -90,7 +90,7 @@ async def test_a_model_that_the_provider_does_not_have_is_named_with_the_one_tha
         ),
         (
             "Incorrect API key provided",
-            "A key that was revoked or is mistyped is refused like this.",
+            "The key may be mistyped or revoked.",
         ),
         (
             "This API key has been revoked.",
@@ -110,7 +110,7 @@ async def test_a_refused_key_is_said_to_be_revoked_if_that_may_be_so(
         ran = await call_command(tmp_path, "run", "Hi.", env=server.env())
         assert ran.code == 1
         assert said in ran.err
-        assert "`acp-agent login openai` tries a key and stores it." in ran.err
+        assert "`acp-agent login openai` checks a key and stores it." in ran.err
 
 
 async def test_a_failed_call_is_shown_with_the_reason(tmp_path: Path) -> None:

@@ -132,6 +132,6 @@ def test_what_can_be_seen_of_it_is_what_can_be_seen_of_a_dataclass(
 def test_what_it_does_not_know_is_refused() -> None:
     for annotation, value in (("int", {"x": field(init=False)}), (InitVar[int], {})):
         with pytest.raises(
-            TypeError, match="Odd: a frozen class has plain fields alone"
+            TypeError, match="Odd: a frozen class may only have plain fields"
         ):
             frozen(type("Odd", (), {"__annotations__": {"x": annotation}, **value}))

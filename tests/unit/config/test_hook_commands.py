@@ -80,7 +80,7 @@ hooks:
         ),
         (
             "Stop:\n    - command: x\n      matcher: '('",
-            "4: hooks.Stop.0.matcher: `(` is no regular expression of RE2: ",
+            "4: hooks.Stop.0.matcher: `(` is not a valid RE2 regular expression: ",
         ),
         (
             "Stop:\n    - command: x\n      timeout: 0",

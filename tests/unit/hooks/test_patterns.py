@@ -31,7 +31,7 @@ def test_what_re2_cannot_match_is_refused_with_what_to_write_instead(
     with pytest.raises(PatternError) as caught:
         compile_pattern(pattern, multiline=True)
     assert str(caught.value).startswith(
-        f"`{pattern}` is no regular expression of RE2: "
+        f"`{pattern}` is not a valid RE2 regular expression: "
     )
     assert instead in str(caught.value)
 

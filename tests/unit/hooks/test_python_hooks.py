@@ -136,7 +136,7 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
         ),
         (
             "@hook('turn_end', matcher='(')\ndef f(e, s): ...\n",
-            "FILE:3: The matcher `(` is no regular expression",
+            "FILE:3: The matcher `(` is not a valid RE2 regular expression",
         ),
         ("def f(e, s): ...\n", "FILE: holds no hook. Mark a function with @hook"),
         ("x = '\0'\n", "FILE: is no text"),

@@ -120,8 +120,8 @@ async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropp
     ("arguments", "words"),
     [
         ('{"path": "a.tx', "Unterminated string"),
-        ('["a.txt"]', "JSON of another kind"),
-        ("null", "JSON of another kind"),
+        ('["a.txt"]', "another kind of JSON value"),
+        ("null", "another kind of JSON value"),
         (f'{{"a": [{"[]," * 40_000} 0]}}', "more than 20,000 values"),
         ('{"a": NaN}', "NaN is no JSON"),
         ('{"a": [-1e999]}', "-1e999 is out of the range of numbers"),

@@ -53,15 +53,15 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         "/api",
         404,
         "404 page not found",
-        "nothing at /api/chat/completions (status 404)",
-        "want `/v1` at its end",
+        "does not serve /api/chat/completions (status 404)",
+        "expect `/v1` at its end",
     ),
     (
         "chat",
         "/v1",
         404,
         {"detail": "Not Found"},
-        "nothing at /v1/chat/completions (status 404)",
+        "does not serve /v1/chat/completions (status 404)",
         "Check its path.",
     ),
     (
@@ -70,14 +70,14 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         404,
         "",
         "/v1/chat/completions/chat/completions",
-        "what comes after `/v1`",
+        "everything after `/v1`",
     ),
     (
         "chat",
         "",
         200,
         {"error": "Unexpected endpoint or method. (POST /chat/completions)"},
-        "nothing at",
+        "does not serve",
         "`/v1` at its end",
     ),
     (
@@ -85,7 +85,7 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         "/v1",
         404,
         "<html>nginx</html>",
-        "nothing at /v1/responses",
+        "does not serve /v1/responses",
         "set `kind: openai-chat`",
     ),
     (
@@ -93,7 +93,7 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         "/v1",
         405,
         {"detail": "Method Not Allowed"},
-        "nothing at /v1/responses",
+        "does not serve /v1/responses",
         "set `kind: openai-chat`",
     ),
     (
@@ -102,15 +102,15 @@ WRONG: list[tuple[str, str, int, Any, str, str]] = [
         404,
         {"error": {"message": "File Not Found"}},
         "/v1/v1/messages (status 404)",
-        "Leave out `/v1`",
+        "Remove `/v1`",
     ),
     (
         "anthropic",
         "",
         404,
         "",
-        "nothing at /v1/messages (status 404)",
-        "has Anthropic's Messages API",
+        "does not serve /v1/messages (status 404)",
+        "supports Anthropic's Messages API",
     ),
 ]
 

@@ -74,5 +74,5 @@ async def test_a_compaction_of_anthropic_that_made_no_summary_is_an_error(
 
 async def test_an_answer_of_openai_without_a_compaction_is_an_error() -> None:
     async with playing("openai", Reply("", usage=Usage(100, 7))) as (provider, _):
-        with pytest.raises(ModelRequestError, match="made no summary"):
+        with pytest.raises(ModelRequestError, match="returned no summary"):
             await compacted(provider)

@@ -93,7 +93,7 @@ async def test_the_prompt_chooses_the_scene_and_the_answers_follow_each_other(
         ),
         (
             (user("fix the test"), *[m.AssistantMessage("a", (m.Text("x"),))] * 2),
-            "(The script “A repair” has come to its end here.)",
+            "(The script “A repair” has no more answers.)",
         ),
     ],
 )

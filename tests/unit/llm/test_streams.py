@@ -160,7 +160,7 @@ async def test_a_whole_answer_in_place_of_a_stream_is_shown_for_what_it_is(
     seen, error = await play(dialect, body.encode(), kind=kind)
     assert seen == []
     assert type(error) is ModelRequestError
-    assert "not with the stream" in str(error)
+    assert "not with the requested event stream" in str(error)
     assert body.strip() in str(error)
     assert "status" not in str(error)
 

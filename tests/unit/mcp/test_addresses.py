@@ -58,14 +58,14 @@ REFUSED = {
     "https:example.com": "not valid",
     "https:///example.com": "not valid",
     "http://example.com/": "use `https`",
-    "ftp://example.com/": "with `https`",
+    "ftp://example.com/": "only `https` addresses",
     "https://example.com/?access_token=1": "`access_token`",
     "https://example.com/#id_token=1": "`id_token`",
     "https://example.com/?x=bo@example.com": "`x`",
     "https://example.com/?x=eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.x": "`x`",
-    "https://example.com/in/ghp_0123456789abcdef0123456789abcdef0123": "form of a key",
-    "https://example.com/?x=ghp_0123456789abcdef0123456789abcdef0123": "form of a key",
-    "https://example.com/%67hp_0123456789abcdef0123456789abcdef0123": "form of a key",
+    "https://example.com/in/ghp_0123456789abcdef0123456789abcdef0123": "looks like a key",
+    "https://example.com/?x=ghp_0123456789abcdef0123456789abcdef0123": "looks like a key",
+    "https://example.com/%67hp_0123456789abcdef0123456789abcdef0123": "looks like a key",
 }
 PASSED = """
 https://example.com
@@ -164,7 +164,7 @@ def test_an_address_that_contains_a_known_secret_in_any_spelling_is_refused(
 
 
 def test_a_known_secret_in_the_host_is_refused() -> None:
-    with pytest.raises(ToolError, match="a secret of the user"):
+    with pytest.raises(ToolError, match="one of the user's secrets"):
         check_address("https://correct-horse-7.evil.example/", ["Correct-Horse-7"])
 
 

@@ -314,7 +314,7 @@ async def test_an_address_that_has_to_be_visited_first_is_shown_and_the_model_is
         ] * 2
         first, second = (result.text for result in results(it.server.calls[1].body))
         assert "try again then" in first
-        assert "they have not gone there" in second
+        assert "the user has not done so" in second
 
 
 async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_no_further(
@@ -377,7 +377,8 @@ async def test_a_server_asks_one_question_at_a_time_and_not_without_end(
         refused = [each["error"]["message"] for each in told if "error" in each]
         assert len(refused) == 3
         assert all(
-            f"may ask the user {MAX_QUESTIONS} questions" in each for each in refused
+            f"may ask the user at most {MAX_QUESTIONS} questions" in each
+            for each in refused
         )
 
 

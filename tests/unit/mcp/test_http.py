@@ -73,7 +73,7 @@ async def test_a_server_that_wants_a_login_is_told_of_without_its_token(
             assert await it.prompt() == {"stopReason": "end_turn"}
             text = it.agent.text()
             assert (
-                "'locked' could not be started: it answered with HTTP status 401; put a valid token"
+                "'locked' could not be started: it answered with HTTP status 401; add a valid token"
                 in text
             )
             log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
@@ -138,8 +138,8 @@ async def test_a_server_that_has_forgotten_the_session_fails_that_call_and_is_co
             await ready(it, "web")
             await it.prompt()
             [failed], [worked] = (results(call.body) for call in it.server.calls[1:3])
-            assert "'web' ended during this call" in failed.text
-            assert "it does not know the session any more" in failed.text
+            assert "'web' exited during this call" in failed.text
+            assert "it no longer knows the session" in failed.text
             assert worked.text == "(the tool returned nothing)"
     assert asked == ["session-0", "session-1"]
 
@@ -205,12 +205,10 @@ async def test_a_call_that_no_answer_came_to_may_or_may_not_have_been_done(
             await ready(it, "web")
             await it.prompt()
             [failed] = results(it.server.calls[1].body)
-            assert ("which may or may not have been done" in failed.text) is (
-                how in BROKEN
-            )
+            assert ("which may or may not have run" in failed.text) is (how in BROKEN)
             assert (
                 BROKEN.get(
-                    how, "has not answered this call: it answered with HTTP status 400"
+                    how, "did not answer this call: it answered with HTTP status 400"
                 )
                 in failed.text
             )

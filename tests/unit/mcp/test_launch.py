@@ -133,7 +133,7 @@ async def test_a_server_that_only_the_project_has_is_not_started_and_the_user_he
         assert "others can write there" in said or "nor a full path" in said
         await it.prompt()
         assert (
-            "name a program by its full path" in it.agent.text()
+            "give the program's full path" in it.agent.text()
             or "nor a full path" in it.agent.text()
         )
     assert list(ran.iterdir()) == []
@@ -160,7 +160,7 @@ async def test_a_server_that_fails_with_a_relative_path_is_told_of_with_what_to_
     entry = {**program.entry, "args": [*program.entry["args"], "--repository", "."]}
     async with stage(tmp_path, Reply("Hi."), mcp=[entry]) as it:
         await it.prompt()
-        assert "so that '.' leads elsewhere" in it.agent.text()
+        assert "so '.' points elsewhere" in it.agent.text()
         assert "${ACP_AGENT_PROJECT_DIR}" in it.agent.text()
 
 

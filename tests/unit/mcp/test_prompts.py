@@ -116,7 +116,7 @@ async def test_a_resource_that_a_prompt_names_is_read_for_the_model(
             conversation(it.server.calls[1].body)[-1][1].count("The first note.") == 1
         )
         with pytest.raises(
-            AgentError, match="'docs' has not given note://four: no such thing"
+            AgentError, match="'docs' did not return note://four: no such thing"
         ):
             await it.prompt("What is in @docs:note://four?")
         assert len(it.server.calls) == 2

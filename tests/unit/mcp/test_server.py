@@ -29,13 +29,13 @@ async def test_a_server_that_crashes_is_started_again_and_one_that_refuses_a_cal
         tools = server.tools
         lost = await running.call("crash")
         assert (
-            "'shaky' ended during this call, which may or may not have been done: it ended with status 3"
+            "'shaky' exited during this call, which may or may not have run: it ended with status 3"
             in lost
         )
         assert await running.call("work") == ["Worked."]
         assert (
             await running.call("buy")
-            == "The MCP server 'shaky' has not answered this call: rate limited."
+            == "The MCP server 'shaky' did not answer this call: rate limited."
         )
         assert await running.call("work") == ["Worked."]
         assert server.tools is tools
@@ -59,10 +59,10 @@ async def test_a_server_that_keeps_crashing_is_given_up_and_started_again_when_i
     async with running.run() as server:
         await running.call("crash")
         assert await running.call("work") == (
-            "The MCP server 'dying' has not answered this call: it is not running: it ended with status 1."
+            "The MCP server 'dying' did not answer this call: it is not running: it ended with status 1."
         )
         assert [text.partition(":")[0] for text in running.told] == [
-            "The MCP server 'dying' has ended too often and is given up"
+            "The MCP server 'dying' keeps exiting"
         ]
         server.revive()
         while server.state == "failed":
@@ -132,9 +132,9 @@ async def test_a_server_that_never_says_what_it_offers_is_given_up(
 ) -> None:
     running = Running(mcp_program(tmp_path, "mute", mute=True), tmp_path, 0.5)
     async with running.run() as server:
-        assert server.reason == "it has not said within 0.5 seconds what it offers"
+        assert server.reason == "it did not list what it offers within 0.5 seconds"
     assert (
-        "'mute' could not be started: it has not said within 0.5 seconds"
+        "'mute' could not be started: it did not list what it offers within 0.5"
         in running.told[0]
     )
 

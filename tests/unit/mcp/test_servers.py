@@ -78,7 +78,7 @@ async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(
             "'missing' could not be started: no such file or directory: /no/such/program"
             in told
         )
-        assert "'nobody' could not be started: nothing answers" in told
+        assert "'nobody' could not be started: nothing is listening" in told
         assert (notices == "[]") is (editor is ZED)
         log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
         assert all(name in log for name in ("dead", "missing", "nobody"))

@@ -280,6 +280,6 @@ async def test_tools_are_told_in_a_form_that_every_provider_takes(
         )
         assert len(told["mcp__odd__long"]["description"]) == DESCRIPTION_LIMIT
         assert (
-            "left out, because they run as tasks only, which this agent does not support: later."
+            "left out, because they can only run as tasks, which this agent does not support: later."
             in it.agent.text()
         )

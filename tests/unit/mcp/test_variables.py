@@ -86,7 +86,7 @@ def test_every_text_of_an_entry_has_variables(key: str) -> None:
     assert value in (f"{base}n", (f"{base}n",), {"A": f"{base}n"})
     with pytest.raises(
         ToolError,
-        match=f"^`{key}` of its entry names the environment variable UNSET, which is not set$",
+        match=f"^`{key}` of its entry uses the environment variable UNSET, which is not set$",
     ):
         with_values(entry("${UNSET}"), ENV)
 
@@ -161,7 +161,7 @@ async def test_a_program_that_fails_without_its_proxys_login_says_how_to_pass_it
             await logged(it, f"MCP server {name} could not be started")
         await it.prompt()
         text = it.agent.text()
-        assert 'write `env: {HTTPS_PROXY: "${HTTPS_PROXY}"}` into its entry' in text
+        assert 'add `env: {HTTPS_PROXY: "${HTTPS_PROXY}"}` to its entry' in text
         assert text.count("hold a login") == 1
         assert "hidden-word" not in text
         [start] = [note for note in dead.notes() if "started" in note][:1]

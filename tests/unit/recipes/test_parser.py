@@ -511,7 +511,7 @@ TURN_END = [
         "{handler: validate_output, params: {schema: {items: {pattern: '^(?!error)'}}}}",
         3,
         "params.schema",
-        "`^(?!error)` is no regular expression of RE2: invalid perl operator: (?!. It has no lookaround",
+        "`^(?!error)` is not a valid RE2 regular expression: invalid perl operator: (?!. It has no lookaround",
     ),
 ]
 SIZE = "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000"

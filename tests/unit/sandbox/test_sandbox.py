@@ -38,9 +38,9 @@ def test_what_holds_the_home_or_is_the_directory_of_a_repository_has_no_sandbox(
         why.removeprefix(f"{root} ").partition(",")[0]
         for root, (_, why) in told.items()
     ] == [
-        "holds your home directory",
-        "holds your home directory",
-        "is the directory of a repository",
+        "contains your home directory",
+        "contains your home directory",
+        "is a git directory",
         "",
     ]
     with pytest.raises(SandboxError, match="No command runs without a sandbox"):
@@ -107,7 +107,9 @@ def test_a_folder_that_cannot_be_looked_through_or_has_too_much_to_protect_has_n
     (tmp_path / ".git" / "hooks").mkdir(parents=True)
     for number in range(500):
         (tmp_path / ".git" / "worktrees" / str(number)).mkdir(parents=True)
-    assert "too many submodules or worktrees" in Sandbox((tmp_path,), ()).usable()[1]
+    assert (
+        "too many git submodules or worktrees" in Sandbox((tmp_path,), ()).usable()[1]
+    )
     deep = tmp_path / "deep"
     (deep / ".git" / "modules").mkdir(parents=True)
     file = os.open(deep / ".git" / "modules", os.O_RDONLY)

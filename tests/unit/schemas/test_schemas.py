@@ -195,8 +195,8 @@ READERS: Mapping[SchemaName, Callable[[Document], None]] = {
 }
 
 BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
-    "config": ("is no regular expression",),
-    "project": ("is no regular expression",),
+    "config": ("is not a valid RE2 regular expression",),
+    "project": ("is not a valid RE2 regular expression",),
     "recipe": (
         "but the file is x.md",
         "has a default under `arguments` too",
@@ -204,7 +204,7 @@ BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
         "is for recipes whose answer is shown",
         "is for recipes that run tools",
         "is listed twice",
-        "is no regular expression",
+        "is not a valid RE2 regular expression",
         "is no usable JSON Schema",
         "should be the path of a file below the folder",
         "should have one of",

@@ -109,16 +109,16 @@ async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(
         )
     assert loaded.sources == ()
     assert (
-        f"({places.repo / 'AGENTS.md'} was not read: it is no regular file.)"
+        f"({places.repo / 'AGENTS.md'} was not read: it is not a regular file.)"
         in loaded.text
     )
     assert f"({places.repo / 'CLAUDE.md'} was not read: Is a directory.)" in loaded.text
     assert (
-        f"({places.home / 'AGENTS.md'} was not read: it is no regular file.)"
+        f"({places.home / 'AGENTS.md'} was not read: it is not a regular file.)"
         in loaded.text
     )
     assert (
-        f"({places.home / 'CLAUDE.md'} was not read: it is no regular file.)"
+        f"({places.home / 'CLAUDE.md'} was not read: it is not a regular file.)"
         in loaded.text
     )
 

@@ -144,7 +144,7 @@ async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(
     async with opened(open_store) as store:
         logged = await store.create("s1", "/shop", [], [START])
         record = await store.record("s1")
-        with pytest.raises(StorageError, match="'s1' is taken"):
+        with pytest.raises(StorageError, match="'s1' is in use"):
             await store.create("s1", "/elsewhere", [], notes("a", "b"))
         assert await store.record("s1") == record
         assert await read(store, "s1") == list(logged)
@@ -161,7 +161,7 @@ async def test_a_deleted_session_is_gone_for_good_and_the_others_stay(
         await store.delete("never made")
     async with opened(open_store) as store:
         await _is_nowhere(store, "s1")
-        with pytest.raises(StorageError, match="'s1' is taken, or was"):
+        with pytest.raises(StorageError, match="'s1' is in use or belonged"):
             await store.create("s1", "/shop", [], [START])
         assert [record.session_id for record in (await store.list()).sessions] == ["s2"]
         assert await read(store, "s2") == list(kept)

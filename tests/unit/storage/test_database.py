@@ -101,7 +101,7 @@ async def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     path.write_bytes(b"Dear diary, " * 1000)
     with pytest.raises(
         StorageError,
-        match=r"sessions\.db is damaged or is no database .*left as it is.*move it",
+        match=r"sessions\.db is damaged or not a database .*not changed.*move it",
     ):
         await SessionStore.open(path)
     assert path.read_bytes() == b"Dear diary, " * 1000
@@ -147,7 +147,7 @@ async def test_a_store_of_no_bytes_is_no_new_one(path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(
         StorageError,
-        match=r"sessions\.db is empty \(0 bytes\), so what it held is not in it.*Put",
+        match=r"sessions\.db is empty \(0 bytes\), so its sessions are gone.*Put",
     ):
         await SessionStore.open(path)
     assert path.read_bytes() == b""
@@ -179,7 +179,7 @@ async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothi
     for _ in range(2):
         with pytest.raises(
             StorageError,
-            match=rf"sessions\.db {sentence}.*Nothing was written.*tart acp-agent again",
+            match=rf"sessions\.db {sentence}.*Nothing was written.*start acp-agent",
         ):
             await store.append("s1", head, [NoteAdded("msg", "lost")])
         with pytest.raises(StorageError, match=sentence):
@@ -192,7 +192,7 @@ async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothi
 
 async def test_a_link_to_nowhere_is_not_followed_into_a_new_file(path: Path) -> None:
     path.symlink_to(path.with_name("elsewhere.db"))
-    with pytest.raises(StorageError, match=r"sessions\.db is no file"):
+    with pytest.raises(StorageError, match=r"sessions\.db is not a file"):
         await SessionStore.open(path)
     assert not path.with_name("elsewhere.db").exists()
 
@@ -206,7 +206,7 @@ def test_a_lock_that_is_never_given_back_is_explained(path: Path) -> None:
         with (
             pytest.raises(
                 StorageError,
-                match=r"sessions\.db is locked by another process.*try again",
+                match=r"sessions\.db has been locked by another process.*try again",
             ),
             storage_errors(path),
             transaction(waiter),

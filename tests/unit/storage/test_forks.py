@@ -88,12 +88,13 @@ async def test_what_cannot_be_forked_leaves_nothing(open_store: Open) -> None:
         await store.create("s2", "/shop", [], [START])
         for at in (-1, 0, 3):
             with pytest.raises(
-                InvalidParamsError, match=rf"'s1' has no entry {at} .*entries 1 to 2"
+                InvalidParamsError,
+                match=rf"'s1' cannot be forked at entry {at}: .*entries 1 to 2",
             ):
                 await store.fork("s1", "s3", at, "/shop", [], [])
         with pytest.raises(SessionNotFoundError):
             await store.fork("nobody", "s3", 1, "/shop", [], [])
-        with pytest.raises(StorageError, match="taken"):
+        with pytest.raises(StorageError, match="in use"):
             await store.fork("s1", "s2", 1, "/shop", [], [])
         assert {row.session_id for row in (await store.list()).sessions} == {"s1", "s2"}
         assert [entry.event for entry in await read(store, "s2")] == [START]

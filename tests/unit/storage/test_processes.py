@@ -41,7 +41,7 @@ async def main():
     try:
         await store.create("s1", "/shop", [], [SessionStarted("/shop")])
     except StorageError as error:
-        assert "is taken" in str(error), error
+        assert "is in use" in str(error), error
     head = 0
     for number in range(40):
         while True:
@@ -252,7 +252,7 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of
             Path(__file__).with_name("version_1.sql").read_text("utf-8")
         )
     (said,) = run_mounted(mount, _STARTER, path)
-    assert "is of an earlier version and read-only" in said
+    assert "is from an earlier version and read-only" in said
 
 
 @pytest.mark.process

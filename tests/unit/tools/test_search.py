@@ -171,7 +171,7 @@ async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> N
     [
         ("(x", "missing ): (x"),
         (r"(?<=a)b", "has no lookaround"),
-        (r"(a)\1", "has no backreferences"),
+        (r"(a)\1", "no backreferences"),
     ],
 )
 async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_asked(
@@ -180,7 +180,7 @@ async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_aske
     with pytest.raises(ToolError) as caught:
         await workspace.prepare("grep", pattern=pattern)
     assert str(caught.value).startswith(
-        f"grep: `{pattern}` is no regular expression of RE2: "
+        f"grep: `{pattern}` is not a valid RE2 regular expression: "
     )
     assert why in str(caught.value)
 
