@@ -1,10 +1,10 @@
-"""`Agent`: serves one editor in one version of the protocol; implements the methods
+"""`Agent`: serves one editor in one version of the protocol, and implements the methods
 that both versions share.
 
-Every request runs in a task of its own. Requests for the same session are handled in
-the order of the wire, since their tasks begin in that order and acquire a fair lock: a
-prompt right behind a `session/load` finds the session open, and a `session/cancel`
-right behind the prompt finds the prompt.
+Each request runs in its own task. Requests for the same session are handled in the
+order in which they arrive, since their tasks start in that order and acquire a fair
+lock. So a prompt directly after a `session/load` finds the session open, and a
+`session/cancel` directly after the prompt finds the prompt.
 
 ACP, "Session List", "Authentication"; ACP RFDs, "Session Fork", "Configurable LLM
 Providers".
@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 Route: TypeAlias = tuple[str, Handler]
 """The name of the model of a method's params, and the method's handler."""
 ManagerFactory: TypeAlias = Callable[[TaskGroup], Awaitable[SessionManager]]
-"""Creates the `SessionManager` of one connection; its sessions run in the task group."""
+"""Creates the `SessionManager` of one connection. Its sessions run in the task group.
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -72,9 +73,9 @@ class Agent(ABC):
     :param create_manager: called by the first request that needs sessions. If it
         raises, the next request calls it again, since the user may have fixed the
         cause.
-    :ivar version: of the protocol.
-    :ivar models: the package with the version's models.
-    :ivar capabilities: what the editor advertised in `initialize`.
+    :ivar version: the version of the protocol.
+    :ivar models: the package with the models of this version.
+    :ivar capabilities: the capabilities that the editor advertised in `initialize`.
     :ivar read_params: validates the params of a method; see `params.read_params`.
     """
 
@@ -128,7 +129,7 @@ class Agent(ABC):
         }
 
     def routes(self) -> dict[str, Route]:
-        """Return the table of methods; each version adds its own."""
+        """Return the table of methods. Each version adds its own."""
         return {
             methods.AUTH_STATUS: ("AuthStatusRequest", self._auth_status),
             methods.PROVIDERS_LIST: ("ListProvidersRequest", self._list_providers),
@@ -167,7 +168,7 @@ class Agent(ABC):
         if self._manager is not None:
             self._manager.stop()
 
-    # --- sessions, in the order of the wire ---
+    # --- sessions, in the order of requests ---
 
     async def _sessions(self) -> SessionManager:
         async with self._manager_lock:
@@ -177,18 +178,20 @@ class Agent(ABC):
 
     @asynccontextmanager
     async def _in_order(self, session_id: str) -> AsyncGenerator[SessionManager]:
-        """Wait for the earlier requests for a session; later ones wait for this one."""
+        """Wait for earlier requests for a session, and make later ones wait for this
+        one.
+        """
         async with self._session_locks.setdefault(
             session_id, anyio.Lock(fast_acquire=True)
         ):
             yield await self._sessions()
 
     async def _find(self, call: IncomingCall, session_id: str) -> Session:
-        """Return an open session, once earlier requests have finished opening or
+        """Return an open session after earlier requests have finished opening or
         closing it.
 
-        What the caller does with it before its first await happens in the order of the
-        wire, too.
+        Anything that the caller does with the session before its first await also
+        happens in the order of requests.
         """
         async with self._in_order(session_id) as manager:
             return await self._opened(call, manager, session_id)
@@ -196,16 +199,16 @@ class Agent(ABC):
     async def _opened(
         self, call: IncomingCall, manager: SessionManager, session_id: str
     ) -> Session:
-        """Return an open session; for a caller that keeps later requests waiting."""
+        """Return an open session. The caller must be inside `_in_order`."""
         session = await manager.get(session_id)
-        # The request that opened it was cancelled, too late to undo that.
+        # The request that opened the session was cancelled, but too late to undo it.
         if not session.offered:
             call.after_response(session.show_offers)
         return session
 
     def _withdraw(self, session: Session, ticket: Ticket) -> None:
-        """Withdraw a prompt whose request was cancelled: from the queue, or by
-        cancelling its turn.
+        """Withdraw a prompt whose request was cancelled. Remove it from the queue, or
+        cancel its turn.
         """
         if session.withdraw(ticket):
             ticket.answer("cancelled")
@@ -215,8 +218,9 @@ class Agent(ABC):
     ) -> JsonValue:
         servers = servers_from_wire(params.mcp_servers)
         client = self._client_for(params.cwd)
-        # In the order of the requests: CodeCompanion may send two, prompts in the
-        # session of the second, and takes the session of the last answer for its own.
+        # Answer in the order of requests. CodeCompanion may send two requests and
+        # prompt in the session of the second one, but it uses the session of the last
+        # answer.
         async with self._new_lock:
             manager = await self._sessions()
             session = await manager.new(
@@ -278,14 +282,14 @@ class Agent(ABC):
     def _after_opening(
         self, call: IncomingCall, manager: SessionManager, session: Session
     ) -> None:
-        """Show commands, title and usage after the response: editors drop updates of an
-        unknown session.
+        """Show commands, title and usage after the response, since editors drop updates
+        of an unknown session.
         """
         session.offered = True
 
         async def follow() -> None:
             await session.show_offers()
-            # It may have been closed, or opened again, meanwhile.
+            # The session may have been closed or reopened in the meantime.
             if manager.find(session.session_id) is session:
                 session.prewarm()
 
@@ -332,7 +336,7 @@ class Agent(ABC):
         archived = params.archived or "exclude"
         if archived not in ("exclude", "include", "only"):
             raise InvalidParamsError(
-                f"session/list: archived is {archived!r}, and can be `exclude`, `include` or `only` here."
+                f"session/list: archived is {archived!r}, but must be `exclude`, `include` or `only`."
             )
         manager = await self._sessions()
         page = await manager.list(
@@ -403,8 +407,9 @@ class Agent(ABC):
         }
 
     async def _notify_account(self) -> None:
-        """Notify an editor that has asked for the account, if another one is used now."""
-        async with self._account_lock:  # otherwise an older account could be sent last
+        """Notify an editor that has asked for the account, if the account has changed."""
+        # Without the lock, an older account could be sent last.
+        async with self._account_lock:
             if (
                 self._reported_account is not None
                 and (account := await self._account()) != self._reported_account
@@ -413,8 +418,8 @@ class Agent(ABC):
                 await self._peer.notify(methods.AUTH_STATUS_UPDATE, account)
 
     async def _list_providers(self, call: IncomingCall, params: object) -> JsonValue:
-        """Return the configurable providers: none is required, and `current` is null
-        for a disabled one.
+        """Return the configurable providers. None of them is required, and `current` is
+        null for a disabled one.
         """
         rows: list[JsonValue] = [
             {
@@ -456,15 +461,15 @@ class Agent(ABC):
         if not call.is_notification:
             raise RpcError(
                 METHOD_NOT_FOUND,
-                "mcp/message is a request to an editor; an agent has no MCP servers.",
+                "mcp/message is a request for editors. An agent has no MCP servers.",
             )
         self._servers.receive(params)
         return None
 
 
 def to_rpc_error(error: Exception) -> RpcError:
-    """Convert an exception to a JSON-RPC error, whose message is a sentence that
-    editors show.
+    """Convert an exception to a JSON-RPC error. Editors show its message, which is a
+    sentence.
     """
     if isinstance(error, RpcError):
         return error
@@ -478,5 +483,5 @@ def to_rpc_error(error: Exception) -> RpcError:
         return RpcError(error.code, str(error))
     return RpcError(
         INTERNAL_ERROR,
-        log_failure(_log, "The agent failed inside", cast("Exception", error)),
+        log_failure(_log, "The agent failed internally", cast("Exception", error)),
     )

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result", bound="WireModel")
 
 MAX_JOINED = 16_384
-"""Most characters of adjacent text deltas that are merged while the editor is slow."""
+"""Maximum characters of adjacent text deltas that are merged while the editor is slow.
+"""
 JOINABLE = ("agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk")
 _SERVER_UNAVAILABLE = -33001
 
@@ -32,11 +33,11 @@ class Channel:
     """Sends the updates and requests of one session.
 
     :param peer: the connection.
-    :param session_id: as the editor knows it; every message carries it.
+    :param session_id: the id by which the editor knows the session. Every message
+        contains it.
     :param waiting: returns a context manager that is entered while a request waits for
         its response.
-    :ivar notify: sends a notification that is not an update of the session; see
-        `Peer.notify`.
+    :ivar notify: sends a notification other than a session update; see `Peer.notify`.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Channel:
         self._waiting = waiting
 
     def send(self, update: JsonObject) -> Awaitable[None]:
-        """Send an update: wait for room in the outgoing queue, not for the write."""
+        """Send an update. This waits for room in the outgoing queue, not for the write."""
         return self._peer.notify(
             methods.SESSION_UPDATE,
             session_update(self._session_id, update),
@@ -63,8 +64,8 @@ class Channel:
     ) -> JsonValue:
         """Send a request, and return its result without validating it.
 
-        :param params: without the session's id.
-        :raises RpcError: the editor answered with an error; see `Peer.request` for
+        :param params: the params without the session's id.
+        :raises RpcError: if the editor answered with an error; see `Peer.request` for
             other exceptions.
         """
         async with self._waiting():
@@ -82,7 +83,7 @@ class Channel:
     ) -> Result:
         """Send a request, and return its result as a model; see `request_raw`.
 
-        :raises ToolError: the result is invalid.
+        :raises ToolError: if the result is invalid.
         """
         return result.from_result(
             await self.request_raw(method, params, timeout=timeout), method
@@ -114,9 +115,9 @@ def joined_deltas(before: JsonObject, after: JsonObject) -> JsonObject | None:
 
 
 class EditorServers:
-    """`McpChannel` over one connection, the same in versions 1 and 2. It has the form
-    of the TypeScript SDK; an earlier draft of the RFD had another one, in which a
-    connection is opened first.
+    """`McpChannel` over one connection, for versions 1 and 2. The messages have the
+    format of the TypeScript SDK. In an earlier draft of the RFD, a connection was
+    opened first.
 
     :param peer: the connection.
     """
@@ -144,28 +145,26 @@ class EditorServers:
         except RpcError as error:
             if error.code == _SERVER_UNAVAILABLE:
                 raise ServerGoneError(
-                    "the editor does not have it (any more)"
+                    "the editor does not have it (or no longer has it)"
                 ) from error
             raise ToolError(
                 f"the editor could not ask it: {sentence(error)}"
             ) from error
         except PeerClosedError as error:
-            raise ServerGoneError("the editor has gone") from error
+            raise ServerGoneError("the editor has disconnected") from error
         finally:
             del self._receivers[key]
         if not isinstance(response, dict):
-            raise ToolError(
-                "what the editor answered for it is not what the protocol says"
-            )
+            raise ToolError("the editor's answer for it does not follow the protocol")
         return {
             name: response[name] for name in ("result", "error") if name in response
         }
 
     def receive(self, params: JsonObject) -> None:
-        """Deliver a server's message to the pending request that it belongs to, or drop
-        it if there is none.
+        """Deliver a server's message to its pending request, or drop it if there is
+        none.
 
-        :raises InvalidParamsError: the params are invalid.
+        :raises InvalidParamsError: if the params are invalid.
         """
         method = params.get("method")
         inner = params.get("params")

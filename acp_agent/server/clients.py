@@ -1,9 +1,9 @@
-"""Where clients differ from what they advertise: the one table of it, by the name in
-their `clientInfo`.
+"""The table of clients whose behavior differs from their advertised capabilities, by
+the name in their `clientInfo`.
 
-A capability decides wherever the protocol has one. What is here was read in the
-clients' sources and seen in the clients themselves; `editors/` names the versions. A
-client that is not in the table is taken by what the protocol says.
+If the protocol has a capability for a behavior, the capability decides. The entries
+come from the clients' sources and from tests with the clients. `editors/` names the
+versions. A client that is not in the table is expected to follow the protocol.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from acp_agent.protocol import JsonObject, as_object
 
 @frozen
 class ClientTraits:
-    """What is known of a client beyond its capabilities.
+    """What is known about a client beyond its capabilities.
 
-    :ivar runs_commands: its terminals run a command as it was sent, and end all of it
-        when it is cancelled.
-    :ivar shows_plans: it displays `plan` updates.
-    :ivar shows_every_option: a permission dialog shows each option under its own name.
-        Other clients show one option of each kind, some of them under a label of their
-        own.
-    :ivar appends_output: it displays the content of a call again with each update
-        instead of replacing it.
-    :ivar shows_failed_prompts: it displays the error of a prompt as it is.
-    :ivar reads_details: of an error, it displays only `data.details`.
-    :ivar adds_preamble: it puts text of its own in front of what the user typed, in the
+    :ivar runs_commands: whether its terminals run a command as sent, and kill all its
+        processes when it is cancelled.
+    :ivar shows_plans: whether it displays `plan` updates.
+    :ivar shows_every_option: whether its permission dialogs show every option under its
+        own name. Other clients show one option of each kind, some of them with their
+        own label.
+    :ivar appends_output: whether it appends a call's content on each update instead of
+        replacing it.
+    :ivar shows_failed_prompts: whether it displays the error of a failed prompt.
+    :ivar reads_details: whether it displays only `data.details` of an error.
+    :ivar adds_preamble: whether it puts its own text before the user's text, in the
         same block.
     """
 
@@ -40,30 +40,29 @@ class ClientTraits:
 
 
 _KNOWN = {
-    # Agentic.nvim redraws a call's block with the content of an update behind what is
-    # there.
+    # Agentic.nvim appends the content of an update to a call's block.
     "Agentic.nvim": ClientTraits(shows_every_option=True, appends_output=True),
     "agent-shell": ClientTraits(shows_every_option=True),
-    # CodeCompanion labels options by their kinds, and has no display for plans.
+    # CodeCompanion labels options by their kinds, and does not display plans.
     "CodeCompanion.nvim": ClientTraits(shows_plans=False),
     "Jupyter AI": ClientTraits(
         shows_plans=False, shows_every_option=True, adds_preamble=True
     ),
-    # Toad answers a failed prompt with a page about installing the agent, and says
-    # nothing of the message.
+    # On a failed prompt, Toad shows a page about installing the agent, without the
+    # error's message.
     "toad": ClientTraits(
         shows_every_option=True, shows_failed_prompts=False, reads_details=True
     ),
-    # VS Code's ACP Client (0.2.0) joins a program and its arguments with spaces and has
-    # a shell read that anew: of `bash -c 'cd build && rm -r *'` only the word `cd`
-    # comes to bash, and the rest runs in the folder above. And it ends that shell
-    # alone, so that what was cancelled goes on.
+    # VS Code's ACP Client (0.2.0) joins a program and its arguments with spaces, and
+    # passes the result to a shell. From `bash -c 'cd build && rm -r *'`, bash gets only
+    # the word `cd`, and the rest runs in the parent folder. On a cancel, the client
+    # kills only that shell, so the command keeps running.
     "vscode-acp-client": ClientTraits(runs_commands=False, shows_every_option=True),
 }
 
 
 def traits_of(params: JsonObject) -> ClientTraits:
-    """Return what is known of the client that sent these params of `initialize`.
+    """Return what is known about the client that sent these params of `initialize`.
 
     Early versions of Agentic.nvim put `clientInfo` into the capabilities.
     """

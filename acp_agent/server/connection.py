@@ -37,10 +37,10 @@ class ClientConnection:
     :param create_manager: creates the manager of this connection's sessions; see
         `Agent`.
     :param env: environment variables, for the location of the user's configuration.
-    :param handshake: the outcome of the first line, if it was read already.
-    :param on_end: called as soon as the client has gone and its work has been
+    :param handshake: the outcome of the first line, if the line was already read.
+    :param on_end: called as soon as the client has disconnected and its work has been
         cancelled.
-    :ivar close: ends it as if the client had gone.
+    :ivar close: ends the connection as if the client had disconnected.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class ClientConnection:
             self._serve(negotiate_version(handshake.params, env), handshake.params)
 
     async def run(self) -> None:
-        """Serve until the client is gone or `close` is called, and every session has
-        ended; see `Peer.open`.
+        """Serve until the client has disconnected or `close` is called, and every
+        session has ended; see `Peer.open`.
         """
         async with self._peer.open() as tasks:
             try:
@@ -79,7 +79,8 @@ class ClientConnection:
                         )
                     except Exception as error:
                         self._peer.refuse(call, error)
-                    del call  # its params may be large, and the next one may come late
+                    # Its params may be large, and the next call may come much later.
+                    del call
             finally:  # `Peer.open` still flushes the outgoing queue afterwards
                 if self._agent is not None:
                     self._agent.stop()
@@ -87,7 +88,7 @@ class ClientConnection:
                     self._on_end()
 
     def _to_rpc_error(self, error: Exception) -> RpcError:
-        """Convert an exception to an error, with its sentence in `data.details` if the
+        """Convert an exception to an error, with its message in `data.details` if the
         client shows nothing else.
         """
         converted = to_rpc_error(error)
@@ -111,7 +112,7 @@ class ClientConnection:
         ):
             raise RpcError(
                 INVALID_REQUEST,
-                f"This connection speaks version {self._agent.version}; open another one.",
+                f"This connection uses version {self._agent.version}. Open another one.",
             )
         self._serve(version, params)
         return _result(initialize_result(version, params))

@@ -1,8 +1,8 @@
-"""Content blocks, tool calls and MCP servers, from the wire to the domain and back; in
-all protocol versions.
+"""Converts content blocks, tool calls and MCP servers between the wire and the domain,
+for all protocol versions.
 
 Some editors fail on a line of 10 MiB, so longer content is truncated, with a note. The
-log and the model have it whole.
+log and the model get the full content.
 
 ACP, "Content"; "Session Setup", "MCP Servers".
 """
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from acp_agent.protocol import v2
 
 MAX_DATA = 8_000_000
-"""Characters of base64 in one line."""
+"""Maximum characters of base64 in one line."""
 MAX_TEXT = 1_200_000
-"""Characters of text in one line. In JSON, one may take six bytes."""
+"""Maximum characters of text in one line. In JSON, a character may take six bytes."""
 PLAN_TOOL = "plan"
 ASK_TOOL = "ask_user"
 _NUL = "\0"
@@ -63,7 +63,7 @@ def parts_from_blocks(
 ) -> tuple[UserPart, ...]:
     """Convert a prompt's content blocks to parts.
 
-    :raises InvalidParamsError: a block is of an unknown kind.
+    :raises InvalidParamsError: if a block is of an unknown kind.
     """
     return tuple(map(_part, blocks))
 
@@ -73,7 +73,7 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
         case v1.TextContent():
             return Text(block.text)
         case v1.ImageContent():
-            # Text to a model, as the same file would be.
+            # A model reads an SVG as text, as it would read the file.
             if media_type(block.mime_type) == _SVG:
                 return Resource(
                     block.uri or _SVG_URI,
@@ -92,8 +92,8 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
             )
         case v1.EmbeddedResource(resource=v1.TextResourceContents() as resource):
             if _NUL in resource.text and _REPLACED in resource.text:
-                # Bytes that an editor took for text may fill the window, and only the
-                # tools can read them.
+                # The editor has decoded binary data as text. It could fill the context
+                # window, and only the tools can read it.
                 return ResourceLink(
                     resource.uri, name_of(resource.uri), resource.mime_type
                 )
@@ -108,7 +108,7 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
             return Audio(plain(block.data), block.mime_type)
         case _:
             raise InvalidParamsError(
-                f"session/prompt: a content block of an unknown kind, {one_line(block.type, 40)!r}"
+                f"session/prompt: a content block has the unknown kind {one_line(block.type, 40)!r}"
             )
 
 
@@ -131,8 +131,8 @@ def without_repeats(
     """Return a prompt without the earlier prompts that it repeats, and without avante's
     tags.
 
-    Inside the tag, a command is not recognised, and the tag would become the session's
-    title.
+    A command inside the tag would not be recognised, and the tag would become the
+    session's title.
 
     avante usually sends the newest prompt first. After a restart of Neovim, however,
     new messages get the ids of older ones and take their places (`lua/avante/llm.lua`,
@@ -154,17 +154,18 @@ def without_repeats(
             earlier[words[1]] -= 1
         else:
             new.append(told[-1])
-    # The new prompt repeats an earlier one that is no longer among the last five.
+    # If all were said before, the new prompt repeats an earlier one that is no longer
+    # among the last five.
     new = new or told[:1]
     return (*kept, *reversed(new))
 
 
 def split_preamble(parts: tuple[UserPart, ...]) -> tuple[str, tuple[UserPart, ...]]:
-    """Return the text that Jupyter AI puts in front of the user's words, and the prompt
+    """Return the text that Jupyter AI puts before the user's text, and the prompt
     without it.
 
-    Jupyter AI begins the first prompt of a session with a note about notebooks, and the
-    first one after a session that could not be loaded with the history of the chat
+    Jupyter AI begins the first prompt of a session with a note about notebooks. If a
+    session could not be loaded, it begins the next prompt with the history of the chat
     (`jupyter_ai_acp_client/base_acp_persona.py`, `process_message`).
 
     :returns: the empty string and the prompt itself if there is no such text.
@@ -180,12 +181,12 @@ def split_preamble(parts: tuple[UserPart, ...]) -> tuple[str, tuple[UserPart, ..
 
 
 def as_context(preamble: str) -> Text:
-    """Return a preamble as a part of its own, which no title is made of."""
+    """Return a preamble as a separate part. Titles ignore it."""
     return Text(f"<context>\n{preamble}\n</context>")
 
 
 def block_from_part(part: UserPart) -> JsonObject:
-    """Convert a part to a content block; a note replaces data that is too large for a
+    """Convert a part to a content block. A note replaces data that is too large for a
     line or no longer stored.
     """
     match part:
@@ -207,9 +208,9 @@ def block_from_part(part: UserPart) -> JsonObject:
             uri = None if isinstance(part, Audio) else part.uri
             too_large = data_length(data) > MAX_DATA
             if too_large or not isinstance(data, str):
-                name = "a sound" if isinstance(part, Audio) else uri or "a picture"
+                name = "audio" if isinstance(part, Audio) else uri or "an image"
                 return text_content(
-                    f"[{name}: {'too large to be shown again' if too_large else 'no longer there'}]"
+                    f"[{name}: {'too large to be shown again' if too_large else 'no longer stored'}]"
                 )
             held = {**given(uri=uri, mimeType=part.mime_type)}
             if isinstance(part, Resource):
@@ -225,7 +226,7 @@ def block_from_part(part: UserPart) -> JsonObject:
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
-    """Truncate a text to `limit` characters, with a note of how many are missing."""
+    """Truncate a text to `limit` characters, with a note on how many are missing."""
     return (
         text
         if len(text) <= limit
@@ -234,14 +235,12 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def bounded(value: JsonObject) -> JsonObject:
-    """Return a call's arguments, or a placeholder with their length if they have more
-    than `MAX_TEXT` characters.
+    """Return a call's arguments, or a placeholder with their length if they exceed
+    `MAX_TEXT` characters.
     """
     length = size(value)
     return (
-        value
-        if length <= MAX_TEXT
-        else {"…": f"{length} characters, too many to be shown"}
+        value if length <= MAX_TEXT else {"…": f"{length} characters, too many to show"}
     )
 
 
@@ -282,10 +281,10 @@ def pending_call(
 
 
 def raw_input(name: str, arguments: JsonObject) -> JsonObject | None:
-    """Return a call's arguments for an editor; None for a plan or a question, which is
+    """Return a call's arguments for an editor; None for a plan or a question, which are
     shown in another form.
 
-    Many editors print the arguments of a call as JSON above or in place of the rest.
+    Many editors print a call's arguments as JSON above or instead of its content.
     """
     return None if name in (PLAN_TOOL, ASK_TOOL) else bounded(arguments)
 
@@ -304,7 +303,7 @@ def servers_from_wire(
     """Convert the MCP servers of a request, in order. Connection errors are reported
     later, for each server.
 
-    :raises InvalidParamsError: a server needs a transport that the agent does not
+    :raises InvalidParamsError: if a server needs a transport that the agent does not
         advertise.
     """
     return tuple(map(_server, servers))
@@ -330,6 +329,6 @@ def _server(server: v1.McpServer | v2.McpServer) -> McpServer:
             )
         case _:
             raise InvalidParamsError(
-                f"mcpServers: this agent speaks to MCP servers over stdio, http and acp, and not over "
+                f"mcpServers: this agent connects to MCP servers over stdio, http and acp, but not over "
                 f"{one_line(server.type, 40)!r}."
             )

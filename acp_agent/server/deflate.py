@@ -1,12 +1,13 @@
-"""Deflated WebSocket messages, with a limit to how much larger than what was sent a
+"""Deflated WebSocket messages, with a limit on how much larger than the received data a
 message may be.
 
-48 KB of deflate can hold the 48 MiB that a message may have, so that a small client
-could make the agent read as much as a thousand large ones. What people and editors
-send, even JSON and code with many repeats, grows ten- or twentyfold.
+48 KB of deflated data can expand to the 48 MiB that a message may have. So a small
+client could make the agent process as much data as a thousand large clients. The data
+of people and editors grows only ten- or twentyfold, even JSON and code with many
+repetitions.
 
-RFC 7692, "Compression Extensions for WebSocket", section 7: the limits are the
-receiver's own.
+Source: RFC 7692, "Compression Extensions for WebSocket", section 7, which leaves the
+limits to the receiver.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from websockets.frames import Frame, Opcode
 from websockets.typing import ExtensionParameter
 
 FREE_BYTES = 1024 * 1024
-"""To which any message may grow."""
+"""Size to which any message may grow."""
 MAX_GROWTH = 25
-"""How many times as large as what was received a message may be beyond that."""
+"""A message may exceed `FREE_BYTES` by this many times the size of the received data.
+"""
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket of uvicorn's that closes with 1009 where a deflated message grows too
+    """A uvicorn WebSocket that closes with code 1009 if a deflated message grows too
     large.
     """
 
@@ -40,10 +42,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
 
 class _Factory(ServerPerMessageDeflateFactory):
-    """Negotiates deflate as uvicorn does.
+    """Negotiates deflate in the same way as uvicorn.
 
-    :param server_bits: the size of the window of what is sent, as a power of two.
-    :param client_bits: the same of what is received.
+    :param server_bits: the size of the window for sent data, as a power of two.
+    :param client_bits: the size of the window for received data, as a power of two.
     """
 
     def __init__(self, server_bits: int, client_bits: int) -> None:
@@ -70,8 +72,8 @@ class _Factory(ServerPerMessageDeflateFactory):
 
 
 class BoundedDeflate(PerMessageDeflate):
-    """Inflates a message, in however many frames it comes, as long as it is not much
-    larger than they are.
+    """Inflates a message of one or more frames, as long as it is not much larger than
+    the frames together.
     """
 
     _received = 0
@@ -89,7 +91,7 @@ class BoundedDeflate(PerMessageDeflate):
         if is_first:
             self._received = self._inflated = 0
         self._received += len(frame.data)
-        # 0 would be no limit.
+        # 0 would mean no limit.
         allowed = max(1, FREE_BYTES + MAX_GROWTH * self._received - self._inflated)
         decoded = super().decode(
             frame, max_size=allowed if max_size is None else min(max_size, allowed)

@@ -1,11 +1,11 @@
 """Answers `initialize`: negotiates the version of the protocol and exchanges
 capabilities.
 
-An editor waits for this answer before it shows anything, and importing the rest takes
-longer. So a small synchronous reader takes the first line: a valid `initialize` is
-answered at once; any other line, and every byte behind the first, is passed unchanged
-to the peer. Imports the standard library and pure modules alone, and reads leniently
-without pydantic, as the schema asks for.
+An editor waits for this answer before it shows anything, and importing the other
+modules takes longer. So a small synchronous reader reads the first line. A valid
+`initialize` is answered at once. Any other line, and every byte after the first line,
+is passed unchanged to the peer. This module imports only the standard library and pure
+modules. It reads leniently and without pydantic, as the schema requires.
 
 ACP, "Initialization" and "Authentication"; ACP v2, "Initialization", "Version
 Negotiation".
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 AUTH_METHOD = "api-key"
 LOGIN_METHOD = "login"
 FORK_KEY = "acp-agent"
-"""Key in `_meta`: in the capability `fork` for the supported kinds of fork points, in
-requests for the fork point.
+"""Key in `_meta`. In the capability `fork` it holds the supported kinds of fork points,
+and in requests the fork point.
 """
 _VERSIONS = (1, 2)
 _UNSUPPORTED_VERSION = -32022
 _MAX_FIRST_LINE = 1 << 20
-"""Bytes; the peer handles a longer first line."""
+"""Maximum bytes of a first line. The peer handles a longer one."""
 _MAX_VERSION = 65_535
 
 
 @frozen
 class Capabilities:
-    """The capabilities that a client advertised; the agent uses no others.
+    """The capabilities that a client advertised, as far as the agent uses them.
 
-    :ivar terminal: `terminal/*`, from a client whose terminals work.
+    :ivar terminal: `terminal/*`, if the client's terminals work.
     :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
     :ivar notices: `notice`.
     :ivar plans: `plan_update` instead of `plan`, and `plan_removed`.
-    :ivar booleans: options of a session that are on or off.
+    :ivar booleans: boolean session options.
     :ivar forms: `elicitation/create` with a form.
     :ivar urls: `elicitation/create` with a URL, and `elicitation/complete`.
-    :ivar traits: where the client differs from what it advertises.
+    :ivar traits: how the client differs from its advertised capabilities.
     """
 
     read_text_file: bool = False
@@ -66,8 +66,8 @@ class Capabilities:
 
     @classmethod
     def of(cls, version: int, params: JsonObject) -> Capabilities:
-        """Return the capabilities in the params of `initialize`; a malformed one counts
-        as absent. Every client of version 2 supports notices and compaction updates;
+        """Return the capabilities in the params of `initialize`. A malformed one counts
+        as absent. All clients of version 2 support notices and compaction updates, and
         none offers files or terminals.
         """
         wire = _advertised(version, params)
@@ -100,10 +100,10 @@ class Capabilities:
 class Handshake:
     """The outcome of the first line.
 
-    :ivar params: of the `initialize` that was answered; None if the peer has to answer
-        the first line.
-    :ivar unread: bytes that were read but not handled; the peer begins with them.
-    :ivar exchange: the line that was answered, and the line that answers it.
+    :ivar params: the params of the answered `initialize`; None if the peer has to
+        answer the first line.
+    :ivar unread: bytes that were read but not handled. The peer begins with them.
+    :ivar exchange: the answered line, and the answer.
     """
 
     params: JsonObject | None
@@ -114,8 +114,8 @@ class Handshake:
 def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     """Wait for the first line and answer it, if it is a valid `initialize`.
 
-    :param read_fd: where the client's lines come from.
-    :param write_fd: where ours go.
+    :param read_fd: the descriptor from which the client's lines are read.
+    :param write_fd: the descriptor to which the answer is written.
     """
     data = b""
     while b"\n" not in data and len(data) <= _MAX_FIRST_LINE:
@@ -145,11 +145,11 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
     """Return the highest enabled version that is not above the version in the params of
     `initialize`.
 
-    Other params are read leniently, as the schema asks for, but version 2 requires the
+    Other params are read leniently, as the schema requires, but version 2 requires the
     client's name and version.
 
-    :raises RpcError: the requested version is invalid, none up to it is enabled, or the
-        client's name or version is missing.
+    :raises RpcError: if the requested version is invalid, if no version up to it is
+        enabled, or if the client's name or version is missing.
     """
     requested = params.get("protocolVersion")
     if (
@@ -163,7 +163,7 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
         )
     if requested == 1:
         return 1
-    # Such as `protocol: {versions: [1]}`.
+    # For example, `protocol: {versions: [1]}`.
     settings = settings_if_mentioned(env, b"protocol")
     enabled = _VERSIONS if settings is None else settings.protocol.versions
     version = max(
@@ -172,7 +172,7 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
     if version is None:
         raise RpcError(
             _UNSUPPORTED_VERSION,
-            f"This agent speaks version {' or '.join(map(str, enabled))} of the protocol, and not {requested}.",
+            f"This agent supports version {' or '.join(map(str, enabled))} of the protocol, not {requested}.",
             {"requested": requested, "supported": [*enabled]},
         )
     info = as_object(params.get("info"))
@@ -183,7 +183,7 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
             return 1  # a later version's client that sends version 1's params
         raise RpcError(
             INVALID_PARAMS,
-            "initialize: info must have a name and a version, which are strings.",
+            "initialize: info must have a name and a version, both strings.",
         )
     return version
 
@@ -192,8 +192,8 @@ def settings_if_mentioned(env: Mapping[str, str], key: bytes) -> Settings | None
     """Load the user's settings if their file contains `key`; otherwise return None,
     since parsing it delays the answer.
 
-    Also return None if the file is invalid or cannot be read: the first session reports
-    that.
+    Also return None if the file is invalid or cannot be read, since the first session
+    reports that.
     """
     from acp_agent.config.home import CONFIG_FILE, home_dir
     from acp_agent.errors import ConfigError
@@ -212,8 +212,8 @@ def initialize_result(version: int, params: JsonObject) -> JsonObject:
     """Return the result of `initialize`. The agent's capabilities do not depend on the
     client's.
 
-    :param params: of `initialize`; they say whether the client can run the login in a
-        terminal.
+    :param params: the params of `initialize`, which say whether the client can run the
+        login in a terminal.
     """
     methods = _auth_methods(
         version, as_object(_advertised(version, params).get("auth")).get("terminal")
@@ -277,8 +277,8 @@ def _auth_methods(version: int, terminal: JsonValue) -> list[JsonValue]:
     """Return the authentication methods. The first succeeds at once without a question,
     since some editors use it whenever they connect.
 
-    :param terminal: the client's capability to run the second in a terminal: true in
-        version 1, an object in 2.
+    :param terminal: the client's capability to run the second method in a terminal:
+        true in version 1, an object in version 2.
     """
     id, kind = ("id", {}) if version == 1 else ("methodId", {"type": "agent"})
     key: JsonObject = {
@@ -292,7 +292,7 @@ def _auth_methods(version: int, terminal: JsonValue) -> list[JsonValue]:
         "type": "terminal",
         id: LOGIN_METHOD,
         "name": "Log in",
-        "description": "Asks for a provider's key in a terminal, tries it and stores it.",
+        "description": "Asks for a provider's key in a terminal, tests it and stores it.",
         "args": [LOGIN_METHOD],
     }
     return (

@@ -1,10 +1,10 @@
 """Validates the params of requests for their handlers, and reads `_meta`.
 
-The generated models do that; a worker thread imports them, with pydantic, on first use.
-That would take a third of the time from an editor's start to its first session, and
-would have a cancel wait for what is imported just then. Nearly every editor sends a
+The generated models validate params. A worker thread imports them and pydantic on first
+use. Importing them takes a third of the time from an editor's start to its first
+session, and a cancel would have to wait for the import. Nearly all editors first send a
 directory without servers, then text and links. These simple forms are validated here,
-all others by the models.
+and all others by the models.
 
 ACP, "Session Setup", "Prompt Turn", "Extensibility"; W3C, "Trace Context", "Baggage".
 """
@@ -40,10 +40,10 @@ async def read_params(
 ) -> Any:
     """Return the validated params for a handler.
 
-    :param models: the package with the models of a version.
-    :param names: the names of the models, by method; the params of other methods are
+    :param models: the package with the models of a protocol version.
+    :param names: the names of the models by method. The params of other methods are
         returned unchanged.
-    :raises InvalidParamsError: the params are invalid; names the member.
+    :raises InvalidParamsError: if the params are invalid. The message names the member.
     """
     plain = _PLAIN[method](params) if method in _PLAIN else None
     if plain is not None or method not in names:
@@ -52,13 +52,13 @@ async def read_params(
     def validate() -> Any:
         return getattr(models, names[method]).from_params(params, method)
 
-    # In a thread, since the first one imports and builds its model.
+    # Use a thread, since the first call for a method imports and builds its model.
     return await anyio.to_thread.run_sync(validate, abandon_on_cancel=True)
 
 
 @frozen
 class NewSession:
-    """Holds the params of a `NewSessionRequest` without further directories and MCP
+    """Holds the params of a `NewSessionRequest` without additional directories or MCP
     servers.
     """
 
@@ -155,7 +155,7 @@ _PLAIN = {
 
 
 def trace_context(meta: JsonValue) -> dict[str, str]:
-    """Return the W3C trace context in `_meta`: the entries that are strings of an
+    """Return the W3C trace context in `_meta`: its entries that are strings of an
     allowed length.
     """
     found = {key: as_object(meta).get(key) for key in _TRACE}
@@ -170,10 +170,10 @@ def fork_point(meta: JsonValue) -> int | str | None:
     """Return the fork point in `_meta` of `session/fork`, an extension of the schema;
     None if there is none.
 
-    It is the number of a log entry, as in `{"acp-agent": {"at": 12}}`, or a message's
-    id, as in `{"acp-agent": {"messageId": "msg_1"}}`.
+    The fork point is the number of a log entry, as in `{"acp-agent": {"at": 12}}`, or
+    the id of a message, as in `{"acp-agent": {"messageId": "msg_1"}}`.
 
-    :raises InvalidParamsError: the fork point is malformed.
+    :raises InvalidParamsError: if the fork point is malformed.
     """
     match as_object(meta).get(FORK_KEY):
         case None:
@@ -186,6 +186,6 @@ def fork_point(meta: JsonValue) -> int | str | None:
             return message_id
         case _:
             raise InvalidParamsError(
-                f"session/fork: _meta.{FORK_KEY} names no point to fork at. Send `at`, the number of an entry, or "
+                f"session/fork: _meta.{FORK_KEY} does not name a fork point. Send `at`, the number of an entry, or "
                 "`messageId`."
             )

@@ -1,8 +1,8 @@
-"""Questions to the user through an editor: permission dialogs and their options, forms,
-URLs.
+"""Asks the user questions through an editor: permission dialogs and their options,
+forms, and URLs.
 
-The id of an option is its kind, as other agents have it: some editors look at the id
-(avante), some at the kind (CodeCompanion).
+As in other agents, the id of an option is its kind, since some editors look at the id
+(avante) and some at the kind (CodeCompanion).
 
 ACP, "Tool Calls", "Requesting Permission"; "Elicitation".
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _CHOICE = "allow_once"
 _NONE = "reject_once"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
-"""`_meta` key that marks a text field as the free-text answer to a choice; editors show
+"""`_meta` key that marks a text field as the free-text answer to a choice. Editors show
 the two as one field.
 """
 
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 def permission_options(grant: Grant | None) -> list[JsonObject]:
     """Return the options of a dialog that asks whether a tool call may run.
 
-    :param grant: what "always" would cover.
+    :param grant: the permission that "always" would grant.
     """
     always = (
         []
@@ -81,19 +81,19 @@ def _option(kind: PermissionOptionKind, name: str, option_id: str = "") -> JsonO
 
 
 class PermissionDialogs:
-    """Asks the user to select one of several options, by `session/request_permission`.
+    """Asks the user to select one of several options, using
+    `session/request_permission`.
 
-    The callables are those of the protocol version.
+    The callables are specific to the protocol version.
 
     :param diffs: returns the file changes of a tool call as items of its content.
     :param params: builds the request's params, without its options, from the tool call
-        to show, a Markdown description of why it is asked, and one of what would be
-        done.
+        to show, a Markdown text with the reason for the question, and one with what
+        would be done.
     :param chosen: returns the id of the selected option from the request's result, or
         None if the user cancelled.
     :param announce: shows the tool call with this id if it was not shown yet.
-    :param offers_always: returns whether the user may be offered to allow something for
-        good.
+    :param offers_always: returns whether to offer the user a permanent permission.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class PermissionDialogs:
         """Ask the user whether a tool call may run. Only a selected allow option is
         consent.
 
-        :raises ToolError: the editor could not ask, or its answer is invalid.
+        :raises ToolError: if the editor could not ask, or if its answer is invalid.
         """
         call = pending_call(call_id, name, view, arguments, self._diffs(view))
         grant = grant if self._offers_always() else None
@@ -145,7 +145,7 @@ class PermissionDialogs:
     ) -> Answer:
         """Ask the user whether the hooks and recipes of projects may run.
 
-        :raises ToolError: the editor could not ask, or its answer is invalid.
+        :raises ToolError: if the editor could not ask, or if its answer is invalid.
         """
         call = pending_call(call_id, name, view, {"folders": [*projects]})
         options = [
@@ -164,14 +164,14 @@ class PermissionDialogs:
     ) -> str | None:
         """Ask the user to select one of `options`.
 
-        :param tool_call: the subject of the question, with all its fields: not every
-            editor has seen it before.
+        :param tool_call: the subject of the question, with all its fields, since some
+            editors have not seen it before.
         :param options: at most one of each kind, unless the editor shows every option.
         :param description: additional text, as Markdown.
-        :param facts: what would be done, as Markdown.
+        :param facts: Markdown text that says what would be done.
         :returns: the id of the option, or None if the user cancelled.
-        :raises RpcError: the editor could not ask.
-        :raises ToolError: the editor's answer is invalid.
+        :raises RpcError: if the editor could not ask.
+        :raises ToolError: if the editor's answer is invalid.
         """
         params: JsonObject = {
             **self._params(tool_call, description, facts),
@@ -216,7 +216,7 @@ class EditorQuestions:
     dialogs.
 
     :ivar asks: `forms` if the editor supports them, or else `choices`, which every
-        editor does.
+        editor supports.
     :ivar opens_urls: whether the editor supports elicitation by URL.
     """
 
@@ -260,7 +260,7 @@ class EditorQuestions:
         return "accept" if answer.action == "accept" else _refusal(answer)
 
     async def visited(self, link_id: str) -> None:
-        """Notify the editor that the interaction behind a URL is complete."""
+        """Notify the editor that the interaction at a URL is complete."""
         await self._channel.notify(
             methods.ELICITATION_COMPLETE, {"elicitationId": link_id}
         )
@@ -270,9 +270,9 @@ class EditorQuestions:
     ) -> FieldChoice | None:
         """Ask the user to choose; see `Questions.choose`.
 
-        An editor that shows every option gets one dialog. Any other one gets a dialog
-        for each choice, whose title names the choice: with "no", the next one is
-        offered.
+        An editor that shows every option gets one dialog. Other editors get a dialog
+        for each choice, whose title names the choice. If the user answers "no", the
+        next choice is offered.
         """
         listing = cut(_markdown_list(choices))
         if self._shows_every_option:
@@ -289,8 +289,8 @@ class EditorQuestions:
                 await self._choose_one(call, question, options, listing) or _NONE
             )
         for number, choice in enumerate(choices, 1):
-            # The end of a title is kept when it is cut; the choice is what the user
-            # answers to.
+            # A title keeps its end when it is cut, so put the choice there, since the
+            # user answers to it.
             title = f"{question} → {choice.title}"
             is_last = number == len(choices)
             options = [

@@ -1,7 +1,7 @@
-"""Records the messages on the wire, if the user enables that, for debugging a client.
+"""Records the messages on the wire for debugging a client, if the user enables this.
 
-Every message of both directions becomes one line of JSON, with its time. Secrets are
-masked before anything is written; only the user can read the files, and their number
+Each message in either direction becomes one line of JSON, with its time. Secrets are
+masked before anything is written. Only the user can read the files, and their number
 and size are limited. If a file cannot be written, the recording ends and the connection
 continues.
 """
@@ -33,9 +33,10 @@ WIRE = "wire"
 WIRE_VARIABLE = "ACP_AGENT_WIRE"
 MAX_FILE_BYTES = 10_000_000
 MAX_FILES = 10
-"""Most files of all processes together; the oldest are deleted."""
+"""Maximum number of files of all processes together. The oldest are deleted."""
 MAX_TEXT = 20_000
-"""Most characters of one text in a message; the middle of a longer one is left out."""
+"""Maximum characters of one text in a message. The middle of a longer text is left out.
+"""
 _SUFFIX = ".jsonl"
 _DIRECTIONS: tuple[Direction, ...] = ("in", "out")
 
@@ -44,8 +45,8 @@ _log = logging.getLogger(__name__)
 
 
 def _records_wire(env: Mapping[str, str]) -> bool:
-    """Return whether the user has enabled the recording: by `ACP_AGENT_WIRE`, or else
-    by `wire_log` in config.yaml.
+    """Return whether the user has enabled recording, with `ACP_AGENT_WIRE` or otherwise
+    with `wire_log` in config.yaml.
     """
     if said := env.get(WIRE_VARIABLE, "").strip().lower():
         return said not in ("0", "false", "no", "off")
@@ -60,11 +61,11 @@ def record(
     exchange: tuple[bytes, bytes] | None,
 ) -> Transport:
     """Return a transport that records `transport`, or `transport` itself if the user
-    has not enabled that.
+    has not enabled recording.
 
-    :param learned_secrets: returns the secrets that were read since the start, besides
-        those of `env`.
-    :param exchange: the first line and its answer, if they were exchanged before.
+    :param learned_secrets: returns the secrets that were read since the start, in
+        addition to those in `env`.
+    :param exchange: the first line and its answer, if they were already exchanged.
     """
     if not _records_wire(env):
         return transport
@@ -89,14 +90,14 @@ def recordings(folder: Path) -> list[Path]:
 
 
 class _RecordingTransport:
-    """Records the lines of a transport in files that are numbered from 1.
+    """Records the lines of a transport in files numbered from 1.
 
-    The chunks of a streamed text are recorded as one message, so that a secret which is
+    The chunks of a streamed text are recorded as one message, so that a secret that is
     split across them is masked.
 
     :param folder: created if it is missing; its parent must exist.
-    :param secrets: returns the secrets to mask, besides all text that looks like a key;
-        called for each message.
+    :param secrets: returns the secrets to mask, in addition to all text that looks like
+        a key. It is called for each message.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class _RecordingTransport:
         self._part = 0
         self._file: BinaryIO | None = None
         self._ended = False
-        # A chunk, joined with those that followed it.
+        # A chunk, joined with the chunks that followed it.
         self._streamed: tuple[float, Direction, JsonObject] | None = None
 
     async def read_line(self) -> bytes | None:
@@ -134,7 +135,9 @@ class _RecordingTransport:
                 self._file.close()
 
     def record_lines(self, direction: Direction, data: bytes) -> None:
-        """Record data that was read or is about to be written: one or more whole lines."""
+        """Record data that was read or is about to be written. It consists of whole
+        lines.
+        """
         now = round(time.time(), 6)
         for line in data.split(b"\n"):
             if line.strip() and not self._ended:
@@ -189,14 +192,16 @@ class _RecordingTransport:
             )
         except RecursionError:
             self._append_entry(
-                at, direction, {"invalid": "It is nested too deeply to be masked."}
+                at,
+                direction,
+                {"invalid": "The message is nested too deeply to be masked."},
             )
 
     def _known_secrets(self) -> tuple[str, ...]:
         return tuple(secret for secret in self._secrets() if len(secret) >= MIN_SECRET)
 
     def _append_entry(self, at: float, direction: Direction, entry: JsonObject) -> None:
-        # An editor may send half of a surrogate pair.
+        # An editor may send an unpaired surrogate.
         text = json.dumps(
             {"at": at, "dir": direction, **entry},
             ensure_ascii=False,
@@ -208,7 +213,7 @@ class _RecordingTransport:
                 self._file = self._next_file()
             self._file.write(line)
         except OSError as error:
-            _log.warning("the wire is not recorded any more: %s", error)
+            _log.warning("recording the wire has stopped: %s", error)
             self._ended = True
 
     def _next_file(self) -> BinaryIO:

@@ -1,13 +1,12 @@
-"""Serves ACP over WebSocket only, as the RFD "Streamable HTTP & WebSocket Transport"
+"""Serves ACP over WebSocket only, which the RFD "Streamable HTTP & WebSocket Transport"
 allows.
 
-Each frame is a message.
+Each frame is one message.
 
 Clients that send the token may connect. If no token is set, every program on this
-machine may connect. A web page can make a browser connect to loopback, even through a
-host name of its own that resolves to loopback (DNS rebinding). So without a token,
-other host names are refused, and so are web pages from origins that the user has not
-named.
+machine may connect. A web page can make a browser connect to loopback, even through its
+own host name that resolves to loopback (DNS rebinding). So without a token, other host
+names are refused, as are web pages from origins that the user has not named.
 """
 
 from __future__ import annotations
@@ -77,7 +76,9 @@ class AccessPolicy:
                 return None
             challenge = {"WWW-Authenticate": "Bearer"}
             return PlainTextResponse(
-                "Send the token in Authorization, behind Bearer.\n", 401, challenge
+                "Send the token in the Authorization header, after Bearer.\n",
+                401,
+                challenge,
             )
         host = _only(headers, "host")
         authority = None if host is None else parse_authority(host)
@@ -119,7 +120,7 @@ def parse_origin(text: str) -> WebOrigin:
     origin = parse_web_origin(text.strip().removesuffix("/"))
     if origin is None:
         raise AgentError(
-            f"{text!r} is not a web origin: write a page's address without its path, as http://localhost:2718."
+            f"{text!r} is not a web origin. Write a page's URL without its path, such as http://localhost:2718."
         )
     return origin
 
@@ -128,8 +129,7 @@ class _WebSocketTransport:
     """Carries messages as text frames; see `Transport`.
 
     :param websocket: an accepted WebSocket.
-    :param binary: whether binary frames are messages too; according to the RFD they are
-        ignored.
+    :param binary: whether binary frames are messages too. The RFD says to ignore them.
     """
 
     def __init__(self, websocket: WebSocket, *, binary: bool = False) -> None:
@@ -206,7 +206,7 @@ class WebSocketEndpoint:
             connection = self._open[ended] = self._connect(transport)
             await connection.run()
         except Exception as error:
-            log_failure(_log, "A connection failed inside", error)
+            log_failure(_log, "A connection failed internally", error)
         finally:
             self._open.pop(ended, None)
             ended.set()
@@ -214,7 +214,7 @@ class WebSocketEndpoint:
     def _unavailable(self, path: str) -> PlainTextResponse | None:
         if path not in (PATH, MARIMO_PATH):
             return PlainTextResponse(
-                f"There is nothing here: the agent is at {PATH}.\n", 404
+                f"There is nothing here. The agent is at {PATH}.\n", 404
             )
         if self.closing or len(self._open) >= MAX_CLIENTS:
             return PlainTextResponse(
@@ -225,15 +225,15 @@ class WebSocketEndpoint:
 
 async def _refuse_http(request: Request) -> PlainTextResponse:
     return PlainTextResponse(
-        f"Open a WebSocket at {PATH}: HTTP is not served.\n",
+        f"HTTP is not served. Open a WebSocket at {PATH}.\n",
         426,
         {"Upgrade": "websocket"},
     )
 
 
 MAX_CONNECTIONS = 128
-"""Includes connections not yet upgraded. Half of the descriptors that macOS lets a
-process open.
+"""Maximum number of connections, including those that are not upgraded yet. This is
+half of the descriptors that macOS lets a process open.
 """
 HANDSHAKE_SECONDS = 10
 PING_SECONDS = 20
@@ -245,7 +245,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens on `host` and `port`.
 
     :param port: 0 for any free port.
-    :raises AgentError: if the address cannot be listened on; the error says why.
+    :raises AgentError: if the server cannot listen on the address. The message says
+        why.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -258,9 +259,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AgentError(
-            f"Cannot listen on {host}, port {port} ({reason}); name another address."
+            f"Cannot listen on {host}, port {port} ({reason}). Use another address."
         ) from error
-    # Otherwise Linux retransmits for a quarter of an hour.
+    # Otherwise Linux would retransmit for a quarter of an hour.
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listening.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1_000
@@ -269,7 +270,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 class WebServer(uvicorn.Server):
-    """Serves an ASGI application until it is cancelled; `shutdown` then closes the open
+    """Serves an ASGI application until it is cancelled. `shutdown` then closes the open
     connections.
     """
 
@@ -301,8 +302,8 @@ class WebServer(uvicorn.Server):
 class _HandshakeProtocol(H11Protocol):
     """Speaks HTTP/1.1 until the upgrade to a WebSocket.
 
-    The handshake has a time limit. If there are too many connections, one that is not
-    upgraded is closed for a new one. So clients without access cannot block others.
+    The handshake has a time limit. If there are too many connections, a new one
+    replaces one that is not upgraded. So clients without access cannot block others.
     """
 
     def connection_made(self, transport: BaseTransport) -> None:

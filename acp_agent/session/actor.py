@@ -1,7 +1,7 @@
 """`Session`: the actor of one conversation. It takes prompts from its mailbox and
 answers them one at a time.
 
-Changes of settings and cancels are not queued: they take effect at once, even while a
+Changes of settings and cancels are not queued. They take effect at once, even while a
 turn runs.
 """
 
@@ -74,7 +74,7 @@ class PartsLoader:
 
     @asynccontextmanager
     async def turn(self, ticket: Ticket, mailbox: Mailbox) -> AsyncGenerator[Turn]:
-        """Yield the turn of one prompt. Notices may be shown during the body."""
+        """Yield the turn of one prompt. Notices may be shown inside the `with` block."""
         async with self._notices.shown_in_turn():
             parts = await self.loaded()
             from acp_agent.session.turn.turn import Turn  # imported by now
@@ -82,7 +82,7 @@ class PartsLoader:
             yield Turn(parts, ticket, mailbox)
 
     def prewarm(self) -> None:
-        """Load what the first prompt needs, in the background, until the session is
+        """Load the parts for the first prompt in the background, until the session is
         closed.
         """
         self._tasks.start_soon(self._prewarm)
@@ -91,7 +91,7 @@ class PartsLoader:
         try:
             await (await self.loaded()).hooks.start()
         except Exception:  # the first prompt reports the error to the user
-            _log.info("what the first prompt needs was not loaded", exc_info=True)
+            _log.info("could not load the parts for the first prompt", exc_info=True)
 
     async def end_hooks(self, reason: CloseReason) -> None:
         """Dispatch `session_end`, if `session_start` was dispatched."""
@@ -108,10 +108,10 @@ class Session:
     :ivar prewarm: see `PartsLoader.prewarm`.
     :ivar offered: whether the slash commands were sent to the client, or are about to
         be.
-    :ivar changed: set and replaced when the title or an option was changed here; also
+    :ivar changed: set and replaced when the title or an option is changed here; also
         set when `serve` has ended.
     :ivar serve_returned: whether `serve` has ended.
-    :ivar closed: set when everything that the session holds is closed.
+    :ivar closed: set when all of the session's resources are closed.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Session:
         self._turn_scope = anyio.CancelScope()
         self._serving = anyio.CancelScope()
         self._close_reason: CloseReason | None = None
-        # Its holder waits for the log anyway.
+        # The holder waits for the log anyway.
         self._changing = anyio.Lock(fast_acquire=True)
 
     @property
@@ -170,7 +170,7 @@ class Session:
         check_size(parts)
         if len(self._mailbox.waiting) >= CAPACITY:
             raise QueueFullError(
-                f"{CAPACITY} prompts already wait in this session. Wait for an answer, or cancel the running one."
+                f"{CAPACITY} prompts are already waiting in this session. Wait for an answer or cancel the running one."
             )
         ticket = Ticket(parts, trace, provisional=provisional)
         self._mailbox.waiting.append(ticket)
@@ -231,11 +231,11 @@ class Session:
                             self._turn_scope.cancel()
                         async with self._loader.turn(ticket, self._mailbox) as turn:
                             stop = await turn.run()
-                        # Not before all notices of the turn are shown.
+                        # Answer only after all notices of the turn are shown.
                         ticket.answer(stop)
         finally:
             reason = self._close_reason = self._close_reason or "exit"
-            # A close has no time limit, unless the process ends meanwhile.
+            # A close has no time limit, unless the process ends in the meantime.
             is_exit = reason == "exit"
             with anyio.move_on_after(
                 EXIT_SECONDS if is_exit else float("inf"), shield=is_exit
@@ -246,7 +246,7 @@ class Session:
 
     def stop(self) -> None:
         """End the running turn and accept no more prompts, since the process is ending.
-        `serve` then returns.
+        `serve` returns afterwards.
         """
         self._serving.cancel()
 
@@ -259,12 +259,12 @@ class Session:
         try:
             await self.closed.wait()
         finally:
-            self._serving.cancel()  # the client may not read what the turn still has to show
+            self._serving.cancel()  # the client may not read the turn's last updates
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
-        """Run the body as one prompt's turn. However it ends, answer the prompt and
-        notify the client.
+        """Run the `with` block as one prompt's turn. However the turn ends, answer the
+        prompt and notify the client.
         """
         self._running = ticket
         self._turn_scope = anyio.CancelScope()
@@ -283,7 +283,7 @@ class Session:
         except Exception as error:
             ticket.answer(error)
         finally:
-            # Counts only if the turn, or the whole agent, was cancelled.
+            # This has an effect only if the turn or the whole agent was cancelled.
             ticket.answer("cancelled")
             outcome = ticket.outcome
             is_failure = isinstance(outcome, Exception)
@@ -344,7 +344,7 @@ class Session:
             )
         except AgentError as error:
             _log.info(
-                "prompts that waited in %s are not kept: %s", self.session_id, error
+                "the waiting prompts of %s were not logged: %s", self.session_id, error
             )
 
     # --- settings ---
@@ -360,9 +360,7 @@ class Session:
             return await self.options.change(option_id, value)
 
     async def titled(self) -> None:
-        """Wait until the title by a model is there, or will not come, after the turn of
-        the first prompt.
-        """
+        """Wait for the pending request for a title, if there is one."""
         await self._loader.record.titles.settled()
 
     async def set_title(self, title: str) -> None:
@@ -376,21 +374,21 @@ class Session:
             await self.client.show(TitleUpdated(title))
 
     async def catch_up(self) -> None:
-        """Show what another connection has changed."""
+        """Show the changes that another connection has made."""
         try:
             async with self._changing:
                 if self._close_reason is None:
                     await self.options.catch_up()
         except Exception as error:
             _log.info(
-                "%s does not know yet what was changed elsewhere: %s",
+                "%s could not read changes from elsewhere: %s",
                 self.session_id,
                 error,
             )
 
     @asynccontextmanager
     async def _change(self) -> AsyncGenerator[None]:
-        """Hold the lock while the body changes a setting, then notify other
+        """Hold the lock while the `with` block changes a setting, then notify other
         connections.
         """
         self._require_open()
@@ -408,11 +406,11 @@ class Session:
             self.changed.set()
             self.changed = anyio.Event()
 
-    # --- what a client is shown when it opens the session ---
+    # --- updates after a client opens the session ---
 
     async def show_offers(self) -> None:
-        """Show the slash commands, the title and the usage. Editors forget them with
-        every new, load and resume.
+        """Show the slash commands, the title and the usage. Editors forget them on
+        every `new`, `load` and `resume`.
         """
         # Read this before the await, since a turn that ends meanwhile shows its own
         # usage.
@@ -428,7 +426,7 @@ class Session:
             await self.show_usage()
 
     async def show_usage(self) -> None:
-        """Show how full the window is. This is known from the first answer on."""
+        """Show how full the window is. This is unknown until the first answer."""
         if self.state.context.baseline and self._close_reason is None:
             await self._loader.record.show_usage()
 

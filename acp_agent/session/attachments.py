@@ -1,10 +1,10 @@
-"""`Attachments`: the bytes of images, sounds and files that a session's log refers to.
+"""`Attachments`: the bytes of images, audio and files that a session's log refers to.
 
 The bytes are read when a request is built or a session is replayed. Images are
 converted to a form that the model's provider accepts. A prompt is refused if the model
-cannot take one of its attachments. If the attachment is already in the conversation
-(because the model was changed since, or another version stored it), a line of text
-replaces it.
+cannot take one of its attachments. If the attachment is already in the conversation, a
+line of text replaces it. This happens if the model was changed since, or if another
+version stored the attachment.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _Converted: TypeAlias = "tuple[str, str] | str"
 def _with_data(
     before: tuple[int, tuple[int, ...]], added: Sequence[Message]
 ) -> tuple[int, tuple[int, ...]]:
-    """Return the number of messages, and the indexes of those that contain images,
-    sounds or files.
+    """Return the number of messages, and the indexes of the messages that contain
+    images, audio or files.
     """
     count, places = before
     more = (
@@ -127,16 +127,16 @@ class Attachments:
                 )
             size += len(converted[0])
         if pictures > profile.max_images:
-            reason = f"The prompt has {pictures} images, and {model} takes {profile.max_images} in one request"
+            reason = f"The prompt has {pictures} images, but {model} accepts only {profile.max_images} in one request"
             raise _refusal(reason, "leave some out")
         most = profile.max_request_bytes * LIMIT_SHARE
         if size > most:
             reason = (
-                f"The images of the prompt take {size / 1e6:.3g} MB as they are sent, and {model} takes "
+                f"The images of the prompt take {size / 1e6:.3g} MB as they are sent, but {model} accepts only "
                 f"{most / 1e6:.3g} MB in one request"
             )
             raise PromptTooLargeError(
-                f"{reason}. Nothing was sent or stored; leave some out, and prompt again."
+                f"{reason}. Nothing was sent or stored. Leave some out, and prompt again."
             )
 
     async def resolved(
@@ -226,7 +226,7 @@ class Attachments:
                 data if isinstance(data, str) else await _encoded(data, self._read)
             )
             if content is None:
-                return "it is no longer there"
+                return "it no longer exists"
             # A cancel does not wait for the thread, since a conversion may take
             # seconds.
             converted = await to_thread.run_sync(

@@ -59,7 +59,7 @@ class SessionClient(Protocol):
 
     @property
     def questions(self) -> Questions:
-        """Return the means to ask the user questions other than for permission."""
+        """Return the object that asks the user questions other than for permission."""
         ...
 
     @property
@@ -92,9 +92,11 @@ class SessionClient(Protocol):
         """Ask whether a call may run.
 
         :param view: the view of the call, titled with the question.
-        :param grant: what the user may allow permanently instead; None for nothing.
-        :param reason: why the user is asked, if not because of the mode. It is shown.
-        :param question: what to show of the call.
+        :param grant: the permission that the user may grant permanently instead; None
+            if there is none.
+        :param reason: why the user is asked, if not because of the mode. The user sees
+            it.
+        :param question: the parts of the call to show.
         """
         ...
 
@@ -134,7 +136,7 @@ async def ask_arguments(
     names = ", ".join(f"`{name}`" for name, _ in missing)
     example = " ".join([command, *(f"{name}=…" for name, _ in missing)])
     refusal = (
-        f"`{command}` was not run: it needs {names}. Give it in front: `{example}`."
+        f"`{command}` was not run: it needs {names}. Send it like this: `{example}`."
     )
     if questions.asks != "forms":
         raise InvalidParamsError(refusal)

@@ -1,5 +1,5 @@
-"""Parsing of prompts: the slash command that one begins with, and the parts around it.
-Pure.
+"""Parses prompts: finds the slash command at the beginning, and the parts around it.
+The functions have no side effects.
 """
 
 from __future__ import annotations
@@ -10,39 +10,41 @@ from acp_agent.conversation.messages import Text, UserPart, words_in
 from acp_agent.conversation.updates import Command
 
 COMPACT = "compact"
-"""The recipe that automatic compaction runs, too."""
+"""The recipe for `/compact`, which automatic compaction also runs."""
 SWAP_CONTEXT = "swap_context"
 COMPACTING = (COMPACT,)
-"""Without it, an override of that recipe would leave a full context as it is."""
+"""Recipes that always compact. Without this, an override of the recipe could leave a
+full context unchanged.
+"""
 
 BUILT_IN = (
     Command("context", "Show what fills the context window, in tokens"),
     Command(
         "export",
-        "Write the whole conversation into a Markdown file of the project",
+        "Write the whole conversation to a Markdown file in the project",
         "[path]",
     ),
-    Command("help", "List the commands and the recipes with what may follow them"),
+    Command("help", "List the commands and recipes with their arguments"),
     Command("model", "Show which model is used, or change it", "[provider/model]"),
     Command(
         "pin",
-        "Keep a text word for word through every compaction; alone, list what is pinned",
+        "Keep a text word for word through every compaction; without a text, list the pinned ones",
         "[text]",
     ),
-    Command(
-        "undo", "Take back what the last turn that changed files has changed in them"
-    ),
-    Command("unpin", "Take a pinned text back", "<number>"),
+    Command("undo", "Undo the file edits of the last turn that made any"),
+    Command("unpin", "Remove a pinned text", "<number>"),
 )
-"""Commands that are no recipes."""
+"""The commands that are not recipes."""
 PREVIEW = "preview"
 STATUS = "status"
 UNDO = "undo"
-"""Words after `/compact`; the first two change nothing, not even the log."""
+"""Words after `/compact` that do not compact. The first two change nothing, not even
+the log.
+"""
 REPORTS = (PREVIEW, STATUS, UNDO)
 
 COMMAND_SECONDS = 10.0
-"""For all commands that a recipe's text runs."""
+"""Time limit for all commands of a recipe's text together."""
 
 _OPENING = "=([{<\"'`"
 _CLOSING = ".,;:!?)]}>\"'`"
@@ -53,16 +55,16 @@ _COMMAND = re.compile(
 
 
 def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
-    """Return the name behind the slash that a prompt's text begins with, and what
-    follows it; None for ordinary text.
+    """Return the name of the slash command at the beginning of a prompt, and the text
+    after it; None for ordinary text.
     """
     match = _COMMAND.match(_first_text(parts))
     return (match["name"], match["rest"] or "") if match else None
 
 
 def _first_text(parts: tuple[UserPart, ...]) -> str:
-    """Return the text that may be a command: the first that is not blank, without the
-    blanks in front of it.
+    """Return the text that may be a command: the first text that is not blank, without
+    leading white space.
     """
     return next(
         (
@@ -77,8 +79,8 @@ def _first_text(parts: tuple[UserPart, ...]) -> str:
 def around_command(
     parts: tuple[UserPart, ...],
 ) -> tuple[tuple[UserPart, ...], tuple[UserPart, ...]]:
-    """Return what stands in front of the text that is a command, without blanks, and
-    what stands behind it.
+    """Return the parts before the command's text, without blank texts, and the parts
+    after it.
     """
     at = next(
         at
@@ -91,12 +93,12 @@ def around_command(
 
 
 def mentioned(parts: tuple[UserPart, ...], before: str = "") -> str:
-    """Return a prompt's further parts as text: editors send each mention of a file as a
-    part of its own.
+    """Return a prompt's further parts as text. Editors send each mention of a file as a
+    separate part.
 
-    Words of two parts do not become one.
+    Words of adjacent parts are kept apart.
 
-    :param before: the text that they stand behind.
+    :param before: the text before these parts.
     """
     text = before
     for more in filter(None, map(words_in, parts)):
@@ -111,7 +113,7 @@ def mentioned(parts: tuple[UserPart, ...], before: str = "") -> str:
 
 
 def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
-    """Return the name and the rest of a prompt that names one of `BUILT_IN`."""
+    """Return the name and the arguments if a prompt is one of the `BUILT_IN` commands."""
     words = command_words(parts)
     if words is None or words[0] not in {command.name for command in BUILT_IN}:
         return None
@@ -124,5 +126,5 @@ def is_blank(parts: tuple[UserPart, ...]) -> bool:
 
 
 def text_of(parts: tuple[UserPart, ...]) -> str:
-    """Return the text of a prompt, without what is attached to it."""
+    """Return the text of a prompt, without its attachments."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))

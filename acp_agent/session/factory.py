@@ -1,4 +1,5 @@
-"""`open_session`: builds one session from its parts, and closes them in the end.
+"""`open_session`: builds one session from its parts, and closes them when the session
+ends.
 
 The parts that run turns (hooks, compaction, the model loop) are imported and built by
 `turn.factory` at the first prompt, so that a new session does not wait for them.
@@ -74,7 +75,7 @@ async def open_session(
     mcp_servers: Sequence[McpServer],
     source: Source,
 ) -> AsyncGenerator[Session]:
-    """Build a session and serve it during the body of this context manager.
+    """Build a session and serve it inside the `async with` block.
 
     :param directories: absolute paths; the working directory first.
     :param mcp_servers: the servers that the client names. They replace servers of the
@@ -120,13 +121,14 @@ async def open_session(
             requests = Requests(state, models, mcp, instructions)
             if not directories[0].is_dir():
                 await notices.tell(
-                    f"The directory of this session, {directories[0]}, does not exist any more. Nothing is written "
+                    f"The directory of this session, {directories[0]}, no longer exists. Nothing is written "
                     f"there. If it was moved: `acp-agent sessions move {session_id} NEW_DIRECTORY`, then open the "
                     "session again."
                 )
             changed = mode_notice(former.mode, state.mode)
             if changed:
-                # Shown with the first prompt: a replay shows only what was said.
+                # Show this with the first prompt, since a replay shows only the
+                # conversation.
                 state.made.append(changed)
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
@@ -180,11 +182,11 @@ async def open_session(
 def _with_configured(
     directories: tuple[Path, ...], settings: Settings
 ) -> tuple[Path, ...]:
-    """Return a session's directories, and those that the user's configuration adds to
-    every session.
+    """Return a session's directories, and the directories that the user's configuration
+    adds to every session.
 
-    The log does not record the added ones, so that a session loses them with the line
-    in the configuration.
+    The log does not record the added directories. A session loses them when they are
+    removed from the configuration.
     """
     known = {resolved(each) for each in directories}
     added: list[Path] = []
@@ -192,7 +194,7 @@ def _with_configured(
         try:
             folder = Path(os.path.normpath(directories[0] / Path(named).expanduser()))
             is_new = folder.is_dir() and resolved(folder) not in known
-        except (OSError, RuntimeError, ValueError):  # no home, or no name of a folder
+        except (OSError, RuntimeError, ValueError):  # no home, or not a folder name
             continue
         if is_new:
             known.add(resolved(folder))
@@ -209,7 +211,7 @@ async def _new_log(
 ) -> SessionLog:
     """Create a session's log, which records the root of its project.
 
-    :param everywhere: the directories with those that the configuration adds, whose
+    :param everywhere: the directories, including those from the configuration, whose
         instructions are read as well.
     """
     cwd, *additional = map(str, directories)
@@ -228,8 +230,8 @@ async def _new_log(
 async def _update_directories(
     log: SessionLog, directories: tuple[Path, ...], settings: Settings
 ) -> None:
-    """Update the directories of a session and the root of its project in the log, and
-    the mode that it has there.
+    """Update a session's directories, the root of its project, and its mode there in
+    the log.
     """
     cwd, *additional = map(str, directories)
     context = log.context
@@ -253,11 +255,11 @@ async def _update_directories(
 
 
 def _mode_elsewhere(state: SessionState, directories: tuple[Path, ...]) -> str:
-    """Return the mode of a session that is open in other directories than the log
-    names; empty if in the same.
+    """Return the mode of a session that is open in directories other than the logged
+    ones; empty if they are the same.
 
-    :param directories: those that the session is opened in, without those that the
-        configuration adds.
+    :param directories: the directories that the session is opened in, without those
+        from the configuration.
     """
     cwd, *additional = map(str, directories)
     if state.context.covers(cwd, additional):
@@ -293,12 +295,12 @@ def _was_moved(former: str, cwd: Path) -> bool:
 async def _load_for_turns(
     mcp: SessionMcp, models: SessionModels, model: str | None, tasks: TaskGroup
 ) -> Callable[[SessionParts], TurnParts]:
-    """Import what turns need, and return `build_parts`.
+    """Import the modules that turns need, and return `build_parts`.
 
     The imports run in a thread, since they take 0.1 s or more, during which the event
     loop would notice neither a cancel nor the end of the connection.
 
-    :param mcp: holds the tools whose schemas go into requests.
+    :param mcp: provides the tools whose schemas are part of requests.
     :param model: `provider/model`, whose adapter is loaded.
     :param tasks: loads the model's SDK in the background, since that takes longer than
         a turn takes to need it.

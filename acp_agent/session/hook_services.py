@@ -1,12 +1,12 @@
-"""What hooks are given of a session: the functions that one in Python may call, and the
+"""What a session provides to hooks: the functions that Python hooks may call, and the
 transcript file.
 
-The transcript is the log as JSON lines, written when a hook first wants it, and carried
-on each time it is wanted again. The lines are those of Claude Code's session files, as
-far as there is something that corresponds, so that what was written to read those reads
-these: `user` and `assistant` with a message each, and a `summary` for a compaction,
-behind all that it took the place of. Calls have Claude Code's names and keys, and ours
-as well.
+The transcript is the log as JSON lines. It is written when a hook first needs it, and
+extended on each later use. The lines follow the format of Claude Code's session files
+as far as there is an equivalent, so that programs for those files can read them: `user`
+and `assistant` lines with one message each, and a `summary` line for each compaction,
+after the messages that it replaced. Calls have Claude Code's names and keys in addition
+to ours.
 """
 
 from __future__ import annotations
@@ -92,11 +92,12 @@ class HookServices:
     ) -> Summary:
         """Compact a conversation without changing it.
 
-        :param messages: what to compact; the session's context if None.
+        :param messages: the messages to compact; the session's context if None.
         :param prompt: the instructions for the summary; the text of the recipe
             `compact` if None.
-        :param model: `provider/model` that writes it; the session's own if None.
-        :raises AgentError: it failed.
+        :param model: the model that writes the summary, `provider/model`; the session's
+            own if None.
+        :raises AgentError: if the compaction failed.
         """
         own = await self._requests.active()
         request = self._requests.request(own)
@@ -138,15 +139,17 @@ class HookServices:
     async def ask_model(
         self, prompt: str, *, system: str = "", model: str | None = None
     ) -> str:
-        """Ask a model one question, with no tools and nothing of the session.
+        """Ask a model one question, without tools or the session's context.
 
         :param model: `provider/model`; the session's own if None.
-        :raises AgentError: it did not answer.
+        :raises AgentError: if the model did not answer.
         """
         active = await self._named(model)
         answered = await active.answer(prompt, system)
         if answered is None:
-            raise HookError(f"The model {active.name} broke its answer off. Try again.")
+            raise HookError(
+                f"The answer of the model {active.name} was cut off. Try again."
+            )
         return answered[0]
 
     async def _named(self, model: str | None) -> ActiveModel:
@@ -173,7 +176,7 @@ class Transcript:
 
         :returns: its absolute path.
         """
-        # Hooks that are told of an event side by side want it at once.
+        # Hooks that handle an event concurrently may need the file at the same time.
         async with self._lock:
             if not self._path.exists():
                 self._written = 0
@@ -214,7 +217,7 @@ class Transcript:
                 self._cwd = cwd or self._cwd
             case UserPrompted() as prompt:
                 said = prompt.shown if prompt.sent is None else prompt.sent
-                # A command such as `/compact` is for the agent: no model reads it.
+                # A command such as `/compact` is for the agent. No model reads it.
                 message = UserMessage(prompt.message_id, said or prompt.shown)
                 yield self._message(
                     logged, message, **({} if said else {"isMeta": True})
@@ -260,8 +263,8 @@ class Transcript:
         blocks: list[JsonValue] = [*_blocks(message, self._cwd)]
         content: JsonObject = {"role": role, "content": blocks}
         if isinstance(message, AssistantMessage):
-            # The provider's own id, as hooks of Claude Code know it; of an answer that
-            # broke off, it was not kept.
+            # Use the provider's own model id, as hooks for Claude Code expect. An
+            # answer that was cut off has none.
             self._model = message.model.partition("/")[2] or self._model
             content = {
                 "id": message.id,

@@ -56,25 +56,27 @@ _CONTEXT_FORMAT = "A hook added this:\n\n{}"
 _COMPACTION_DEFERRED_AT: frozenset[EventName] = frozenset(
     {"user_message_send", "before_tool_call", "after_tool_call"}
 )
-"""A compaction that a hook wants at these events waits for the next request, or for the
-end of the turn.
+"""A compaction that a hook requests at these events waits for the next request, or for
+the end of the turn.
 """
 _WAITING = (
-    "The prompt waits for the hooks of `session_start`, at most until their `timeout`. `acp-agent hooks list` "
-    "names them."
+    "The prompt is waiting for the `session_start` hooks, at most until their `timeout`. `acp-agent hooks list` "
+    "lists them."
 )
 _Version: TypeAlias = tuple[Path, str] | None
-"""Changes when other hooks of the project may run; None while none may."""
+"""Changes when other hooks of the project may run; None if no hooks may run."""
 _RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
-"""A recipe's hooks that are asked after all others, and those that are asked before."""
+"""The hooks of a recipe that are asked after all other hooks, and the ones that are
+asked before them.
+"""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
 class _Prompt:
-    """What hooks are told about the prompt that is being answered, and who has already
-    made it go on.
+    """What hooks are told about the prompt that is being answered, and which hooks have
+    already made the model continue.
 
     :ivar run: the run of the prompt's recipe, if it names one.
     :ivar recipe: the hooks of that recipe.
@@ -116,10 +118,10 @@ class SessionHooks:
 
     @contextmanager
     def running(self, run: RecipeRun | None) -> Generator[None]:
-        """Ask a recipe's hooks too while its prompt is being answered.
+        """Also ask a recipe's hooks while its prompt is being answered.
 
-        :param run: None for a prompt without a recipe. The hooks of one that compacts
-            are asked about the compaction alone.
+        :param run: the run of the recipe; None for a prompt without one. If the recipe
+            compacts, its hooks are asked only about the compaction.
         """
         self._prompt = _Prompt(run)
         if run is not None and not run.compacts:
@@ -131,8 +133,8 @@ class SessionHooks:
 
     @property
     def may_act(self) -> bool:
-        """Return whether there are hooks, or may be; those of a recipe only while it
-        runs.
+        """Return whether there are hooks, or whether that is still unknown. A recipe's
+        hooks count only while the recipe runs.
         """
         return self._dispatcher is None or any(
             (self._dispatcher.hooks, *self._prompt.recipe)
@@ -141,7 +143,7 @@ class SessionHooks:
     # --- the session ---
 
     async def start(self) -> None:
-        """Dispatch `session_start`, once, before the first prompt at the latest."""
+        """Dispatch `session_start` once, at the latest before the first prompt."""
         if self._started and not self._start_lock.locked():
             return
         async with self._notices.slow(_WAITING), self._start_lock:
@@ -150,8 +152,8 @@ class SessionHooks:
                 await self._session_start(self._state.source)
 
     async def renew(self) -> None:
-        """Take the project's hooks as they may run now. Those that are new get
-        `session_start`.
+        """Load the project's hooks that may run now. Dispatch `session_start` to the
+        new ones.
         """
         await self._ready()
         before = self._faults
@@ -170,7 +172,7 @@ class SessionHooks:
             await self.add(self._unread(outcome.context))
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
-        """Dispatch `session_end`, if `session_start` was."""
+        """Dispatch `session_end`, if `session_start` was dispatched."""
         if self._started:
             await self._ask(lambda at: SessionEnd(at, reason))
 
@@ -181,8 +183,8 @@ class SessionHooks:
         await self.add(self._unread(outcome.context))
 
     def _unread(self, texts: Sequence[str]) -> Sequence[str]:
-        """Return those of some added texts that the context does not have yet, as it
-        may from an earlier start.
+        """Return the added texts that the context does not contain yet. It may contain
+        some from an earlier start.
         """
         messages = [
             message.parts
@@ -225,7 +227,7 @@ class SessionHooks:
         )
 
     async def turn_end(self, response: str) -> Outcome:
-        """Dispatch `turn_end`; each answer without tool calls has the next number."""
+        """Dispatch `turn_end`. Each answer without tool calls has the next number."""
         self._prompt.answers += 1
         return await self._ask(
             lambda at: TurnEnd(at, response), blamed=self._prompt.blamed
@@ -257,7 +259,8 @@ class SessionHooks:
         """Dispatch `before_compaction`.
 
         :param window: tokens of the model's window.
-        :param instructions: those of the user or the hook that wants it.
+        :param instructions: the instructions of the user or hook that requested the
+            compaction.
         """
         return await self._ask(
             lambda at: BeforeCompaction(
@@ -294,8 +297,8 @@ class SessionHooks:
         await self._session_start("compact")
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
-        """Dispatch `turn_end` for a recipe that compacts: a run with one answer, which
-        can only end in the swap.
+        """Dispatch `turn_end` for a recipe that compacts. Such a run has one answer,
+        and can only end in the swap.
         """
         hooks = _recipe_hooks(run.recipe)
         return await self._ask(
@@ -303,7 +306,7 @@ class SessionHooks:
         )
 
     async def prompt_additions(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
-        """Return what the handlers of a recipe that compacts add to its prompt."""
+        """Return what the handlers of a compacting recipe add to its prompt."""
         outcome = await self._ask(
             lambda at: UserMessageSend(at, prompt),
             recipe=_recipe_hooks(run.recipe),
@@ -312,25 +315,25 @@ class SessionHooks:
         return outcome.context
 
     async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
-        """Dispatch `agent_stop` to the handlers of a recipe that compacts."""
+        """Dispatch `agent_stop` to the handlers of a compacting recipe."""
         await self._ask(
             lambda at: AgentStop(at, summary),
             recipe=_recipe_hooks(run.recipe),
             alone=True,
         )
 
-    # --- what they want ---
+    # --- requests of hooks ---
 
     def take_compaction(self) -> Compact | None:
-        """Return, once, the compaction that a hook wanted at an event at which it could
-        not be done.
+        """Return, and then forget, the compaction that a hook requested at an event
+        that does not allow one.
         """
         wanted = self._wanted_compaction
         self._wanted_compaction = None
         return wanted
 
     async def add(self, texts: Sequence[str]) -> None:
-        """Append what hooks added for the model."""
+        """Log the texts that hooks added for the model."""
         if texts:
             await self._state.log.append(
                 *(
@@ -349,11 +352,11 @@ class SessionHooks:
         alone: bool = False,
         blamed: set[HookKey] | None = None,
     ) -> Outcome:
-        """Dispatch an event, which is only made if there are hooks.
+        """Dispatch an event. It is created only if there are hooks.
 
-        :param recipe: the hooks of a recipe; those of the running one if not given.
-        :param alone: whether no others are asked.
-        :param blamed: see `Dispatcher.dispatch`; given where the model has answered.
+        :param recipe: the hooks of a recipe; the running recipe's if not given.
+        :param alone: whether only the recipe's hooks are asked.
+        :param blamed: see `Dispatcher.dispatch`; given only if the model has answered.
         """
         dispatcher = self._made(()) if alone else await self._ready()
         last, first = recipe or self._prompt.recipe
@@ -373,22 +376,22 @@ class SessionHooks:
         return outcome
 
     def _want_compaction(self, name: EventName, wanted: Compact) -> None:
-        """Note a compaction that has to wait. Further ones are ignored until it is
-        done.
+        """Remember a compaction that has to wait. Other requests are ignored until it
+        is done.
         """
         if self._wanted_compaction is None:
             self._wanted_compaction = wanted
         elif wanted != self._wanted_compaction:
             _log.warning(
-                "a compaction that a hook wants at %s is not done: another one is due already",
+                "a compaction that a hook requested at %s is skipped: another one is already due",
                 name,
             )
 
     async def _moment(self, *, answered: bool = False) -> Moment:
-        """Return what every event says of the session as it is now.
+        """Return what every event says about the current session.
 
-        :param answered: whether the newest answer is the one that it is about, and not
-            the next.
+        :param answered: whether the event is about the newest answer rather than the
+            next one.
         """
         state = self._state
         context = self._state.context
@@ -400,7 +403,7 @@ class SessionHooks:
             last.output_tokens if last else 0,
             current_context_window=used,
         )
-        # Without a model there is no window; the prompt that needs one says what to
+        # Without a model there is no window. The prompt that needs a model says what to
         # set.
         with suppress(AgentError):
             active = await self._requests.active()
@@ -427,7 +430,7 @@ class SessionHooks:
             call.arguments, str(self._state.cwd)
         )
 
-    # --- which hooks there are ---
+    # --- the known hooks ---
 
     async def _ready(self) -> Dispatcher:
         if self._dispatcher is None:
@@ -442,11 +445,11 @@ class SessionHooks:
         return self._dispatcher
 
     async def _take_project(self) -> tuple[Hook, ...]:
-        """Replace the project's hooks by those that may run now, and return them."""
+        """Replace the project's hooks with the ones that may run now, and return them."""
         code = self._trust.hooks
         hooks = tuple[Hook, ...]()
         if code is not None:
-            # What was allowed, and not what the settings may say by now.
+            # Use the code that was allowed, even if the settings have changed since.
             settings = replace(
                 self._state.settings, project=code.place, hooks=code.commands
             )
@@ -476,8 +479,8 @@ def _tokens_before(usage: TokenUsage) -> int:
 
 
 def _recipe_hooks(recipe: Recipe) -> _RecipeHooks:
-    """Return the hooks that a recipe names: those that are asked after all others, and
-    those that are asked before.
+    """Return the hooks that a recipe names: the ones asked after all other hooks, and
+    the ones asked before them.
     """
     last: list[Hook] = []
     first: list[Hook] = []

@@ -51,7 +51,7 @@ TRANSCRIPTS = "transcripts"
 
 _FORK_MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
 _MANY = 1_000_000
-"""As many sessions as a directory may have."""
+"""More sessions than any directory has."""
 _SETTINGS = (
     ModeChanged,
     ModelChanged,
@@ -76,7 +76,7 @@ class SessionLog:
     def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
         self.store = store
         self.session_id = session_id
-        # Its holder waits for the disk anyway.
+        # The holder waits for the disk anyway.
         self._lock = anyio.Lock(fast_acquire=True)
         self._missed: Context | None = None
         self.context = context
@@ -98,8 +98,8 @@ class SessionLog:
 
         :param build: builds the events from the context. It is called while nothing
             else can be appended, and called again if another process appended first.
-        :param behind_others: whether to retry after another process appended any
-            events, and not only settings.
+        :param behind_others: whether to retry after another process appended events of
+            any kind. Otherwise, retry only after settings.
         """
         events: Events | None = None
         with anyio.CancelScope(shield=True):
@@ -171,7 +171,7 @@ class SessionLog:
         )
 
     async def prepare_search(self) -> None:
-        """Index what a search would have to index first."""
+        """Index the messages that a search would otherwise have to index first."""
         await self.store.prepare_search(self.session_id)
 
     async def read_blob(self, sha256: str) -> bytes | None:
@@ -194,8 +194,8 @@ class SessionLog:
         async for logged in self.events(after=context.head):
             if not isinstance(logged.event, _SETTINGS):
                 raise SessionConflictError(
-                    "Another process has worked on this session meanwhile, so this turn cannot go on. Send the prompt "
-                    "again to continue from where the session stands now."
+                    "Another process has continued this session, so this turn cannot go on. Send the prompt "
+                    "again to continue from the session's current state."
                 )
             context = context.apply(logged)
         self._replace(context)
@@ -210,8 +210,8 @@ class SessionLog:
 
 
 def transcript_file(home: Path, session_id: str) -> Path:
-    """Return the path of the copy of a log for hooks. It exists if a hook has asked for
-    it.
+    """Return the path of a session's transcript, the copy of its log for hooks. The
+    file exists if a hook has asked for it.
 
     :param home: the agent's home.
     """
@@ -237,7 +237,8 @@ async def fork_session(
     """Create a stored session that continues another one from a given point.
 
     The fork has the history, compactions, pins, plan and model of the other session,
-    but not its permissions. It has its mode as well, as far as `mode_in` allows.
+    but not its permissions. It also has the other session's mode if `mode_in` allows
+    it.
 
     :param at: seq of the last entry to copy, or id of the last message to copy; None
         copies everything.
@@ -274,8 +275,8 @@ async def fork_session(
 
 
 def fork_title(title: str, taken: Collection[str | None]) -> str:
-    """Return a title that tells a fork from the session that it continues, and from
-    other forks of it.
+    """Return a title that distinguishes a fork from the session that it continues and
+    from that session's other forks.
 
     :param title: the title of the other session, which may be a fork too.
     :param taken: the titles that exist.
@@ -336,8 +337,8 @@ def mode_in(
 ) -> str:
     """Return the mode that a session has in some directories.
 
-    The user has chosen the session's mode for the directories that it had then. In
-    others, it may not be freer than that of a new session there.
+    The user chose the session's mode for the directories that it had at that time. In
+    other directories, it may not be freer than the mode of a new session there.
 
     :param cwd: absolute path of the working directory.
     :param mode: the mode of a new session in these directories.
@@ -348,8 +349,8 @@ def mode_in(
 
 
 def mode_notice(former: str, mode: str) -> str:
-    """Return what the user should know about a mode that does not hold in other
-    directories; empty if it does.
+    """Return the notice that a session's mode does not apply in other directories;
+    empty if it does.
     """
     if mode == former:
         return ""
@@ -383,6 +384,6 @@ async def _end_of_message(store: SessionStore, session_id: str, message_id: str)
                 pass
     if not found:
         raise InvalidParamsError(
-            f"Session {session_id!r} has no message {message_id!r} to fork it at."
+            f"Session {session_id!r} has no message {message_id!r} at which to fork it."
         )
     return found

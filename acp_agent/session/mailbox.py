@@ -33,8 +33,8 @@ def check_size(parts: Iterable[UserPart]) -> None:
     )
     if size > MAX_CHARACTERS:
         raise PromptTooLargeError(
-            f"The prompt has {size:,} characters of text, and {MAX_CHARACTERS:,} are the most. Nothing was sent or "
-            "stored; put the text into files, name them in the prompt, and the model reads in them what it needs."
+            f"The prompt has {size:,} characters of text. The maximum is {MAX_CHARACTERS:,}. Nothing was sent "
+            "or stored. Put the text into files and name them in the prompt. The model then reads the parts it needs."
         )
 
 

@@ -169,8 +169,8 @@ class SessionManager:
 
     @asynccontextmanager
     async def discard_on_failure(self, session_id: str) -> AsyncGenerator[None]:
-        """Delete a new session if the body, which runs before the client learns of it,
-        fails or is cancelled.
+        """Delete a new session if the `async with` block, which runs before the client
+        learns of it, fails or is cancelled.
         """
         try:
             yield
@@ -200,8 +200,8 @@ class SessionManager:
     async def list(
         self, cwd: str | None, cursor: str | None, archived: ArchiveFilter = "exclude"
     ) -> SessionPage:
-        """Return a page of the list of sessions, newest first, without those that were
-        never used.
+        """Return a page of the list of sessions, newest first, without sessions that
+        were never used.
 
         :raises InvalidParamsError: if the cursor is not one of ours.
         """
@@ -263,8 +263,8 @@ class SessionManager:
         await self._services.store.archive(session_id, archived=False)
 
     async def close(self, session_id: str) -> None:
-        """Close this connection's session or, if it has none with this id, those of the
-        other connections.
+        """Close this connection's session or, if it has none with this id, the sessions
+        of the other connections.
 
         The log is kept.
 
@@ -280,7 +280,7 @@ class SessionManager:
 
     async def delete(self, session_id: str) -> None:
         """Close a session for all connections, and delete it and its log permanently.
-        An unknown one is no error.
+        An unknown session is not an error.
         """
         await self._close(self._everywhere(session_id), "delete")
         await self._services.store.delete(session_id)

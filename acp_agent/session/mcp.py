@@ -1,9 +1,9 @@
-"""`SessionMcp`: the MCP servers of one session: more tools, slash commands, and
-resources that `@` names.
+"""`SessionMcp`: the MCP servers of one session. They add tools, slash commands, and
+resources that a prompt mentions with `@`.
 
-The tools in requests change between turns only, and only where a server comes or says
-that its own have changed: they stand in front of everything that a provider caches.
-Without servers nothing is loaded.
+The tools in requests change only between turns, and only if a server becomes ready or
+reports that its tools have changed, since tools precede everything that a provider
+caches. Without servers nothing is loaded.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
     from acp_agent.mcp.server import SessionServer
 
 PATIENCE_SECONDS = 5.0
-"""How long the first prompt waits for servers that are still being started; the editor
-is never kept waiting.
+"""How long the first prompt waits for servers that are still starting. The editor
+itself never waits.
 """
 MAX_TOOLS = 128
-"""In one request; OpenAI takes no more."""
+"""Maximum number of tools in one request. OpenAI accepts no more."""
 _MENTION = re.compile(
     r"(?<![^\s(\[<\"'`])@(?P<server>[A-Za-z0-9_.-]+):"
     r"(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}])"
 )
-"""The punctuation of its sentence is no part of a mention."""
+"""A mention does not include the punctuation after it."""
 
 _log = logging.getLogger(__name__)
 
 
 class SessionMcp:
-    """The servers of one session: the client's, and those of the configuration with
-    other names.
+    """The servers of one session: the client's, and configured servers with other
+    names.
 
-    :param tasks: where the servers run.
-    :param changed: is called when a server offers something else than before.
+    :param tasks: runs the servers.
+    :param changed: called when a server's offer changes.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class SessionMcp:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """Return the tools by name as of the last turn's beginning, the built-in ones
-        before all others.
+        """Return the tools by name as of the start of the last turn, built-in tools
+        first.
         """
         return self._tools or built_in_tools(self._client.questions.asks)
 
     def start(self) -> None:
-        """Start the servers in the background: once the editor has its answer, or with
-        the first prompt.
+        """Start the servers in the background. This is called after the editor has
+        received its answer, or on the first prompt.
         """
         if self._servers or not self._wanted:
             return
@@ -119,8 +119,8 @@ class SessionMcp:
             self._tasks.start_soon(server.run)
 
     async def renew(self) -> None:
-        """Take over the tools that the servers offer at the beginning of a turn; wait a
-        little for their first start.
+        """Use the servers' current tools from this turn on. On the first turn, wait
+        briefly for the servers to start.
         """
         self.start()
         if not self._servers:
@@ -136,17 +136,17 @@ class SessionMcp:
             ):
                 _log.warning("the MCP server %s is not ready yet", slow.name)
                 await self._notices.tell(
-                    f"The MCP server {slow.name!r} is not ready yet. The session works on without it; its tools come "
-                    "with the first prompt after it is."
+                    f"The MCP server {slow.name!r} is not ready yet. The session continues without it. Its tools "
+                    "become available with the first prompt after it is ready."
                 )
-            self._waited = True  # not before: the notice is lost with a prompt that is cancelled meanwhile
+            self._waited = True  # only now, since a prompt that is cancelled earlier loses the notice
         more = [tool for server in self._servers for tool in server.tools]
         built_in = built_in_tools(self._client.questions.asks)
         room = MAX_TOOLS - len(built_in)
         if len(more) > room:
             await self._notices.tell_once(
-                f"The MCP servers of this session have more than {room} tools; the model gets the first {room}. Leave "
-                "servers out that you do not need."
+                f"The MCP servers of this session have more than {room} tools. The model gets only the first {room}. "
+                "Remove servers that you do not need."
             )
         tools = {**built_in, **{tool.name: tool for tool in more[:room]}}
         if tools != self.tools:
@@ -156,7 +156,7 @@ class SessionMcp:
         """Return the servers' instructions as sections of the system prompt.
 
         :param told: the sections that the model knows. A server that has not answered
-            yet keeps its known section.
+            yet keeps its section from there.
         """
         known = {
             section.name: section
@@ -190,11 +190,12 @@ class SessionMcp:
         )
 
     async def sent(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
-        """Return what the model reads in place of a prompt that names a server's prompt
-        or resources; None if it names none.
+        """Return the parts that the model reads instead of a prompt that names a
+        server's prompt or resources; None if it names none.
 
-        :raises InvalidParamsError: there is no such prompt, or an argument is missing.
-        :raises ToolError: the server did not return it; says why.
+        :raises InvalidParamsError: if there is no such prompt, or if an argument is
+            missing.
+        :raises ToolError: if the server did not return it. The message says why.
         """
         if not self._servers:
             return None
@@ -204,9 +205,9 @@ class SessionMcp:
         return (*told, *resources) if made is not None or resources else None
 
     async def resources(self, parts: tuple[UserPart, ...]) -> tuple[Resource, ...]:
-        """Return the contents of the resources that a prompt names, each once.
+        """Return the contents of the resources that a prompt names, without duplicates.
 
-        :raises ToolError: a server did not return one; says why.
+        :raises ToolError: if a server did not return one. The message says why.
         """
         found = [
             await self._read(part)
@@ -236,24 +237,25 @@ class SessionMcp:
                 or f"none. {server.reason}"
             )
             raise InvalidParamsError(
-                f"The MCP server {server.name!r} has no prompt {wanted!r}; its prompts are: {known}"
+                f"The MCP server {server.name!r} has no prompt {wanted!r}. Its prompts are: {known}"
             )
         arguments = await self._arguments(prompt, line, f"/{name}")
         before, behind = around_command(parts)
         made = await server.prompt(prompt.name, arguments)
         if not made:
             raise ToolError(
-                f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}."
+                f"The MCP server {server.name!r} returned nothing for the prompt {prompt.name!r}."
             )
         return (*made, *before, *behind)
 
     async def _arguments(
         self, prompt: Prompt, line: str, command: str
     ) -> dict[str, str]:
-        """Return a prompt's arguments as they were typed, and ask the user for missing
-        ones. What follows the named ones is the first that is still missing.
+        """Return a prompt's typed arguments, and ask the user for missing ones. Text
+        after the named arguments is the value of the first argument without a value.
 
-        :raises InvalidParamsError: a required one is missing, or there is one too many.
+        :raises InvalidParamsError: if a required argument is missing, or if there are
+            too many.
         """
         from acp_agent.recipes.arguments import split_arguments
 
@@ -262,7 +264,7 @@ class SessionMcp:
         left = [each.name for each in arguments if each.name not in values]
         if rest and not left:
             raise InvalidParamsError(
-                f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that."
+                f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing after that."
             )
         if rest:
             values[left[0]] = rest
@@ -302,8 +304,8 @@ class SessionMcp:
 
 
 def _prompts(server: SessionServer) -> dict[str, Prompt]:
-    """Return a server's prompts by their part of the slash command, in its order; of
-    two alike, the first.
+    """Return a server's prompts by their part of the slash command, in the server's
+    order. If two have the same name, the first one counts.
     """
     from acp_agent.mcp.tools import command_part
 

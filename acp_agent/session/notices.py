@@ -1,5 +1,5 @@
 """`Notices`: messages to the user outside the conversation, such as a hook's message or
-a recipe that was left out.
+an error in a recipe.
 
 Notices are never logged, so no model reads them.
 """
@@ -16,7 +16,7 @@ from acp_agent.conversation.updates import AgentSaid, Notice, Show
 from acp_agent.visible import harmless
 
 SHOWING_SECONDS = 2.0
-"""How long a cancelled turn may still take to show something."""
+"""How long a cancelled turn may take to show its remaining updates."""
 
 SLOW_SECONDS = 1.5
 """How long a prompt waits before the user is told why."""
@@ -65,8 +65,8 @@ class Notices:
 
     @asynccontextmanager
     async def shown_in_turn(self) -> AsyncGenerator[None]:
-        """Allow messages during the body, while a prompt is being answered, and show
-        waiting ones before the end.
+        """Allow messages inside the `with` block, while a prompt is being answered, and
+        show waiting ones before it ends.
         """
         self._in_turn = True
         try:
@@ -82,8 +82,8 @@ class Notices:
 
     @asynccontextmanager
     async def slow(self, text: str) -> AsyncGenerator[None]:
-        """Show a notice, once per session, if the body takes longer than `SLOW_SECONDS`
-        during a turn.
+        """Show a notice, once per session, if the `with` block takes longer than
+        `SLOW_SECONDS` during a turn.
         """
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:

@@ -47,8 +47,8 @@ AUTO_COMPACTION = "auto_compaction"
 ON = "on"
 OFF = "off"
 NO_MODEL = "none"
-"""The current choice of the model menu while nothing is configured: the protocol wants
-one.
+"""The current value of the model menu while no model is configured. The protocol
+requires a value.
 """
 
 MODES = (
@@ -71,7 +71,7 @@ _THOUGHT_LEVELS = (
     Choice(
         "default",
         "Thinking: provider default",
-        "As much as the provider has the model think by itself.",
+        "The model thinks as much as the provider's default allows.",
     ),
     Choice("off", "Thinking: off", "No extended thinking."),
     Choice("low", "Thinking: low"),
@@ -111,7 +111,7 @@ class SessionOptions:
             [*await self._models.registry.available_models(), current]
         )
         level = self._state.context.thought_level or "default"
-        about_auto = "Whether the conversation is made short by itself before the window is full."
+        about_auto = "Whether the conversation is compacted automatically before the context window is full."
         return (
             Option(
                 MODE,
@@ -119,7 +119,7 @@ class SessionOptions:
                 "mode",
                 self._state.mode,
                 MODES,
-                "What may be done without asking.",
+                "What the agent may do without asking.",
             ),
             Option(MODEL, "Model", "model", current, self._model_choices(names)),
             Option(THOUGHT_LEVEL, "Thinking", "thought_level", level, _THOUGHT_LEVELS),
@@ -135,8 +135,8 @@ class SessionOptions:
         )
 
     def _model_choices(self, models: Iterable[str]) -> tuple[Choice, ...]:
-        """Return the choices of the model menu: each model by its name with its price,
-        if that is known.
+        """Return the choices of the model menu: each model's name, with its price if
+        known.
         """
         registry = self._models.registry
         named = {model: display_name(model.partition("/")[2]) for model in models}
@@ -146,7 +146,8 @@ class SessionOptions:
             if model == NO_MODEL:
                 choices.append(Choice(model, "No model configured"))
                 continue
-            # Two providers may have one model, and one provider two dates of it.
+            # Two providers may offer the same model, and one provider may offer two
+            # dated versions of it.
             shown = (
                 name if times[name] == 1 and name != model.partition("/")[2] else model
             )
@@ -154,17 +155,17 @@ class SessionOptions:
             described = model
             if prices is not None:
                 shown += f" · ${prices.input:g} / ${prices.output:g}"
-                described += f"; a million tokens cost ${prices.input:g} to read and ${prices.output:g} to write"
+                described += f"; per million tokens, ${prices.input:g} for input and ${prices.output:g} for output"
             choices.append(
                 Choice(model, shown, described, group=model.partition("/")[0])
             )
         return tuple(choices)
 
     async def threshold(self) -> tuple[str, int | None]:
-        """Return the name of the model in use, and the tokens from which on it compacts
-        by itself, if it does.
+        """Return the name of the model in use, and the number of tokens that triggers
+        automatic compaction, or None if it is off.
 
-        :raises AgentError: there is no such model.
+        :raises AgentError: if there is no such model.
         """
         active = await self._models.active(self._state.model)
         settings = self._state.compaction(active.name)
@@ -173,13 +174,13 @@ class SessionOptions:
         ) if settings.auto else None
 
     async def change(self, option_id: str, value: str) -> tuple[Option, ...]:
-        """Change an option, and show it; the user's choice also replaces what the
-        running recipe sets.
+        """Change an option and show it. The user's choice also replaces the running
+        recipe's.
 
         :returns: all options.
-        :raises InvalidParamsError: there is no such option or value.
-        :raises SessionConflictError: another process has worked on the session during
-            the turn.
+        :raises InvalidParamsError: if there is no such option or value.
+        :raises SessionConflictError: if another process has worked on the session
+            during the turn.
         """
         option = self._checked(await self.all(), option_id, value)
         if value != option.current:
@@ -196,17 +197,17 @@ class SessionOptions:
         return await self.all()
 
     async def append(self, event: Event) -> None:
-        """Log what the user has set."""
+        """Log a change made by the user."""
         log = self._state.log
         await (log.append(event) if self._state.in_turn else log.change(event))
 
     @asynccontextmanager
     async def of_recipe(self, recipe: Recipe | None) -> AsyncGenerator[None]:
-        """Apply the model and the mode that a recipe names while it runs. They are not
-        logged, so that a killed process leaves the session as its user set it. A
-        project's recipe can make the mode stricter, and never freer.
+        """Apply a recipe's model and mode while the recipe runs. They are not logged,
+        so that a killed process leaves the session as its user set it. A project's
+        recipe can make the mode stricter, but never freer.
 
-        :param recipe: None for a prompt without one.
+        :param recipe: the recipe; None for a prompt without one.
         """
         state = self._state
         try:
@@ -222,7 +223,7 @@ class SessionOptions:
 
     @asynccontextmanager
     async def _showing(self, *, force: bool = False) -> AsyncGenerator[None]:
-        """Show the mode and the options if the body has changed them.
+        """Show the mode and the options if the `async with` block has changed them.
 
         :param force: show the options in any case.
         """
@@ -236,17 +237,18 @@ class SessionOptions:
             await self._show(OptionsUpdated(await self.all()))
 
     async def catch_up(self) -> None:
-        """Take in what another process has appended, and show it."""
+        """Read and show the changes that another process has appended."""
         log = self._state.log
         await (log.confirm() if self._state.in_turn else log.refresh())
         await self.show_missed()
 
     async def show_missed(self) -> None:
-        """Show what another process has changed: the mode, the options, the title and
-        the plan.
+        """Show changes by another process: the mode, the options, the title and the
+        plan.
 
-        Its conversation is not shown in the middle of this one; opening the session
-        anew shows it. Editors drop a plan that comes outside of a turn.
+        The other process's conversation is not shown in the middle of this one.
+        Reopening the session shows it. A plan is shown only during a turn, since
+        editors drop it otherwise.
         """
         context = self._state.context
         former = self._state.log.take_missed()
@@ -263,11 +265,13 @@ class SessionOptions:
     # --- settings ---
 
     async def renew(self) -> bool:
-        """Read the settings again if they are stale; show the options if other models
-        may be chosen. Ask again for windows of models that are not known for good.
+        """Read the settings again if they are stale, and show the options if the
+        available models may have changed. Ask again for context windows that are not
+        settled.
 
-        :returns: whether the session has other settings.
-        :raises ConfigError: they are wrong. They stay stale, and nothing has changed.
+        :returns: whether the settings were read again.
+        :raises ConfigError: if the new settings are invalid. The session keeps its
+            settings, which stay stale.
         """
         former = self._version
         self._version = self._models.registry.version()
@@ -289,10 +293,10 @@ class SessionOptions:
         return renewed
 
     def _checked(self, options: Sequence[Option], option_id: str, value: str) -> Option:
-        """Return an option that may have this value.
+        """Return the option, after checking that it may have this value.
 
-        :raises InvalidParamsError: no such option or value; says why, and names those
-            that there are.
+        :raises InvalidParamsError: if there is no such option or value. The message
+            says why and lists the valid ones.
         """
         option = next((option for option in options if option.id == option_id), None)
         if option is None:
@@ -302,9 +306,9 @@ class SessionOptions:
             )
         values = [choice.value for choice in option.choices]
         if value not in values:
-            # A model may be named that no list holds: a new one, or one of a local
-            # server.
-            wrong = f"it is no value of {option_id!r}"
+            # The user may name a model that is in no list, such as a new one or one of
+            # a local server.
+            wrong = f"it is not a value of {option_id!r}"
             if option_id == MODEL:
                 wrong = self._models.registry.unusable(value)
             if wrong:
@@ -312,7 +316,7 @@ class SessionOptions:
                     InvalidParamsError(f"{value!r} cannot be chosen: {wrong}")
                 )
                 raise InvalidParamsError(
-                    f"{refused} On the menu are: {', '.join(values)}."
+                    f"{refused} The menu contains: {', '.join(values)}."
                 )
         return option
 
@@ -332,11 +336,11 @@ def _change_event(option_id: str, value: str, *, is_at_home: bool) -> Event:
 def _recipe_mode(recipe: Recipe, chosen: str) -> str:
     if recipe.mode is None:
         return ""
-    # The strictest is first.
+    # The strictest mode comes first.
     is_freer = MODE_IDS.index(recipe.mode) > MODE_IDS.index(chosen)
     return "" if recipe.origin == "project" and is_freer else recipe.mode
 
 
 def chosen(context: Context) -> tuple[object, ...]:
-    """Return what the options of a session show of its context."""
+    """Return the parts of a session's context that its options show."""
     return context.mode, context.model, context.thought_level, context.auto_compaction

@@ -90,8 +90,8 @@ def _covers(decision: Decision, access: Access) -> bool:
 
 
 def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
-    """Return what the user may allow permanently when asked about this call; None for
-    nothing.
+    """Return the permission that the user may grant permanently when asked about this
+    call; None if there is none.
 
     :param one_by_one: whether the user allows sandboxed commands one at a time.
     """
@@ -112,11 +112,11 @@ def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
 
 
 def grant_subject(access: Access) -> str:
-    """Return what an "always allow" for this call covers: its kind and, outside the
-    session's directories, its paths.
+    """Return the subject that an "always allow" for this call covers: the kind of call
+    and, outside the session's directories, its paths.
 
-    Outside, it covers only these exact paths, since a kind of call that walks a tree
-    could cover the whole machine.
+    Outside, it covers only these exact paths, since a call that walks a directory tree
+    could otherwise cover the whole machine.
     """
     kind = access.subject or access.effect
     return f"{kind} {', '.join(map(str, access.outside))}" if access.outside else kind
@@ -136,7 +136,7 @@ class Permissions:
         self._rules = PermissionRules(state.settings.home)
         self._elsewhere = frozenset[
             str
-        ]()  # subjects allowed while the session is open in a directory not its own
+        ]()  # subjects allowed while the session is open in a directory other than its own
         self._one_by_one = False  # whether the user allowed a single sandboxed command instead of all of them
 
     async def check(
@@ -161,7 +161,7 @@ class Permissions:
             decision = None
         reason = access.demand or ("" if decision is None else decision.reason)
         if not reason and access.fault and self._state.mode == "accept-edits":
-            reason = f"There is no sandbox for it: {access.fault}"
+            reason = f"There is no sandbox for this call: {access.fault}"
         if decision is not None and not access.demand:
             verdict = "allow" if decision.verdict == "allow" else "ask"
         if verdict == "ask":
@@ -183,8 +183,8 @@ class Permissions:
     async def _verdict(self, call: ToolCall, access: Access) -> Verdict:
         """Return the verdict on a call from the mode and the user's permissions.
 
-        The project's rules are read only if they matter, and read anew each time, since
-        they may have been revoked.
+        The project's rules are read only if they matter, and read again each time,
+        since they may have been revoked.
 
         :raises ToolError: if the call may not run in this mode.
         """
@@ -237,8 +237,8 @@ class Permissions:
             await self._remember(answer)
         elif answer == "allow_once":
             self._one_by_one |= prepared.access.sandboxed
-            # The user may have answered after an hour, and continued in another editor
-            # meanwhile.
+            # The user may have taken an hour to answer, and continued in another editor
+            # in the meantime.
             await self._state.log.confirm()
         return answer
 

@@ -1,5 +1,5 @@
-"""`SessionServices`: the parts that all sessions of a process share. Built once, in the
-composition root.
+"""`SessionServices`: the parts that all sessions of a process share. They are built
+once, in the composition root.
 """
 
 from __future__ import annotations

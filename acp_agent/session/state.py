@@ -32,16 +32,16 @@ class SessionState:
         replace a directory with a link that leads outside.
     :ivar settings: the settings of the working directory; replaced when they are read
         again.
-    :ivar mcp_servers: the servers that the client names.
+    :ivar mcp_servers: the MCP servers that the client names.
     :ivar recipe_model: the model that the running recipe names, `provider/model`; empty
         for none.
     :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
     :ivar mode_elsewhere: the permission mode until the session is closed, if it is open
-        in other directories than its own; empty for that of the log.
+        in directories other than its own; empty to use the logged mode.
     :ivar in_turn: whether a turn runs, during which another process may append only
         settings.
-    :ivar made: notices for the user: what commands have created, and a mode that does not hold
-        here.
+    :ivar made: notices for the user about files that commands have created, or about a
+        mode that does not apply here.
     :ivar trace: the W3C trace context of the running prompt.
     """
 
@@ -86,7 +86,7 @@ class SessionState:
 
     @property
     def chosen_mode(self) -> str:
-        """Return the permission mode apart from what the running recipe sets."""
+        """Return the permission mode without the running recipe's change."""
         return self.mode_elsewhere or self.context.mode
 
     @property
@@ -105,8 +105,8 @@ class SessionState:
         return None if is_free else self._sandbox()
 
     def settle_unfinished(self) -> None:
-        """Neutralize what commands of a killed agent have created; see `Sandbox`. This
-        reads and writes the disk.
+        """Neutralize the files that commands of a killed agent have created; see
+        `Sandbox`. This reads and writes the disk.
         """
         self._sandbox().settle_unfinished()
 
@@ -119,7 +119,7 @@ class SessionState:
 
     @property
     def read_limits(self) -> ReadLimits:
-        """Return what tools may not read, or only after asking, in every mode."""
+        """Return the limits on the files that tools may read, in every mode."""
         return ReadLimits.of(self.real_directories, self.settings.sandbox.read_deny)
 
     def compaction(self, model: str) -> CompactionSettings:

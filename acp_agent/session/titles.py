@@ -95,9 +95,7 @@ class Titles:
             self._tasks.start_soon(self._improve, words, self._mask)
 
     async def settled(self) -> None:
-        """Wait until the model has been asked for a title, if that is to happen after
-        this turn or was begun.
-        """
+        """Wait for the pending request for a title, if there is one."""
         if self._asked is not None:
             await self._asked.wait()
 
@@ -112,8 +110,8 @@ class Titles:
             before = self._log.context.title
 
             def build(context: Context) -> tuple[Event, ...]:
-                # The user may have set a title meanwhile. Log the request's cost in any
-                # case.
+                # The user may have set a title in the meantime. Log the request's cost
+                # in any case.
                 if context.title_by == "user" or not made:
                     return (TitleChanged(context.title or "", context.title_by, usage),)
                 return (TitleChanged(made, "model", usage),)
@@ -123,7 +121,7 @@ class Titles:
             if title is not None and title != before:
                 await self._show(TitleUpdated(title))
         except Exception as error:
-            _log.info("no title by a model: %r", error)
+            _log.info("the model generated no title: %r", error)
         finally:
             if self._asked is not None:
                 self._asked.set()
@@ -161,7 +159,9 @@ def given_title(title: str) -> str:
     """
     line = shortened(title, MAX_GIVEN)
     if not line:
-        raise InvalidParamsError("The title is empty. Send one that can be read.")
+        raise InvalidParamsError(
+            "The title is empty. Send a title with printable characters."
+        )
     return line
 
 
@@ -178,7 +178,7 @@ def _clean_title(answer: str) -> str:
 
 
 def words_of(prompt: Sequence[UserPart]) -> str:
-    """Return the words of a prompt, including the names of linked or attached files.
+    """Return the words of a prompt, including the names of linked and attached files.
 
     Editors add their own texts, such as the operating system, the selection or a file's
     path. These are used only if there is nothing else.

@@ -1,4 +1,4 @@
-"""`Toolbox`: the tools that the calls of one session may use, and where they work."""
+"""`Toolbox`: the tools of one session, and the environments that their calls run in."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ class Toolbox:
         )
 
     def view_of(self, call: ToolCall) -> CallView:
-        """Return what an editor shows of a call before anything is known of it but its
-        arguments.
-        """
+        """Return the view of a call for an editor while only its arguments are known."""
         tool = self.tools.get(call.name)
         return (
             tool.preview(call.arguments)
@@ -56,9 +54,9 @@ class Toolbox:
         )
 
     def environment(self, call_id: str = "") -> Environment:
-        """Return the environment of a tool call, as of now.
+        """Return the current environment for a tool call.
 
-        :param call_id: the call that it is for; empty for a command of the user's.
+        :param call_id: the id of the call; empty for a command from the user.
         """
         state = self._state
         client = self._client

@@ -1,8 +1,8 @@
 """`SessionTrust`: which of a project's hooks and recipes may run in one session, and
 the question that decides it.
 
-They are untrusted code. Nothing of them runs before the user has trusted the folder in
-its current state.
+They are untrusted code: none of them runs until the user trusts the folder in its
+current state.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ NAME = "trust"
 TITLE = "Trust the hooks and recipes of this repository?"
 MAX_LINES = 40
 MAX_LENGTH = 200
-"""Characters of a path or a command."""
+"""Maximum characters of a path or a command in the question."""
 _RECIPE = ".md"
 
 _log = logging.getLogger(__name__)
 
 
 class SessionTrust:
-    """Holds what one session's project could run, and which of it is allowed.
+    """Tracks what one session's project could run, and what the user has allowed.
 
-    :ivar allowed: what may run, by folder, as of the last look; is replaced when
-        something else is allowed.
+    :ivar allowed: the code that may run, by folder, as of the last read. The dictionary
+        is replaced when the allowed code changes.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SessionTrust:
         self._client = client
         self._notices = notices
         self._instructions = instructions
-        # Its holder waits for a thread anyway.
+        # The holder waits for a thread anyway.
         self._lock = anyio.Lock(fast_acquire=True)
         self._was_read = False
         self.allowed: dict[Path, ProjectCode] = {}
@@ -79,13 +79,13 @@ class SessionTrust:
 
     @property
     def hooks(self) -> ProjectCode | None:
-        """Return the project's hooks, where they may run."""
+        """Return the project's hooks if they may run."""
         project = self._state.settings.project
         return None if project is None else self.allowed.get(project)
 
     def trusted(self, path: Path) -> str | None:
-        """Return the SHA-256, in hex, of the text that may be used of a project's file;
-        None where none may.
+        """Return the hexadecimal SHA-256 of a project file's trusted text, or None if
+        the file is not trusted.
         """
         return next(
             (text for code in self.allowed.values() if (text := code.text_of(path))),
@@ -93,25 +93,25 @@ class SessionTrust:
         )
 
     async def ensure_read(self) -> None:
-        """Read the project, unless it was read before; the properties are valid
+        """Read the project unless this was done before. The properties are valid
         afterwards.
         """
         if not self._was_read:
             await self._look()
 
     async def settle(self) -> bool:
-        """Read the project, and ask where something of it is not allowed; once in a
-        session, unless what was allowed has changed.
+        """Read the project, and ask the user if some of its code is not allowed. Ask
+        once per session, and again only if allowed code has changed.
 
-        :returns: False where the user ended the turn instead of answering.
+        :returns: False if the user ended the turn instead of answering.
         """
         await self._look()
         missing = self._missing
         if not missing:
-            self._refused = False  # allowed from somewhere else; what changes of it is a question again
+            self._refused = False  # allowed elsewhere; ask again if it changes
         if not missing or self._refused:
             return True
-        self._refused = True  # however the question ends, it is not asked again
+        self._refused = True  # do not ask again, whatever the answer
         answer = await self._ask(missing)
         if answer in ("allow_once", "allow_always"):
             self._refused = False
@@ -123,10 +123,10 @@ class SessionTrust:
                     )
                 except ConfigError as error:
                     await self._notices.tell(
-                        f"What you allowed holds for this session alone. {error}"
+                        f"Your permission applies to this session only. {error}"
                     )
-            # Files may have changed while the user was thinking; those are asked about
-            # with the next prompt.
+            # Files may have changed while the user was deciding. The next prompt asks
+            # about them.
             await self._look()
         return answer != "cancelled"
 
@@ -170,7 +170,8 @@ class SessionTrust:
             found, loaded = await anyio.to_thread.run_sync(
                 self._read, settings, places, abandon_on_cancel=True
             )
-            # Not by the thread: an abandoned one may end after the next.
+            # The thread does not assign these, since an abandoned thread may end after
+            # the next one.
             self._state.settings, self.allowed, self._missing, notices = found
             self._instructions.expect(places, loaded)
             self._was_read = True
@@ -181,17 +182,17 @@ class SessionTrust:
     def _read(
         self, settings: Settings, places: Places
     ) -> tuple[_Found, InstructionsLoaded]:
-        """Read the project's code, and the instructions that the prompt will need: one
-        thread is cheaper than two.
+        """Read the project's code and the instructions that the prompt will need, in
+        one thread, which is cheaper than two.
         """
         return self._find(settings), self._instructions.load(places)
 
     def _find(self, settings: Settings) -> _Found:
-        """Read the project; changes nothing here.
+        """Read the project without changing this object.
 
         :returns: the settings with the hooks that the project's configuration names
-            now; what is allowed; what is not; and what the user has to know of what
-            could not be read.
+            now, the allowed code, the code that is not allowed, and notices for the
+            user about what could not be read.
         """
         allowed = dict[Path, ProjectCode]()
         missing = list[ProjectCode]()
@@ -209,7 +210,7 @@ class SessionTrust:
             )
         except ConfigError as error:
             notices.append(
-                f"The hooks that the project's {CONFIG_FILE} names are not used. {error}"
+                f"The hooks in the project's {CONFIG_FILE} are ignored. {error}"
             )
             users = tuple(
                 command for command in settings.hooks if command.origin != "project"
@@ -233,7 +234,7 @@ class SessionTrust:
             )
             if code.problem:
                 notices.append(
-                    f"The hooks and recipes of {place.parent} are not used: {code.problem}."
+                    f"The hooks and recipes of {place.parent} are ignored: {code.problem}."
                 )
             elif (place, code.digest) in kept | self._allowed_here:
                 allowed[place] = code
@@ -243,11 +244,11 @@ class SessionTrust:
 
 
 def advice(projects: Sequence[str]) -> str:
-    """Return how to allow it after all."""
+    """Return how to allow the code later."""
     commands = " and ".join(
         f"`acp-agent trust {on_one_line(shlex.quote(project))}`" for project in projects
     )
-    return f"{commands} in a terminal allows them."
+    return f"To allow them, run {commands} in a terminal."
 
 
 def lines_of(code: ProjectCode) -> Iterator[str]:
@@ -274,11 +275,11 @@ def lines_of(code: ProjectCode) -> Iterator[str]:
 
 
 def _listing(codes: Sequence[ProjectCode]) -> str:
-    """Return what could run, as Markdown."""
+    """Return the code that could run, as Markdown."""
     lines = [line for code in codes for line in lines_of(code)]
     if len(lines) > MAX_LINES:
         lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more"]
-    warning = "They run programs and speak to the model in your name. Allow them only if you trust their authors.\n\n"
+    warning = "They run programs and message the model in your name. Allow them only if you trust their authors.\n\n"
     return warning + "\n".join(f"- {line}" for line in lines)
 
 
@@ -289,7 +290,7 @@ def _quoted(text: str) -> str:
 
 
 _ENDINGS: dict[Answer, str] = {
-    "allow_always": "Allowed until something of it changes.",
+    "allow_always": "Allowed until any of it changes.",
     "allow_once": "Allowed for this session.",
     "reject_once": "Not allowed: none of it runs in this session.",
     "cancelled": "Not answered: none of it runs in this session.",

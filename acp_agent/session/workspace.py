@@ -1,10 +1,10 @@
-"""A session's folders on disk: the project's instructions, branch and commit, what
-tools work in.
+"""A session's folders on disk: the project's instructions, its branch and commit, and
+the directories that a client names.
 
-The instructions become the system prompt. They are read when a session is made, and
-logged as an event, so that the context is a fold over the log alone. With each prompt
-they are looked at again. The system prompt stays as it is; what has changed is told in
-front of the prompt, until a compaction makes room for a new system prompt.
+The instructions become the system prompt. They are read when a session is created, and
+logged as an event, so that the context depends only on the log. Each prompt checks them
+again. The system prompt stays unchanged, and a message before the prompt tells the
+model what has changed, until a compaction replaces the system prompt.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from acp_agent.visible import on_one_line, visible
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
-"""Of one instruction file; the rest is cut, and the cut is named."""
+"""How much of an instruction file is used. A note replaces the rest."""
 GIT_SECONDS = 5.0
 _NO_LIMITS = ReadLimits()
 Places: TypeAlias = tuple[tuple[Path, ...], Path, Path | None, ReadLimits]
-"""Directories of a session, the agent's home, the project's root, and what is not read;
-see `ProjectInstructions.read`.
+"""A session's directories, the agent's home, the project's root, and the limits on
+reading; see `ProjectInstructions.read`.
 """
 _ADDITIONAL = "Additional directories"
 
@@ -62,7 +62,9 @@ _CHANGED = (
 
 
 class ProjectInstructions:
-    """The system prompt as the files say now, read again if one of them has changed."""
+    """Builds the system prompt from the current files, and again if one of them has
+    changed.
+    """
 
     def __init__(self) -> None:
         self._loaded: tuple[Hashable, InstructionsLoaded] | None = None
@@ -83,7 +85,7 @@ class ProjectInstructions:
         :param home: the agent's own folder, whose instruction files apply to every
             project.
         :param root: the project's root; None if only the working directory counts.
-        :param limits: what is not read.
+        :param limits: which files may not be read.
         """
         places = (tuple(directories), home, root, limits)
         expected = self._expected
@@ -93,7 +95,7 @@ class ProjectInstructions:
         return await anyio.to_thread.run_sync(self.load, places)
 
     def expect(self, places: Places, loaded: InstructionsLoaded) -> None:
-        """Have the next call of `read` return what `load` has just returned, so that a
+        """Make the next call of `read` return what `load` has just returned, so that a
         turn reads the project's files in one thread.
         """
         self._expected = (places, loaded)
@@ -116,10 +118,10 @@ class ProjectInstructions:
 
 
 def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
-    """Return what tells the model what has changed in the system prompt; None if
-    nothing has.
+    """Return the message that tells the model what has changed in the system prompt;
+    None if nothing has.
 
-    :param told: the sections that it knows.
+    :param told: the sections that the model knows.
     """
     changed = changed_sections(told, now)
     if not changed:
@@ -140,7 +142,7 @@ def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
             what = (
                 "is gone, and its instructions no longer apply"
                 if instructs
-                else "are none any more"
+                else "are no longer part of the session"
             )
             texts.append(f"({section.name} {what}.)")
     text = "\n\n".join(filter(None, (_CHANGED, "\n".join(lines), *texts)))
@@ -154,9 +156,9 @@ def _load_instructions(
     today: date,
     limits: ReadLimits = _NO_LIMITS,
 ) -> InstructionsLoaded:
-    """Put the system prompt together of the files from the project's root down to the
-    working directory, of the additional directories and of the home. Touches the disk;
-    a file that cannot be used is named in the text.
+    """Build the system prompt from the instruction files between the project's root and
+    the working directory, in the additional directories, and in the agent's home. This
+    reads the disk. The text names each file that cannot be used.
     """
     cwd, *additional = directories
     sources: list[str] = []
@@ -169,7 +171,7 @@ def _load_instructions(
         except (
             OSError,
             RuntimeError,
-        ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        ) as error:  # Python 3.11 raises RuntimeError for a loop of links
             reason = getattr(error, "strerror", None) or error
             files.append(
                 Section(str(path), f"({on_one_line(path)} was not read: {reason}.)")
@@ -185,13 +187,13 @@ def _load_instructions(
 
 
 def _framed(path: Path, text: str) -> str:
-    """Return the text of an instruction file as the model gets it."""
+    """Return the text of an instruction file as the model reads it."""
     return f'<instructions file="{_named(path)}">\n{as_instructions(text)}\n</instructions>'
 
 
 def _named(path: Path) -> str:
-    """Return a path on one line, without quotes and frames: whoever packs a repository
-    names its folders.
+    """Return a path on one line, without quotes and frames, since a repository's author
+    chooses the names of its folders.
     """
     return as_instructions(
         visible(str(path)).replace("\n", "[U+000A]").replace('"', "'")
@@ -248,8 +250,8 @@ def _version_of(directories: Sequence[Path], home: Path, root: Path | None) -> H
 def _instruction_files(
     cwd: Path, additional: Sequence[Path], home: Path, root: Path | None
 ) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the files that may hold instructions, each with the folder that a link must
-    not lead out of.
+    """Yield the files that may contain instructions, each with the folder that a
+    symbolic link must stay in.
     """
     between = [cwd, *cwd.parents]
     root = root if root in between else cwd
@@ -268,19 +270,19 @@ def _instruction_files(
 def _read(file: Path, within: Path | None, limits: ReadLimits) -> str:
     """Return the text of a file, cut if it is long; empty if there is none.
 
-    :raises OSError: it leads out of the project, belongs to another user, is not a
-        regular file, or cannot be read.
+    :raises OSError: if the file leads out of the project, belongs to another user, is
+        not a regular file, or cannot be read.
     """
     try:
         path = file.resolve(strict=True)
-        # A directory that the user chose to work in may have been reached by a link.
+        # The user may have reached the chosen directory through a link.
         if within and not (
             path.is_relative_to(within.resolve())
             or path.parent == file.parent.resolve()
         ):
             raise OSError("it is a link that leads out of the project")
         if limits.refuse(path):
-            raise OSError("it is closed by `sandbox.read_deny` in the settings")
+            raise OSError("`sandbox.read_deny` in the settings does not allow it")
         with open_own(file, path) as opened:
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
@@ -331,8 +333,8 @@ def named_directories(
 
     :param cwd: absolute path of the working directory.
     :param additional: absolute paths of further directories.
-    :raises InvalidParamsError: a path is relative, or none that can be opened, or no
-        directory where it must be one.
+    :raises InvalidParamsError: if a path is relative or cannot be opened, or if it must
+        be a directory and is not.
     """
     for param, path in (
         ("cwd", cwd),
@@ -347,10 +349,10 @@ def named_directories(
         except OSError as error:
             reason = error.strerror or error
             raise InvalidParamsError(
-                f"{param}: {path[:100]!r} is no path that can be opened ({reason})."
+                f"{param}: {path[:100]!r} cannot be opened ({reason})."
             ) from error
         if must_exist and not is_directory:
             raise InvalidParamsError(
-                f"{param}: {on_one_line(path)} is not a directory. Name one that exists."
+                f"{param}: {on_one_line(path)} is not a directory. Name a directory that exists."
             )
     return Path(cwd), *map(Path, additional)

@@ -163,7 +163,7 @@ async def test_of_two_processes_on_one_session_neither_loses_a_turn_that_was_ans
                 }
                 answered.append(prompt)
             except AgentError as error:
-                if "Another process has worked on this session" not in error.message:
+                if "Another process has continued this session" not in error.message:
                     raise
                 refused += 1
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     )
 
 CLOSING_SECONDS = 1.0
-"""How long the answer to a prompt waits for the end of its turn once the editor has
-gone.
+"""How long the answer to a prompt waits for the end of its turn after the editor has
+disconnected.
 """
 
 
@@ -63,7 +63,7 @@ class AgentV1(Agent):
         self._is_avante = False
         self._preambles: dict[
             str, str
-        ] = {}  # by session: what the next prompt for the model begins with
+        ] = {}  # by session: the text to put before the next prompt for the model
 
     def routes(self) -> dict[str, Route]:
         return {
@@ -110,8 +110,8 @@ class AgentV1(Agent):
         try:
             await ticket.done.wait()
         except anyio.get_cancelled_exc_class():
-            # The editor has gone. What it may still read shows the calls of the turn as
-            # ended before its answer.
+            # The editor has disconnected. It may still read the remaining messages, so
+            # end the turn's calls before the answer.
             with anyio.move_on_after(CLOSING_SECONDS, shield=True):
                 await ticket.done.wait()
             if not ticket.done.is_set():
@@ -121,7 +121,7 @@ class AgentV1(Agent):
         except Exception as error:
             return await self._failed(session, error)
         if stop == "cancelled" and call.cancel_requested:
-            raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
+            raise RpcError(REQUEST_CANCELLED, "The sender cancelled the prompt.")
         return {"stopReason": stop}
 
     async def _failed(self, session: Session, error: Exception) -> JsonValue:
@@ -138,9 +138,9 @@ class AgentV1(Agent):
     def _with_context(
         self, session_id: str, parts: tuple[UserPart, ...]
     ) -> tuple[UserPart, ...]:
-        """Return a prompt with the editor's own text as a part in front of it; a
-        command gets it with the next prompt, since it would not be recognised behind
-        other text.
+        """Return a prompt with the editor's own text as its first part. If the prompt
+        is a command, keep the text for the next prompt, since a command after other
+        text would not be recognised.
         """
         preamble, parts = split_preamble(parts)
         told = "\n\n".join(
@@ -196,8 +196,8 @@ class AgentV1(Agent):
         )
 
     def _offers_always(self) -> bool:
-        """Return whether questions offer "always": avante answers all later ones with
-        it once it was chosen.
+        """Return whether questions offer "always". Once the user has chosen it, avante
+        gives this answer to all later questions.
         """
         return not self._is_avante
 

@@ -23,7 +23,7 @@ class EditorClient:
 
     :param in_step: see `EditorFiles`.
     :param offers_always: see `PermissionDialogs`.
-    :param session_id: as the editor knows it.
+    :param session_id: the id by which the editor knows the session.
     :ivar ask_permission: see `PermissionDialogs`; `ask_trust` likewise.
     :ivar mcp_channel: sends messages to the MCP servers inside the editor.
     """
@@ -68,8 +68,8 @@ class EditorClient:
 
 
 def _dialog_params(tool_call: JsonObject, description: str, facts: str) -> JsonObject:
-    """Return a permission request's params without its options. The facts come behind a
-    change: some editors look for one in the first item of the content only.
+    """Return a permission request's params without its options. The facts come after a
+    change, since some editors look for a change only in the first item of the content.
     """
     shown = tool_call.get("content")
     content: list[JsonValue] = [*shown] if isinstance(shown, list) else []

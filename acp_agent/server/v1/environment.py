@@ -1,5 +1,5 @@
-"""Files through the editor, unsaved buffers included, or from the disk where it cannot
-help; commands in its terminals.
+"""Accesses files through the editor, including unsaved buffers, or on the disk if the
+editor cannot help, and runs commands in the editor's terminals.
 
 Some editors read every file as UTF-8, normalise its line ends or split it into lines,
 and later write the result. So a file that is not UTF-8, or has line ends other than LF,
@@ -46,9 +46,11 @@ from acp_agent.tools.text import digest, one_line
 
 READ_SECONDS = 10.0
 WRITE_SECONDS = 30.0
-"""Longer than for a read, since the editor may run its formatter."""
+"""Time limit for a write. It is longer than for a read, since the editor may run its
+formatter.
+"""
 MAX_WRITTEN = 9 << 20
-"""Bytes of JSON; some editors fail on a line of 10 MiB."""
+"""Maximum bytes of JSON in a write. Some editors fail on a line of 10 MiB."""
 _RESOURCE_NOT_FOUND = -32002
 _BOM = "\ufeff"
 
@@ -56,8 +58,8 @@ _log = logging.getLogger(__name__)
 
 
 class EditorFiles:
-    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the
-    editor offers them.
+    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, if the editor
+    offers them.
 
     :param in_step: by path, the digest of the last text that the editor and the disk
         had in common; None if there was no file. All sessions of a connection share
@@ -79,7 +81,7 @@ class EditorFiles:
         self._in_step = {} if in_step is None else in_step
 
     async def read_text(self, path: Path, real: Path | None = None) -> str:
-        """Return the file as the editor shows it, or as it is on the disk if only the
+        """Return the text that the editor shows, or the text on the disk if only the
         disk has changed.
 
         Read it from the disk if the editor does not know it, usually because it is
@@ -87,8 +89,9 @@ class EditorFiles:
         not answer; the text is then a `DiskText`. If both have changed since they were
         last the same, return the editor's text as a `DivergedText`.
 
-        :raises ToolError: see `FileAccess`; or a command of another session runs in the
-            folder, and the editor has another text than the disk.
+        :raises ToolError: see `FileAccess`. Also raised if a command of another session
+            is running in the folder, and the text in the editor differs from the one on
+            the disk.
         """
         self._to_disk.discard(path)
         place = real or resolved(path)
@@ -109,9 +112,9 @@ class EditorFiles:
         text = self._newer(path, answer.content, on_disk)
         if not is_alone and text != on_disk:
             raise ToolError(
-                f"{path} has another text in the editor than on the disk, and a command of another session is running "
-                "in this folder. Until it has ended, only the disk can be relied on. Ask the user to save the file, or "
-                "repeat the call later."
+                f"{path} differs between the editor and the disk, and a command of another session is running "
+                "in this folder. Until it has ended, only the disk is reliable. Ask the user to save the file, or "
+                "try again later."
             )
         return text
 
@@ -155,7 +158,7 @@ class EditorFiles:
     async def _from_disk(
         self, path: Path, real: Path, error: RpcError | TimeoutError | ToolError
     ) -> str:
-        """Read a file from the disk after the editor has answered with an error, or not
+        """Read a file from the disk after the editor has answered with an error or not
         at all.
         """
         from acp_agent.tools.files.changes import DiskText
@@ -186,11 +189,11 @@ class EditorFiles:
         """Write through the editor, so that an open buffer and its undo history stay
         correct.
 
-        If the editor refuses a file inside the session's directories, raise: its user
-        may have declined. Outside them we have already asked the user, so write to the
-        disk instead. Also write to the disk if the editor could not read the file,
-        whose buffer then keeps unsaved changes, or while a command of another session
-        could lead the path elsewhere.
+        If the editor refuses to write a file inside the session's directories, raise an
+        error, since its user may have declined. Outside them we have already asked the
+        user, so write to the disk instead. Also write to the disk if the editor could
+        not read the file, whose buffer then keeps unsaved changes, or while a command
+        of another session could lead the path elsewhere.
         """
         place = real or resolved(path)
         if (
@@ -201,12 +204,13 @@ class EditorFiles:
             await self._local.write_text(path, text, real=place)
             return
         with editor_access(place) as is_alone:
-            if not is_alone:  # the editor has the disk's text, see `read_text`, and will load it again
+            if not is_alone:
+                # The editor has the disk's text (see `read_text`) and will reload it.
                 await self._local.write_text(path, text, real=place)
                 return
             await anyio.to_thread.run_sync(_check, path, place)
             await self._write_through(path, place, text, outside=outside)
-        # The editor's formatter may have changed it.
+        # The editor's formatter may have changed the text.
         on_disk = await anyio.to_thread.run_sync(_text, place)
         self._in_step[path] = None if on_disk is None else digest(on_disk)
 
@@ -219,11 +223,11 @@ class EditorFiles:
             > MAX_WRITTEN
         ):
             raise ToolError(
-                f"The text for {path} is too large to be written through the editor (in JSON more than "
-                f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
+                f"The text for {path} is too large to be written through the editor (more than "
+                f"{MAX_WRITTEN >> 20} MiB as JSON). Change the file with a command."
             )
         try:
-            # Some editors do not create it.
+            # Some editors do not create the folder.
             await anyio.to_thread.run_sync(make_folder, real.parent)
             await self._channel.request_raw(
                 methods.FS_WRITE_TEXT_FILE,
@@ -232,8 +236,8 @@ class EditorFiles:
             )
         except TimeoutError as error:
             raise ToolError(
-                f"The editor did not answer within {WRITE_SECONDS:.0f} s whether it wrote {path}. Read the file before "
-                "anything else, to see whether it did."
+                f"The editor did not answer within {WRITE_SECONDS:.0f} s, so it is unknown whether it wrote {path}. "
+                "Read the file before anything else."
             ) from error
         except RpcError as error:
             if error.code != METHOD_NOT_FOUND and not outside:
@@ -248,7 +252,7 @@ class EditorFiles:
             await self._local.write_text(path, text, real=real)
         except OSError as error:
             raise ToolError(
-                f"The folder of {path} cannot be made: {error.strerror or error}."
+                f"The folder of {path} cannot be created: {error.strerror or error}."
             ) from error
 
 
@@ -256,8 +260,8 @@ def _forms(shown: str, on_disk: str | None) -> list[str]:
     """Return the texts that a file may have if the editor shows this one.
 
     Some editors split a file into lines and join them again, which loses the last line
-    end. Some drop the byte order mark; if the file on the disk has one, so does the
-    last text that is returned.
+    end. Some drop the byte order mark. If the file on the disk has one, so does the
+    last returned text.
     """
     forms = [shown, f"{shown}\n"] if shown else [shown]
     if on_disk is not None and on_disk.startswith(_BOM) and not shown.startswith(_BOM):
@@ -266,18 +270,18 @@ def _forms(shown: str, on_disk: str | None) -> list[str]:
 
 
 def _check(path: Path, real: Path) -> None:
-    """Refuse a path that leads elsewhere than when it was decided on, since the editor
-    follows links.
+    """Refuse a path that no longer leads to the file that was decided on, since the
+    editor follows links.
 
-    :raises ToolError: it does.
+    :raises ToolError: if the path leads to another file.
     """
     if resolved(path) != real:
         raise moved(printable(str(path)))
 
 
 def _needs_disk(real: Path) -> bool:
-    """Return whether an editor might corrupt the file, or the path cannot be read as
-    text at all.
+    """Return whether an editor might corrupt the file, or whether the path cannot be
+    read as text at all.
 
     :param real: absolute and resolved.
     """
@@ -312,14 +316,15 @@ OUTPUT_BYTES = 1_000_000
 
 
 class EditorTerminals:
-    """`CommandRunner` through `terminal/*`. Results have both output streams in one, as
-    a terminal shows them.
+    """`CommandRunner` through `terminal/*`. Results contain both output streams
+    combined, as a terminal shows them.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._local = LocalCommands()
-        # Whether sandboxed commands can run there; None before the first.
+        # Whether sandboxed commands can run in the editor's terminals; None before the
+        # first command.
         self._is_local: bool | None = None
 
     async def run(
@@ -333,8 +338,8 @@ class EditorTerminals:
         exclude: Collection[str] = (),
         try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command in a new terminal, or without one where that is on another
-        machine or has no sandbox.
+        """Run one command in a new terminal, or without one if terminals are on another
+        machine or have no sandbox.
         """
         in_terminal = command_line(argv)
         if not try_out or self._is_local:
@@ -360,7 +365,7 @@ class EditorTerminals:
             if self._is_local and result is not None:
                 return result
             _log.info(
-                "the editor's terminals run no sandboxed commands: %s",
+                "the editor's terminals cannot run sandboxed commands: %s",
                 failure or "they are on another machine",
             )
         return await self._local.run(
@@ -400,10 +405,10 @@ class EditorTerminals:
         cwd: Path,
         exclude: Collection[str],
     ) -> None:
-        """Start the command. A cancel waits briefly for the answer: without the id the
-        command could not be killed.
+        """Start the command. A cancel waits briefly for the answer, since the command
+        could not be killed without the id.
 
-        :param created: receives the params that name the terminal, even if this is
+        :param created: receives the params that name the terminal, even if this call is
             cancelled.
         """
         # A request cannot remove variables from the editor's environment, so it sets
@@ -449,8 +454,8 @@ class EditorTerminals:
         )
 
     async def _end(self, method: str, terminal: JsonObject) -> None:
-        """Kill the command, which some editors cannot, or release the terminal, which
-        they may have forgotten.
+        """Kill the command or release the terminal. Ignore errors, since some editors
+        cannot kill commands or have already forgotten the terminal.
         """
         with suppress(RpcError, TimeoutError, PeerClosedError):
             await self._channel.request_raw(method, terminal, timeout=ANSWER_SECONDS)
@@ -471,8 +476,8 @@ class EditorTerminals:
 
 
 def _proving(proof: str, try_out: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
-    """Return a command line that runs a command where it is on this machine and the
-    sandbox works, and leaves a file as the proof; it does nothing elsewhere.
+    """Return a command line that runs a command only if the terminal is on this machine
+    and the sandbox works. It creates a file as proof. Otherwise it does nothing.
     """
     tried = (
         f"{{ {shlex.join(try_out)} && echo > {shlex.quote(proof)}; }} > /dev/null 2>&1"

@@ -1,9 +1,9 @@
-"""`Presenter`: converts the domain's updates to those `session/update` objects that
-this client supports.
+"""`Presenter`: converts the domain's updates to the `session/update` objects that the
+client supports.
 
-A client without the session updates for compaction gets a tool call of kind `other` in
-their place. A client always gets the beginning of a call or a compaction before its
-end.
+A client that does not support the session updates for compaction gets a tool call of
+kind `other` instead. A client always gets the start of a call or a compaction before
+its end.
 
 ACP, "Prompt Turn", "Tool Calls", "Agent Plan"; its RFDs, "Session Usage", "Compaction".
 """
@@ -61,9 +61,11 @@ from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
 
 SHOWN_RESULT = 30_000
-"""Characters of a tool's result that are sent to an editor; the model gets more."""
+"""Maximum characters of a tool's result that are sent to an editor. The model gets
+more.
+"""
 SUMMARY_STEP = 1_000
-"""Characters by which a summary grows before it is sent again to a client that sees it
+"""How many characters a summary grows before it is sent again to a client that sees it
 as a tool call.
 """
 PLAN = "plan"
@@ -76,7 +78,7 @@ _Compaction: TypeAlias = CompactionStarted | CompactionChunk | CompactionFinishe
 
 
 def diff_items(view: CallView) -> list[JsonObject]:
-    """Return the file changes of a call, made or proposed, as items of its content."""
+    """Return a call's file changes, whether made or proposed, as items of its content."""
     return [
         {
             "type": "diff",
@@ -89,15 +91,14 @@ def diff_items(view: CallView) -> list[JsonObject]:
 
 
 class Presenter:
-    """Converts the updates of one session; remembers which calls and compactions were
-    announced.
+    """Converts the updates of one session, and remembers which calls and compactions
+    were announced.
 
-    Many editors join the chunks of neighbouring messages whatever their ids are. So
-    each message of a turn after the first one begins with an empty line, and so does
-    each thought.
+    Many editors join the chunks of adjacent messages, whatever their ids. So each
+    message of a turn after the first begins with an empty line, as does each thought.
 
-    :param capabilities: of the client.
-    :ivar terminals: the ids of terminals, by the id of the call that runs in them.
+    :param capabilities: the client's capabilities.
+    :ivar terminals: the ids of terminals by the id of the call that runs in them.
     """
 
     _announcement = "tool_call"
@@ -111,7 +112,7 @@ class Presenter:
         self.terminals: dict[str, str] = {}
         self._said: dict[
             str, set[str]
-        ] = {}  # the ids of the turn's messages by the kind of their chunks
+        ] = {}  # the ids of the turn's messages, by the kind of their chunks
         self._hidden: dict[str, CallAnnounced] = {}  # by the id of the call
         self._announced: set[str] = set()
         self._summary = ""
@@ -121,10 +122,10 @@ class Presenter:
         """Yield the `session/update` objects for an update; none if the client does not
         support it.
 
-        Send each before taking the next: a call or a compaction counts as announced
-        only then. A cancel can prevent the announcement, and editors show an update of
-        an unknown call as a permanent failure, so the final update then carries the
-        announcement too.
+        Send each object before taking the next one, since a call or a compaction counts
+        as announced only then. A cancel can prevent the announcement. Editors show an
+        update of an unknown call as a permanent failure, so the final update then also
+        contains the announcement.
         """
         match update:
             case TurnBegan():
@@ -155,7 +156,7 @@ class Presenter:
             ) if id in self._hidden:
                 pass
             case CallOutput() if self._appends_output:
-                pass  # the end of the call has all of it
+                pass  # the call's final update contains all of it
             case CallStarted() | CallTerminal() | CallOutput():
                 yield {"sessionUpdate": "tool_call_update", **self._progress(update)}
             case CallFinished(call_id=id):
@@ -196,8 +197,8 @@ class Presenter:
         self._announced.add(update.call_id)
 
     def _chunk(self, kind: str, message_id: str, text: str) -> JsonObject:
-        """Return a chunk of a message, with an empty line in front of it if it begins a
-        later message of the turn.
+        """Return a chunk of a message, after an empty line if it begins a later message
+        of the turn.
         """
         said = self._said.setdefault(kind, set())
         if self._sets_messages_apart and said and message_id not in said:
@@ -234,11 +235,11 @@ class Presenter:
     ) -> Iterator[JsonObject]:
         """Yield the end of a call.
 
-        :param standalone: whether it announces the call as well.
+        :param standalone: whether the update also announces the call.
         """
         view = update.view
-        # Content that is sent now would replace the terminal in the editor, so that its
-        # output would be lost.
+        # Content sent now would replace the terminal in the editor, and its output
+        # would be lost.
         in_terminal = self.terminals.pop(update.call_id, None) is not None
         wire = tool_call(
             update.call_id,
@@ -259,11 +260,11 @@ class Presenter:
         }
 
     def _result(self, update: CallFinished) -> list[JsonObject]:
-        """Return the content of a finished call; of a plan, its entries, since the
-        editor shows them nowhere else.
+        """Return the content of a finished call. For a plan, this is its entries, since
+        the editor shows them nowhere else.
 
-        A plan's `rawOutput` has them as well: of a call's results, Jupyter AI displays
-        nothing else.
+        A plan's `rawOutput` contains them as well, since it is the only part of a
+        call's result that Jupyter AI displays.
         """
         if _is_plan(update):
             return [tool_text(cut(_plan_text(update.arguments)))]
@@ -310,8 +311,8 @@ class Presenter:
     # --- the session's state ---
 
     def _state(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the update for a new state of the session. The response to
-        `session/prompt` reports a turn's end.
+        """Yield the update for a change of the session's state. A turn's end needs
+        none, since the response to `session/prompt` reports it.
         """
         match update:
             case PlanUpdated():
@@ -392,13 +393,13 @@ def _compaction(update: _Compaction) -> JsonObject:
 def _compaction_title(update: CompactionFinished) -> str:
     if update.tokens_before is None or update.tokens_after is None:
         return COMPACTION_TITLE
-    # In brackets: CodeCompanion shows a title up to its colon.
+    # Use brackets, since CodeCompanion shows a title only up to its colon.
     return f"{COMPACTION_TITLE} ({update.tokens_before:,} → {update.tokens_after:,} tokens)"
 
 
 def _notice(update: Notice) -> JsonObject:
-    """Return a notice: the first sentence is its title, the rest (such as what to do)
-    its description.
+    """Return a notice. Its title is the first sentence, and its description is the
+    rest, such as advice.
     """
     title, *more = re.split(
         r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*", update.text.strip(), maxsplit=1
@@ -425,9 +426,9 @@ def _is_plan(update: CallFinished) -> bool:
 
 
 def _plan_text(arguments: JsonObject) -> str:
-    """Return the entries in the arguments of a plan, a line each.
+    """Return the entries in the arguments of a plan, one per line.
 
-    Not as a list: CodeCompanion puts all lines into one.
+    The result is not a Markdown list, since CodeCompanion joins a list's lines.
     """
     lines = [
         f"{_PLAN_MARKS.get(get_text(entry, 'status'), _PENDING)} {one_line(get_text(entry, 'content'), 1_000)}"
@@ -489,10 +490,10 @@ def config_option(option: Option, *, switches: bool) -> JsonObject:
 
 
 def _result_items(update: CallFinished, diffs: list[JsonObject]) -> list[JsonObject]:
-    """Return the content of a finished call: its diffs alone if it completed with some,
-    otherwise also its result.
+    """Return the content of a finished call: only its diffs if it completed and has
+    some, otherwise also its result.
 
-    Diffs come first, since some editors look at the first item only.
+    Diffs come first, since some editors look only at the first item.
     """
     if diffs and update.status == "completed":
         return diffs

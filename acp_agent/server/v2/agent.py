@@ -1,6 +1,6 @@
 """`AgentV2`: the methods that are specific to version 2.
 
-`session/prompt` is answered once the prompt is in the conversation; updates report the
+`session/prompt` is answered when the prompt is in the conversation. Updates report the
 progress and end of its turn.
 
 ACP v2, "Prompt Lifecycle" and "Session Setup".
@@ -74,14 +74,14 @@ class AgentV2(Agent):
     ) -> JsonValue:
         if params.replay_from is not None and params.replay_from.type != "start":
             raise InvalidParamsError(
-                "session/resume: a conversation is replayed from its `start`, or not at all: leave replayFrom out."
+                "session/resume: replayFrom must be `start`. Leave it out to resume without a replay."
             )
         return await self._open(call, params, replayed=params.replay_from is not None)
 
     async def _close(
         self, call: IncomingCall, params: CloseSessionRequest
     ) -> JsonValue:
-        # It is closed, as requested.
+        # The session is closed, as requested.
         with suppress(SessionClosedError, SessionNotFoundError):
             await super()._close(call, params)
         return {}
@@ -105,7 +105,7 @@ class AgentV2(Agent):
         if not ticket.message_id:
             ticket.result()  # raises the reason, if it is an error
             raise RpcError(
-                REQUEST_CANCELLED, "The prompt was cancelled before it was taken."
+                REQUEST_CANCELLED, "The prompt was cancelled before it was accepted."
             )
         return {"messageId": ticket.message_id}
 
@@ -122,7 +122,7 @@ class AgentV2(Agent):
             params.tool_call_id
         ):
             raise InvalidParamsError(
-                f"tool_call/cancel: the call {params.tool_call_id!r} runs no command now."
+                f"tool_call/cancel: the call {params.tool_call_id!r} is not running a command."
             )
         return {}
 
@@ -133,7 +133,7 @@ class AgentV2(Agent):
             params.terminal_id
         ):
             raise InvalidParamsError(
-                f"terminal/cancel: no command runs in {params.terminal_id!r} now."
+                f"terminal/cancel: no command is running in {params.terminal_id!r}."
             )
         return {}
 
@@ -142,8 +142,8 @@ class AgentV2(Agent):
     ) -> JsonValue:
         if {"id": str, "boolean": bool}.get(params.type) is not type(params.value):
             raise InvalidParamsError(
-                f"session/set_config_option: {params.config_id!r} takes the id of one of its values (type `id`, and a "
-                "string), or whether it is on (type `boolean`, and true or false)."
+                f"session/set_config_option: {params.config_id!r} takes the id of one of its values (type `id` with a "
+                "string), or whether it is on (type `boolean` with true or false)."
             )
         options = await self._set_option(
             call, params.session_id, params.config_id, params.value

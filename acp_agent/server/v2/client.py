@@ -1,6 +1,6 @@
 """`V2EditorClient`: the `SessionClient` of an editor that speaks version 2.
 
-Such an editor offers neither files nor terminals. It shows the commands that the agent
+Such an editor does not offer files or terminals. It shows the commands that the agent
 runs, and the session's state.
 
 ACP v2, "Prompt Lifecycle"; "Tool Calls", "Requesting Permission"; "Display-only
@@ -38,7 +38,7 @@ from acp_agent.tools.text import one_line
 from acp_agent.visible import visible
 
 _REPORT_SECONDS = 2.0
-"""Time limit for reporting the end of a command, also while its turn is being
+"""Time limit for reporting the end of a command, even while its turn is being
 cancelled.
 """
 
@@ -46,11 +46,12 @@ cancelled.
 class V2EditorClient:
     """`SessionClient` over the wire.
 
-    :param cwd: the session's working directory, absolute.
-    :param session_id: as the editor knows it.
+    :param cwd: absolute path of the session's working directory.
+    :param session_id: the id by which the editor knows the session.
     :ivar ask_permission: see `PermissionDialogs`; `ask_trust` likewise.
-    :ivar commands: also cancels the command that runs in a terminal.
-    :ivar presenter: holds the session's state that was last sent to the editor.
+    :ivar commands: runs commands, and can cancel the command in a terminal.
+    :ivar presenter: converts updates, and holds the state that was last sent to the
+        editor.
     :ivar mcp_channel: sends messages to the MCP servers inside the editor.
     """
 
@@ -94,8 +95,8 @@ class V2EditorClient:
 
     @asynccontextmanager
     async def replaying(self) -> AsyncGenerator[None]:
-        """Send the messages that are shown in this context as a replay: each as a
-        whole.
+        """Send messages that are shown inside the `async with` block as a replay, each
+        as a whole.
         """
         self.presenter.begin_replay()
         yield
@@ -105,7 +106,7 @@ class V2EditorClient:
     def cancel_call(self, call_id: str) -> bool:
         """Kill the command that a tool call runs.
 
-        :returns: whether it was running one.
+        :returns: whether the call was running a command.
         """
         terminal_id = self.presenter.terminals.get(call_id)
         return terminal_id is not None and self.commands.cancel(terminal_id)
@@ -133,7 +134,7 @@ def _dialog_params(
     folder: Path, tool_call: JsonObject, description: str, facts: str
 ) -> JsonObject:
     """Return a permission request's params without its options. The subject of a shell
-    call is its command, in which every character shows.
+    call is its command, with every character made visible.
     """
     subject: JsonObject = {"type": "tool_call", "toolCall": tool_call}
     arguments = as_object(tool_call.get("rawInput"))
@@ -163,9 +164,9 @@ def _chosen_option(answer: JsonValue) -> str | None:
             return chosen
         case v2.CancelledPermissionOutcome():
             return None
-        case other:  # such as one of a later draft: it is no consent
+        case other:  # an outcome of a later draft, for example; it is not consent
             raise ToolError(
-                f"The editor's answer is of an unknown kind, {one_line(other.outcome, 40)!r}."
+                f"The editor's answer has the unknown kind {one_line(other.outcome, 40)!r}."
             )
 
 
@@ -173,12 +174,11 @@ def _chosen_option(answer: JsonValue) -> str | None:
 
 
 class _ShownCommands:
-    """`CommandRunner` with local processes, each in a terminal that the editor shows,
-    and may cancel.
+    """`CommandRunner` with local processes. The editor shows each one in a terminal,
+    and may cancel it.
 
     Output is sent as bytes of the terminal, not as content of the tool call. If a
-    command prints more than should be sent, its newest output replaces all that was
-    shown.
+    command prints too much, its newest output replaces everything shown before.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -187,9 +187,9 @@ class _ShownCommands:
         self._running: dict[str, anyio.CancelScope] = {}
 
     def cancel(self, terminal_id: str) -> bool:
-        """Kill the command in a terminal; `run` reports its end to the editor.
+        """Kill the command in a terminal. `run` reports its end to the editor.
 
-        :returns: whether one was running.
+        :returns: whether a command was running.
         """
         scope = self._running.get(terminal_id)
         if scope is None:
@@ -228,10 +228,10 @@ class _ShownCommands:
 
 
 class _Terminal:
-    """The output of a command: sent to the editor, and kept for the model in case the
-    user ends the command.
+    """The output of a command. It is sent to the editor, and kept for the model in case
+    the user ends the command.
 
-    :ivar exit_code: None until the command has exited with one; `signal` likewise.
+    :ivar exit_code: the exit code; None until the command has exited with one.
     """
 
     def __init__(self, channel: Channel, terminal_id: str) -> None:
@@ -250,7 +250,7 @@ class _Terminal:
     async def print(self, data: bytes, gap: bool) -> None:
         self._kept.add((MISSING if gap else "") + self._decoder.decode(data))
         chunk = b64encode(data).decode()
-        if gap:  # replaces all that is shown
+        if gap:  # this replaces everything shown before
             await self.update(output={"data": chunk})
         else:
             await self._channel.send(

@@ -1,7 +1,7 @@
-"""Changes of files as version 2 shows them: the operation on each file, and the same as
-a patch in git's form.
+"""Converts file changes for version 2: the operation on each file, and a patch in git's
+format.
 
-A patch has absolute paths without prefixes.
+A patch contains absolute paths without prefixes.
 
 ACP v2, "Tool Calls", "Diffs"; git-diff(1), "Generating patch text with -p".
 """
@@ -30,8 +30,8 @@ _ESCAPES = {
 
 
 def diff_items(view: CallView) -> list[JsonObject]:
-    """Return the file changes of a call, made or proposed, as at most one item of its
-    content.
+    """Return a call's file changes, whether made or proposed, as at most one item of
+    its content.
     """
     if not view.diffs:
         return []
@@ -74,8 +74,8 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     """Return one file's section of a patch; None if a text was truncated, or if nothing
     changes.
 
-    :param line: the number of the first changed line, from 1; None if the texts are the
-        whole file.
+    :param line: the number of the first changed line, counted from 1; None if the texts
+        are the whole file.
     """
     if diff.cut:
         return None
@@ -86,7 +86,7 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     changed = hunks(diff.old_text or "", diff.new_text, line)
     if not changed:
         return head if diff.old_text is None else None
-    # Git marks the end of such a name by a tab.
+    # Git adds a tab after a name that contains spaces.
     named = f"{name}\t" if " " in name else name
     return f"{head}--- {'/dev/null' if diff.old_text is None else named}\n+++ {named}\n{changed}"
 

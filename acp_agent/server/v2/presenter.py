@@ -1,9 +1,9 @@
-"""`V2Presenter`: converts the domain's updates to `session/update` objects where
-version 2 differs from version 1.
+"""`V2Presenter`: converts the updates whose `session/update` objects differ between
+versions 1 and 2.
 
-A message is sent in chunks while it is being written, and otherwise as a whole (a
-prompt, and every message of a replay), so that an editor which has it already does not
-show it twice.
+A message is sent in chunks while it is being written. Prompts and the messages of a
+replay are sent as a whole, so that an editor that already has them does not show them
+twice.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _MessageUpdate: TypeAlias = UserSaid | AgentSaid | AgentThought
 
 
 class V2Presenter(presenter.Presenter):
-    """Converts the updates of one session; remembers running calls, and the messages of
-    a replay.
+    """Converts the updates of one session, and remembers running calls and the messages
+    of a replay.
 
-    :param capabilities: of the client.
+    :param capabilities: the client's capabilities.
     :ivar state: the session's state that was last sent to the client.
     :ivar open_questions: the number of questions that wait for the user.
     """
@@ -72,7 +72,7 @@ class V2Presenter(presenter.Presenter):
         return {"sessionUpdate": "state_update", **self.state}
 
     def begin_replay(self) -> None:
-        """Begin a replay: join the chunks of each message from now on."""
+        """Begin a replay, and join the chunks of each message from now on."""
         self._replayed = {}
 
     def end_replay(self) -> Iterator[JsonObject]:
@@ -81,7 +81,7 @@ class V2Presenter(presenter.Presenter):
         self._replayed = None
 
     def present(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the `session/update` objects for an update; see version 1's."""
+        """Yield the `session/update` objects for an update; see `Presenter.present`."""
         if self._replayed is not None and isinstance(update, _MessageUpdate):
             key, block = _message_block(update)
             if self._pending != key:
@@ -138,8 +138,8 @@ class V2Presenter(presenter.Presenter):
         [wire] = super()._finished(update, standalone=standalone)
         if in_terminal:
             wire["capabilities"] = None
-            # Content would replace the terminal. Chunks come before the final status,
-            # since some editors stop there.
+            # Content would replace the terminal, so send chunks instead. They come
+            # before the final status, since some editors ignore later ones.
             for item in changes:
                 yield {
                     "sessionUpdate": "tool_call_content_chunk",
@@ -152,7 +152,7 @@ class V2Presenter(presenter.Presenter):
         yield {**wire, "status": update.status}
 
     def _flush_replayed(self) -> Iterator[JsonObject]:
-        """Yield the pending message of a replay, with its chunks from before any other
+        """Yield the pending message of a replay, including the chunks before another
         update interrupted it.
         """
         key = self._pending
@@ -175,10 +175,10 @@ def _message_block(update: _MessageUpdate) -> tuple[tuple[str, str], JsonObject]
 def _whole_message(
     kind: str, message_id: str, blocks: Sequence[JsonObject]
 ) -> Iterator[JsonObject]:
-    """Yield a message in one update; blocks that do not fit into its line follow in
+    """Yield a message in one update. Blocks that do not fit into its line follow in
     chunks.
 
-    :param blocks: each fits into a line.
+    :param blocks: the content blocks, each of which fits into a line.
     """
     taken = 1
     length = size([*blocks[:1]])
@@ -215,7 +215,7 @@ def config_options(options: Sequence[Option]) -> list[JsonValue]:
 
 
 def _config_option(option: Option) -> JsonObject:
-    """Convert an option; its values are grouped if all of them have a group."""
+    """Convert an option. Its values are grouped if all of them have a group."""
     wire = presenter.config_option(option, switches=True)
     wire["configId"] = wire.pop("id")
     values = wire.get("options")

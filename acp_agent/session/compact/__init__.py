@@ -1,3 +1,1 @@
-"""Decides when to compact a session, carries out the compaction, and reports it to the
-user.
-"""
+"""Decides when to compact a session, runs the compaction, and reports it to the user."""

@@ -46,7 +46,7 @@ class BackgroundSummary:
     _turn: bool = False  # whether a turn that has called the model is running
 
     def give_way(self) -> None:
-        """Note that the turn is about to call the model.
+        """Record that the turn is about to call the model.
 
         If the model's server answers one request at a time, the summary waits until the
         turn is over.
@@ -60,7 +60,7 @@ class BackgroundSummary:
             self._beside = None if draft.is_answered else draft
 
     def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
-        """Note that the turn's answer begins.
+        """Record that the turn's answer has begun.
 
         If the same server finished the summary first, it made the turn wait, so it
         answers one request at a time.
@@ -74,7 +74,7 @@ class BackgroundSummary:
             requests.learn_queue(active.provider.name)
 
     def go_on(self) -> None:
-        """Note that the turn is over, and let the summary proceed."""
+        """Record that the turn is over, and let the summary proceed."""
         self._turn = False
         if self._draft is not None:
             self._draft.courtesy.go_on()
@@ -188,13 +188,13 @@ class BackgroundSummary:
                 ):
                     await self._log.append(SummaryDropped(calls.usage))
             if draft is self._draft and draft.is_idle and draft.result is None:
-                self._draft = None  # a summary that failed in a pause is tried again when a compaction is due
+                self._draft = None  # if a summary failed in a pause, try again when a compaction is due
         if draft.failure is not None:
             _log.warning("no summary was prepared: %s", draft.failure)
 
     def _note_read(self, draft: SummaryDraft) -> None:
-        """Note that the summary's request read the conversation from the provider's
-        cache, which keeps it longer.
+        """Record that the summary's request read the conversation from the provider's
+        cache, which extends its lifetime there.
         """
         order = draft.order
         calls = draft.calls

@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class Compactor:
-    """Carries out the compactions of one session.
+    """Runs the compactions of one session.
 
     :ivar failed_at: sequence number of the log when an automatic compaction last failed
         or was not possible.
@@ -80,8 +80,8 @@ class Compactor:
     ) -> ContextSwapped | None:
         """Compact now; return None if there is nothing to compact.
 
-        :param draft: the background summary to use instead of a new one. It may still
-            be being written.
+        :param draft: the background summary to use instead of a new one. It may be
+            unfinished.
         :raises AgentError: if the compaction failed. The context is unchanged. The
             failure was shown and logged if the compaction was shown, or was requested
             and not vetoed.
@@ -109,8 +109,8 @@ class Compactor:
             build = partial(
                 order.swap_events, result, shown.compaction_id, instructions
             )
-            # A cancel after the append is too late: the user must see what is in the
-            # log.
+            # A cancel after the append is too late, since the user must see everything
+            # that is in the log.
             with anyio.CancelScope(shield=True):
                 *_, swapped = await self._log.append_built(build)
                 await self._hooks.add(added)
@@ -132,8 +132,8 @@ class Compactor:
             await self._report_end(shown, failure, calls)
             raise failure from error
         assert swapped is not None  # a shielded scope swallows nothing
-        # Outside of the `try` block, since a failure from here on does not undo the
-        # swap.
+        # Do this outside the `try` block, since a failure from here on does not undo
+        # the swap.
         await self._hooks.after_compaction(
             order.trigger, order.state.budget.window, swapped.summary, before
         )
@@ -286,7 +286,7 @@ class Compactor:
             )
         if not isinstance(outcome.action, SwapContext):
             raise CompactionError(
-                f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap.",
+                f"The hooks of the recipe {order.run.recipe.name!r} did not ask for a swap.",
                 _UNCHANGED,
             )
         # The recipe's limits apply even if a hook has changed the summary.
@@ -296,7 +296,7 @@ class Compactor:
         if most is not None and size > most * ESTIMATE_TOLERANCE:
             raise CompactionError(
                 f"The summary has about {size:,} tokens, more than the {most:,} of `max_summary_tokens`.",
-                "The history is unchanged; have the recipe ask for less, or allow more.",
+                "The history is unchanged. Have the recipe ask for a shorter summary, or raise the limit.",
             )
         if swap.summary != result.summary:
             sent = reworded(

@@ -49,7 +49,7 @@ class Situation:
 
     :ivar auto: whether the user wants automatic compaction.
     :ivar undone: whether the newest compaction was undone.
-    :ivar writes: whether the chosen strategy asks a model.
+    :ivar writes: whether the chosen strategy calls a model.
     :ivar prepares: whether summaries are written in the background.
     :ivar wait: whether the user prefers waiting for a summary to excerpts.
     :ivar background: state of the background summary; `unavailable` if it failed or
@@ -106,7 +106,7 @@ def decide(situation: Situation) -> Action:
     if situation.vetoed and situation.level != "full":
         return "nothing"  # the hook is asked again with the next prompt
     if situation.undone and situation.level not in ("full", "request_size"):
-        return "nothing"  # the user wants this context as it is
+        return "nothing"  # the user chose to keep this context
     if situation.used:
         failed = situation.background == "unavailable" and situation.level not in (
             "none",

@@ -59,7 +59,7 @@ class SummaryDraft:
 
     @property
     def result(self) -> CompactedState | None:
-        """Return the summary if it is written; else None."""
+        """Return the summary if it is complete; else None."""
         return self.outcome if isinstance(self.outcome, CompactedState) else None
 
     @property
@@ -73,7 +73,7 @@ class SummaryDraft:
         return self.order is not None and self.order.policy.idle
 
     async def asked(self) -> None:
-        """Note that a request is being sent."""
+        """Record that a request is being sent."""
         if self.asked_at is None:
             self.asked_at = self.clock()
 

@@ -80,7 +80,7 @@ class IdleSummaries:
     _tried: float | None = None
 
     def begin_pause(self) -> None:
-        """Note that a turn is over, and end the previous pause if it has not ended."""
+        """Record that a turn is over, and end the previous pause if it has not ended."""
         self.end_pause()
         self._began = self._clock.now()
         if not self._is_waiting:
@@ -88,8 +88,8 @@ class IdleSummaries:
             self._tasks.start_soon(self._wait)
 
     def end_pause(self) -> None:
-        """Note that a prompt arrived, and request nothing more. A summary that is being
-        written continues.
+        """Record that a prompt has arrived, and begin no summary. A summary that is
+        being written continues.
         """
         self._began = None
         if self._pause is not None:
@@ -104,16 +104,16 @@ class IdleSummaries:
         if why := self._never(active, life):
             return Plan(why=why)
         if self._requests.used(active) <= least:
-            return Plan(why=f"from {least:,} tokens on")
+            return Plan(why=f"above {least:,} tokens")
         if why := _obstacle(
             await self._orders.strategy(active), self._requests.rules(active)
         ):
             return Plan(why=why)
         if self._requests.context.restored:
-            return Plan(why="no, as the newest compaction was undone")
+            return Plan(why="no, because the newest compaction was undone")
         if self._background.state in ("running", "unavailable"):
             return Plan(
-                why="no, as a summary of this context is being written, or none could be"
+                why="no, because a summary of this context is being written or has failed"
             )
         if read_at is None or life is None:
             return Plan(why="after the next answer")
@@ -122,7 +122,7 @@ class IdleSummaries:
         margin = min(MOST_MARGIN, life.kept * MARGIN_SHARE)
         wait = _minutes(life.kept - margin)
         kept = _minutes(life.kept)
-        why = f"{wait} after the last request, as the provider keeps its prompt cache for {kept}"
+        why = f"{wait} after the last request, because the provider keeps its prompt cache for {kept}"
         return Plan(read_at + life.kept - margin, read_at + life.kept, why)
 
     def _never(self, active: ActiveModel, life: CacheLife | None) -> str:
@@ -132,13 +132,15 @@ class IdleSummaries:
         if self._requests.compaction(active.name).idle == "off":
             return "off"
         if life is None:
-            return "no, as it is not known how long the provider keeps its prompt cache"
+            return (
+                "no, because it is unknown how long the provider keeps its prompt cache"
+            )
         if life.kept > LONGEST_PAUSE:
-            return f"no, as the provider keeps its prompt cache for {life.kept // 3_600} hours"
+            return f"no, because the provider keeps its prompt cache for {life.kept // 3_600} hours"
         if active.parallel == "one":
-            return "no, as the model's server answers one request at a time"
+            return "no, because the model's server answers one request at a time"
         if active.profile.prices is None:
-            return "no, as the model's prices are not known"
+            return "no, because the model's prices are unknown"
         return ""
 
     async def _wait(self) -> None:
@@ -224,11 +226,11 @@ def _obstacle(strategy: str, rules: ReasoningRules) -> str:
     """
     keeps_reasoning = not rules.binds or (strategy == "native" and rules.native_first)
     if strategy in WITHOUT_MODEL:
-        return f"no, as the strategy `{strategy}` asks no model"
+        return f"no, because the strategy `{strategy}` does not call a model"
     if rules.checks != "none" and not keeps_reasoning:
-        return "no, as the messages that stay would lose reasoning that is still valid"
+        return "no, because the kept messages would lose reasoning that is still valid"
     if strategy == "native" and rules.asked_by == "path":
-        return "no, as the provider's compaction does not read its prompt cache"
+        return "no, because the provider's compaction does not read its prompt cache"
     return ""
 
 

@@ -194,8 +194,8 @@ class Order:
     def _reasoning(
         self, result: CompactedState, kept: Sequence[Entry], context: Context
     ) -> tuple[list[str], dict[str, int]]:
-        """Return the ids of the kept answers that keep their reasoning, and of those
-        that lose it.
+        """Return the ids of the kept answers that keep their reasoning, and of the kept
+        answers that lose it.
 
         The latter are mapped to the number of lost pieces.
         """
@@ -229,8 +229,8 @@ class Order:
 def _begun_anew(
     carried: Carried, instructions: InstructionsLoaded | None, context: Context
 ) -> tuple[Carried, tuple[Event, ...]]:
-    """Return what a swap carries over if the next request need not begin like the last
-    one.
+    """Return the state that a swap carries over if the next request may begin
+    differently from the last one.
 
     The second value is the event of a changed system prompt, if there is one.
 
@@ -249,9 +249,9 @@ def _behind(
 ) -> Amendment | None:
     """Return the message to place after the kept messages.
 
-    The message contains what is carried over, and the system prompt changes that the
-    removed messages announced. Changes of the tools and of the thinking level are
-    announced before each request.
+    The message contains the carried-over parts, and the changes of the system prompt
+    that the removed messages announced. Changes of the tools and of the thinking level
+    are announced before each request.
     """
     if not result.sent:
         return None
@@ -464,11 +464,10 @@ class Orders:
 
 
 def before_open_calls(context: Context) -> Context:
-    """Return the context without the answer whose calls are still running, if there is
-    one.
+    """Return the context without an answer whose calls are still running.
 
-    A background summary may be requested meanwhile, and providers refuse calls without
-    results.
+    A background summary may be requested while the calls run, and providers refuse
+    calls without results.
     """
     if not context.open_calls:
         return context

@@ -15,8 +15,8 @@ class CompactionParts:
     """The parts that compact a session. They live as long as the session.
 
     :ivar orders: builds one compaction as plain values.
-    :ivar compactor: carries it out.
-    :ivar background: the summary that is being written or ready.
+    :ivar compactor: runs it.
+    :ivar background: the background summary, which is being written or ready.
     :ivar idle: prepares a summary while the user pauses.
     :ivar cache: knows when the provider's prompt cache expires.
     """

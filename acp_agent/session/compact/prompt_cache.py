@@ -1,4 +1,6 @@
-"""`PromptCache`: tracks what the provider's prompt cache probably holds of one session."""
+"""`PromptCache`: tracks whether the provider's prompt cache probably contains a
+session's context.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ class _Read:
 
 @dataclass(eq=False, slots=True)
 class PromptCache:
-    """Records the last request that the provider answered, whose prompt it keeps in its
-    cache for a while.
+    """Records the last request that the provider answered, since the provider caches
+    its prompt for a while.
     """
 
     _log: SessionLog
@@ -39,11 +41,11 @@ class PromptCache:
         return self._clock.now()
 
     def asked(self) -> None:
-        """Note that a request is being sent."""
+        """Record that a request is being sent."""
         self._asked_at = self._clock.now()
 
     def answered(self, model: str, at: float | None = None) -> None:
-        """Note that a request with the current context was answered.
+        """Record that a request with the current context was answered.
 
         :param model: `provider/model`.
         :param at: when the request was sent; None for the time of the last call to

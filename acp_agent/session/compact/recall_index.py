@@ -1,9 +1,9 @@
-"""`RecallIndex`: keeps the index behind the `recall` tool up to date while no turn is
+"""`RecallIndex`: keeps the index of the `recall` tool up to date while no turn is
 running.
 
-Only sessions that were compacted need it, since in others the model sees everything.
-Indexing 17 MB takes some seconds, for which the model's first search would otherwise
-have to wait.
+Only compacted sessions need it, since in other sessions the model sees everything.
+Indexing 17 MB takes several seconds, and the model's first search would otherwise have
+to wait for it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ class RecallIndex:
     _pause: anyio.CancelScope | None = None
 
     def begin_pause(self) -> None:
-        """Note that no turn is running, and index what the model no longer sees."""
+        """Record that no turn is running, and index the messages that the model no
+        longer sees.
+        """
         self.end_pause()
         if self._session.context.swaps:
             self._pause = anyio.CancelScope()
             self._tasks.start_soon(self._extend, self._pause)
 
     def end_pause(self) -> None:
-        """Note that a prompt arrived, and stop after the batch that is being indexed."""
+        """Record that a prompt has arrived, and stop after the current batch."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None

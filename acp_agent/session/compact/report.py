@@ -54,8 +54,8 @@ def receipt_text(swap: ContextSwapped) -> str:
         for each in swap.rewritten
     ):
         lines.append(
-            "Your prompt does not fit the model's window: the model sees only its beginning and its end. Put long text "
-            "into a file and name that in the prompt, and the model reads the parts that it needs."
+            "Your prompt does not fit the model's window, so the model sees only its beginning and end. Put long text "
+            "into a file and name the file in the prompt. The model then reads the parts it needs."
         )
     if saving := receipt.saving:
         lines.append(
@@ -79,7 +79,7 @@ def receipt_text(swap: ContextSwapped) -> str:
         pieces = counted(receipt.left_reasoning, "piece")
         how = "replaced" if swap.sent else "changed"
         lines.append(
-            f"Left {pieces} of reasoning behind: the conversation before them was {how}."
+            f"Left out {pieces} of reasoning, since the conversation before them was {how}."
         )
     if receipt.missing:
         lines.append(

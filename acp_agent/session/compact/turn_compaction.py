@@ -36,8 +36,8 @@ from acp_agent.session.models.requests import Requests
 from acp_agent.session.notices import Notices
 from acp_agent.session.recipes.run import RecipeRun
 
-_MADE_SHORT = "It was made short in this turn already; a new session may help, or a model that takes more."
-_NO_GAIN = "There is nothing in the conversation that could be left out. Start a new session, or choose a larger model."
+_MADE_SHORT = "It was already shortened in this turn. Start a new session, or choose a model with a larger window."
+_NO_GAIN = "Nothing in the conversation can be left out. Start a new session, or choose a model with a larger window."
 _TRIGGERS: dict[Pressure, CompactionTrigger] = {
     "full": "overflow",
     "request_size": "request_size",
@@ -47,8 +47,8 @@ _logger = logging.getLogger(__name__)
 
 
 class TurnCompaction:
-    """The compactions of one turn: those that the user or a hook asks for, automatic
-    ones, and those after a provider's refusal.
+    """Starts the compactions of one turn: at the request of the user or a hook,
+    automatically, or after a provider's refusal.
 
     :param requests: builds and measures the session's requests.
     :param parts: the parts of the session that compact it.
@@ -123,7 +123,7 @@ class TurnCompaction:
             await self._note_failure(error)
 
     async def before_request(self) -> ActiveModel:
-        """Compact before a model call if that is due, and return the model to call.
+        """Compact before a model call if necessary, and return the model to call.
 
         :raises ContextOverflowError: if the request is certainly too large for the
             model and could not be shortened.

@@ -1,3 +1,3 @@
-"""The models of a session: which one answers, what is known of its window, and the
-requests that are sent to it.
+"""The models of a session: resolves the model in use, learns its context window, and
+builds its requests.
 """

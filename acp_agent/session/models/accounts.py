@@ -1,4 +1,4 @@
-"""`Accounts`: keys and routes of the providers, as an editor manages them: signing in
+"""`Accounts`: lets an editor manage the keys and routes of the providers: signing in
 and out, and setting routes.
 
 A change applies from the next request on, in open sessions as well.
@@ -22,17 +22,22 @@ from acp_agent.session.services import SessionServices
 _HEADER = re.compile(
     r"(?!(?i:host|content-length|transfer-encoding|connection):)[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*"
 )
-"""A name, but for those that belong to the connection, and printable ASCII."""
+"""A header line: a name that does not belong to the connection itself, and a value of
+printable ASCII.
+"""
 
 
 State: TypeAlias = Literal[
     "authenticated", "unauthenticated", "not_required", "unknown"
 ]
-"""Whether a session can begin without signing in."""
+"""Whether a session can begin without the user signing in."""
 
 
 class Accounts:
-    """:param services: whose keys and routes."""
+    """Manages keys and routes for an editor.
+
+    :param services: the services whose keys and routes are managed.
+    """
 
     def __init__(self, services: SessionServices) -> None:
         self._services = services
@@ -41,9 +46,9 @@ class Accounts:
     async def log_out(self) -> None:
         """Remove all stored keys.
 
-        :raises InvalidParamsError: the environment has keys as well, or alone, which
-            cannot be removed here; what was stored is removed all the same.
-        :raises ConfigError: a file or the keyring does not let it be done.
+        :raises InvalidParamsError: if the environment contains keys, which cannot be
+            removed here. The stored keys are removed in any case.
+        :raises ConfigError: if a file or the keyring cannot be changed.
         """
         removed = await self._access.forget_keys()
         variables = [
@@ -53,27 +58,27 @@ class Accounts:
         ]
         if variables:
             done = (
-                f"The stored keys are removed ({', '.join(removed)})"
+                f"The stored keys were removed ({', '.join(removed)})"
                 if removed
                 else "No key is stored"
             )
             raise InvalidParamsError(
-                f"{done}; what is still in use is set in the environment, as {', '.join(dict.fromkeys(variables))}."
-                " Unset it where the editor or your shell sets it, and start the agent again."
+                f"{done}, but keys are still set in the environment: {', '.join(dict.fromkeys(variables))}."
+                " Unset them where the editor or your shell sets them, and restart the agent."
             )
 
     async def standing(self) -> tuple[State, dict[str, bool]]:
-        """Return the state of signing in, without a request to check it; and the keys
-        and routes that there are.
+        """Return whether the user is signed in, without a request to check it, and the
+        existing keys and routes.
 
-        :returns: for each a label, which holds no key, and whether a session that names
-            no model would use it.
+        :returns: the state, and for each key or route a label without the key itself,
+            and whether a session with the default model would use it.
         """
         try:
             registry = await self._registry()
             model = await registry.default_model()
         except ConfigError:
-            return "unknown", {}  # opening a session reports what is wrong
+            return "unknown", {}  # opening a session reports the error
         used = model.partition("/")[0] if model else ""
         places = {place.name: place for place in registry.places.all()}
         sources = {
@@ -94,8 +99,8 @@ class Accounts:
         ) else "not_required", accounts
 
     def _source(self, place: Place) -> str:
-        """Return where a provider's key comes from; empty if it has none, or is turned
-        off.
+        """Return where a provider's key comes from; empty if the provider has no key or
+        is turned off.
         """
         if not place.enabled:
             return ""
@@ -103,12 +108,12 @@ class Accounts:
             return "the editor's route"
         if place.variable is not None:
             return f"the key in {place.variable}"
-        return "the key that is stored" if self._access.has_key(place.name) else ""
+        return "the stored key" if self._access.has_key(place.name) else ""
 
     async def providers(self) -> tuple[Place, ...]:
-        """Return every provider whose requests can be sent elsewhere.
+        """Return the providers whose requests can be sent to another address.
 
-        :raises ConfigError: the user's configuration is wrong.
+        :raises ConfigError: if the user's configuration is invalid.
         """
         registry = await self._registry()
         return tuple(
@@ -118,26 +123,27 @@ class Accounts:
     async def set_route(
         self, name: str, api: str, base_url: str, headers: Mapping[str, str]
     ) -> None:
-        """Send a provider's requests to this address, in place of all that was said of
-        it before, until the process ends. The user's own key does not go there.
+        """Send a provider's requests to this address until the process ends. This
+        replaces earlier routes and settings for the provider. The user's own key is not
+        sent there.
 
-        :param api: whose API is spoken there.
-        :raises InvalidParamsError: there is no such provider, it speaks another API, or
-            what was given cannot be used.
+        :param api: the name of the API at this address.
+        :raises InvalidParamsError: if there is no such provider, if it uses another
+            API, or if the address or a header is invalid.
         """
         known = {place.name: place for place in (await self._registry()).places.all()}
         place = known.get(name)
         if place is None:
             raise InvalidParamsError(
-                f"providerId: there is no provider {name[:100]!r}; known are {', '.join(known)}."
+                f"providerId: there is no provider {name[:100]!r}. The providers are: {', '.join(known)}."
             )
         if api != place.api:
             raise InvalidParamsError(
-                f"apiType: {name} speaks {place.api!r}, and not {api[:100]!r}."
+                f"apiType: {name} uses {place.api!r}, not {api[:100]!r}."
             )
         if not is_base_url(base_url):
             raise InvalidParamsError(
-                "baseUrl: it should be an http or https URL, without user and password."
+                "baseUrl: use an http or https URL without user and password."
             )
         for header, value in headers.items():
             if not _HEADER.fullmatch(f"{header}: {value}"):
@@ -147,7 +153,7 @@ class Accounts:
         self._access.set_route(name, Route(base_url, dict(headers)))
 
     async def disable(self, name: str) -> None:
-        """Turn a provider off; an unknown name has no effect."""
+        """Turn a provider off. An unknown name has no effect."""
         if any(place.name == name for place in (await self._registry()).places.all()):
             self._access.set_route(name, None)
 
@@ -158,7 +164,7 @@ class Accounts:
 
 
 def shown_url(url: str) -> str:
-    """Return an address without what may be secret in it: user, password, query."""
+    """Return a URL without the parts that may be secret: user, password and query."""
     parts = urlsplit(url)
     return urlunsplit(
         (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")

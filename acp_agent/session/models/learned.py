@@ -1,9 +1,9 @@
 """Learn the size of a model's window, and how the model counts tokens, from refusals
 and counts.
 
-A learned window is kept for other sessions, together with what the settings and the
-provider said of the window then. If they say something else later, the learned window
-is void.
+A learned window is stored for other sessions, together with what the settings and the
+provider said about the window then. If they say something else later, the learned
+window is void.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ MISSED = 1.25
 counts of the answers before it.
 """
 _MOST_MISSES = 2
-"""After this many such refusals, counts that are lower than our estimate are not
-believed any more.
+"""After this many such refusals, counts that are lower than our estimate are ignored.
 """
 
 
@@ -37,13 +36,13 @@ believed any more.
 class LearnedWindow:
     """What the refusals of one model have shown about its context window.
 
-    :ivar tokens: maximum tokens that the window holds; None while nothing was refused.
+    :ivar tokens: maximum tokens of the window; None if no request was refused yet.
     :ivar guessed: whether this is an assumption: the provider has refused a request
         without stating its limit, or another session has learned it.
     :ivar rate: tokens by the provider's count for each token of our estimate.
     :ivar misses: number of refusals that contradict the counts of the answers before
         them.
-    :ivar source: what the settings and the provider say of the window; see
+    :ivar source: what the settings and the provider say about the window; see
         `Registry.resolve`.
     """
 
@@ -55,8 +54,8 @@ class LearnedWindow:
 
     @classmethod
     def remembered(cls, facts: Mapping[str, str], source: str) -> LearnedWindow:
-        """Return what other sessions have learned; nothing if the settings or the
-        provider say something else now.
+        """Return the window that other sessions have learned; an empty one if the
+        settings or the provider now say something else.
 
         :param facts: see `LearnedFacts.of`.
         :param source: see `LearnedWindow`.
@@ -74,7 +73,7 @@ class LearnedWindow:
         )
 
     def facts(self) -> dict[str, str | None]:
-        """Return what other sessions should know."""
+        """Return the facts that other sessions should know."""
         if self.tokens is None:
             return dict.fromkeys((WINDOW, _RATE, _SOURCE))
         return {
@@ -113,15 +112,14 @@ class LearnedWindow:
             return replace(
                 learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False
             )
-        # The answer broke off after it had begun, so it is unknown how many tokens it
+        # The answer was cut off after it had begun, so it is unknown how many tokens it
         # took.
         return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
 
     def after_answer(self, counted: int, estimate: int) -> LearnedWindow:
-        """Learn from the provider's count of an answered request, and our estimate of
-        it.
+        """Learn from the provider's count and our estimate of an answered request.
 
-        An assumed window that is smaller than the request is forgotten.
+        Forget an assumed window that is smaller than the request.
         """
         if self.guessed and self.tokens is not None and counted > self.tokens:
             return LearnedWindow(misses=self.misses, source=self.source)

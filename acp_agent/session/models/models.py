@@ -1,8 +1,8 @@
-"""The models of a session: names resolved to models that can be asked, and what is
-known of their context windows.
+"""The models of a session: resolves names to models, and tracks what is known about
+their context windows.
 
-A provider is asked for a model's window when the model is used first, and again with
-each turn while the answer is missing or may change.
+A provider is asked for a model's window when the model is first used, and again on each
+turn while the answer is missing or may change.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ from acp_agent.session.attachments import Attachments
 from acp_agent.session.models.learned import LearnedWindow
 
 FIRST_WAIT = 3.0
-"""Seconds that the first use of a model waits for the provider's word on its window."""
+"""How many seconds the first use of a model waits for the provider to report its
+window.
+"""
 TURN_WAIT = 0.35
-"""The same for a turn with a model used before; longer than a local server is given
-when it is asked again.
+"""How many seconds a turn waits if the model was used before. This is longer than a
+repeated request to a local server may take.
 """
 
 _log = logging.getLogger(__name__)
@@ -54,16 +56,16 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class ActiveModel:
-    """A model that is ready to be asked.
+    """A model that is ready for requests.
 
     :ivar name: `provider/model`.
     :ivar model_id: the provider's own id.
     :ivar guessed: whether its window is an assumption.
-    :ivar rate: tokens as its provider counts them for each of our estimate.
-    :ivar max_output_tokens: upper bound of one answer.
-    :ivar profile: what else is known of it.
+    :ivar rate: tokens by the provider's count for each token of our estimate.
+    :ivar max_output_tokens: maximum tokens of one answer.
+    :ivar profile: what else is known about the model.
     :ivar parallel: how many requests its server answers at once.
-    :ivar learned: what refusals have taught about it in all sessions.
+    :ivar learned: what refusals have shown about the model in all sessions.
     """
 
     name: str
@@ -94,8 +96,8 @@ class ActiveModel:
         max_output_tokens: int | None = None,
         thought_level: str = "",
     ) -> tuple[str, Usage] | None:
-        """Ask one question, with no tools and nothing of the session; return None if
-        the answer has no end.
+        """Ask one question, without tools or the session's context. Return None if the
+        answer was cut off.
         """
         message = UserMessage(new_id("msg"), (Text(prompt),))
         most = min(max_output_tokens or self.max_output_tokens, self.max_output_tokens)
@@ -111,19 +113,19 @@ class ActiveModel:
         return None
 
     async def resolved(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the bytes that its messages refer to, as the provider
-        is sent them.
+        """Return the request with the attachments that its messages refer to, in the
+        form in which they are sent to the provider.
         """
         return await self.attachments.resolved(request, self.profile)
 
     @property
     def native(self) -> NativeCompaction | None:
-        """Return this model if its provider compacts by itself."""
+        """Return this model if its provider has native compaction."""
         return self if isinstance(self.provider, NativeCompaction) else None
 
     @property
     def rules(self) -> ReasoningRules:
-        """Return what the provider does with the reasoning of this model's earlier
+        """Return how the provider handles the reasoning in this model's earlier
         answers.
         """
         return self.provider.rules(self.model_id)
@@ -144,10 +146,11 @@ class ActiveModel:
 class SessionModels:
     """Resolves names to models, and remembers what their refusals have shown.
 
-    :param tasks: where providers are asked for windows, so that a slow answer holds no
-        turn up.
-    :ivar queueing: providers that have made one request wait for another.
-    :ivar registry: is replaced, and closed, when the settings are read again.
+    :param tasks: runs the requests for windows, so that a slow answer does not delay a
+        turn.
+    :ivar queueing: the providers that have made one request wait for another.
+    :ivar registry: the registry of models; closed and replaced when the settings are
+        read again.
     """
 
     def __init__(
@@ -162,7 +165,7 @@ class SessionModels:
         self.queueing: set[str] = set()
 
     async def use(self, registry: Registry) -> None:
-        """Take the models of other settings from now on."""
+        """Use the models of other settings from now on."""
         former = self.registry
         self.registry = registry
         self._used = set()
@@ -173,12 +176,12 @@ class SessionModels:
         """Load what the first request to a model needs; see `Registry.prepare`."""
         try:
             await self.registry.prepare(name)
-        except Exception as error:  # asking the model reports it
+        except Exception as error:  # a request to the model will report it
             _log.info("%s was not prepared: %s", name, error)
 
     async def begin_turn(self) -> None:
-        """Ask again for windows that are not known for good; takes a third of a second
-        at most.
+        """Ask again for windows that are not settled. This takes about a third of a
+        second at most.
         """
         open_ones = [
             name for name in self._used if not self.registry.is_window_settled(name)
@@ -190,17 +193,17 @@ class SessionModels:
         """Return the name of the model in use, `provider/model`; None if nothing is
         configured.
 
-        :param chosen: what the user chose; empty for the default, which depends on the
-            keys that there are.
+        :param chosen: the user's choice; empty for the default, which depends on the
+            available keys.
         """
         return chosen or await self.registry.default_model()
 
     async def active(self, chosen: str) -> ActiveModel:
         """Return the model in use.
 
-        :raises ModelAuthError: nothing is configured; says what to set.
-        :raises ConfigError: the name's provider is unknown, or the stored keys that it
-            needs cannot be read.
+        :raises ModelAuthError: if nothing is configured. The message says what to set.
+        :raises ConfigError: if the name's provider is unknown, or if the stored keys
+            that it needs cannot be read.
         """
         name = await self.name(chosen)
         if name is None:
@@ -210,7 +213,7 @@ class SessionModels:
     async def named(self, name: str) -> ActiveModel:
         """Return any model.
 
-        :raises ConfigError: the name's provider is unknown.
+        :raises ConfigError: if the name's provider is unknown.
         """
         await self.registry.unlock(name)
         if name not in self._used:
@@ -247,8 +250,8 @@ class SessionModels:
         )
 
     def learned(self, name: str) -> LearnedWindow:
-        """Return what refusals have shown of a model's window, in this session or else
-        in others.
+        """Return what refusals have shown about a model's window, in this session or
+        otherwise in other sessions.
 
         :raises ConfigError: see `named`.
         """
@@ -263,18 +266,18 @@ class SessionModels:
         )
 
     def learn(self, name: str, learned: LearnedWindow) -> None:
-        """Note what was learned of a model's window, for this session alone."""
+        """Remember what was learned about a model's window, for this session only."""
         self._learned[name] = learned
 
     def keep(self, name: str) -> None:
-        """Remember what was learned of a model's window for other sessions."""
+        """Store what was learned about a model's window for other sessions."""
         learned = self.registry.resolve(name).learned
         self._tasks.start_soon(
             to_thread.run_sync, learned.keep, self.learned(name).facts()
         )
 
     async def ask_window(self, name: str, *, lost: bool = False) -> None:
-        """Ask a provider again for a model's window; takes at most three seconds.
+        """Ask a provider again for a model's window. This takes at most three seconds.
 
         :param lost: see `Provider.learn_window`.
         """
@@ -282,7 +285,7 @@ class SessionModels:
             await self.registry.learn_window(name, lost=lost)
 
     async def _ask_windows(self, names: Iterable[str], seconds: float) -> None:
-        """Ask providers for windows in the background, and wait a moment for their
+        """Ask providers for windows in the background, and wait briefly for their
         answers.
         """
         for name in names:
@@ -297,8 +300,8 @@ class SessionModels:
         try:
             await self.registry.learn_window(name)
         except Exception as error:
-            # Such as a provider that was turned off: asking the model reports it. No
-            # turn ends for a window.
-            _log.info("the window of %s was not asked for: %s", name, error)
+            # For example, the provider was turned off. A request to the model will
+            # report it. No turn fails because of a window.
+            _log.info("could not ask for the window of %s: %s", name, error)
         finally:
             self._asking.pop(name).set()

@@ -4,8 +4,8 @@ Servers sometimes count wrongly. Gateways leave out cached tokens or add up seve
 requests. Local servers silently truncate a request that exceeds their window, and count
 the rest. A count of twice the real tokens would compact a conversation for no reason. A
 count that is too low would let the conversation outgrow the window. Once two refusals
-have contradicted the counts of a server's answers, its low counts are not believed any
-more.
+have contradicted the counts of a server's answers, its low counts are ignored from then
+on.
 
 Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a
 prompt is longer than the window, Ollama keeps half a window of it
@@ -21,8 +21,8 @@ from acp_agent.session.models.models import ActiveModel
 from acp_agent.session.models.requests import Requests
 
 HIGH = 1.75
-"""A count of more than this many times the expected one is not believed until a second
-count confirms it.
+"""A count of more than this many times the expected one is ignored until a second count
+confirms it.
 """
 HIGH_AT_FIRST = 8
 """The same for the first count of a conversation, when only our estimate is known. It
@@ -115,7 +115,7 @@ async def _judge_low(
 
 def _is_confirmed(asked: Context, counted: int) -> bool:
     """Return whether a count is close to the doubtful one before it, so that both are
-    believed.
+    accepted.
     """
     answers = (
         entry.message for entry in reversed(asked.entries) if entry.seq > asked.revision
@@ -134,14 +134,14 @@ def _cut_notice(model: str, counted: int, least: int, window: int | None) -> str
 
     :param window: the window in tokens; None if it is unknown.
     """
-    said = f"{model} has counted {counted:,} tokens of a request of about {least:,}"
+    said = f"{model} counted {counted:,} tokens for a request of about {least:,}"
     if window is None:
         return (
-            f"{said}: either the server has cut the request without saying so, or its counts are wrong. They are not "
-            "used. Set `context_window` for the model in config.yaml to what the server really takes."
+            f"{said}. Either the server has silently cut the request, or its counts are wrong. They are "
+            "ignored. Set `context_window` for the model in config.yaml to the server's real window."
         )
     return (
-        f"{said}: the server has cut it to the model's context window ({window:,}) without saying so, and the model "
+        f"{said}. The server has silently cut it to the model's context window ({window:,}), so the model "
         "has not seen the rest. From now on the conversation is compacted to fit. To keep more of it, load the model "
         "with a larger window (Ollama: `OLLAMA_CONTEXT_LENGTH`)."
     )

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
 
 LEAST_SHARE = 0.6
-"""Share of our count of a request that it has by any tokenizer."""
+"""The minimum share of our token estimate that any tokenizer gives."""
 UNSURE_SHARE = 0.1
-"""Share of the window: if our own estimate makes up no more of a count, the rest of it
-is the provider's.
+"""Share of the window. If our own estimate contributes no more than this, the count is
+mostly the provider's and can be relied on.
 """
 
 
@@ -89,7 +89,7 @@ class Requests:
 
     @property
     def context(self) -> Context:
-        """Return the context that the next request is built of."""
+        """Return the context from which the next request is built."""
         return self._state.context
 
     @property
@@ -142,10 +142,11 @@ class Requests:
     async def summary_writer(
         self, recipe: Recipe, active: ActiveModel
     ) -> ActiveModel | None:
-        """Return the model that is named for summaries; None where the session's own
-        writes them.
+        """Return the model that is configured to write summaries; None if the session's
+        own model writes them.
 
-        :raises CompactionError: it cannot be used; names what has to be corrected.
+        :raises CompactionError: if that model cannot be used. The message names the key
+            to correct.
         """
         name = self.settings.compaction_for(active.name).model
         where = "in config.yaml"
@@ -158,8 +159,8 @@ class Requests:
             return await self.named(name)
         except (ConfigError, ModelError) as error:
             raise CompactionError(
-                f"{name}, which `compaction.model` {where} names for summaries, cannot be used: {error}",
-                "Nothing was changed; correct or remove that key; without it the session's own model writes.",
+                f"The model {name}, which `compaction.model` {where} names for summaries, cannot be used: {error}",
+                "Nothing was changed. Correct or remove that key. Without it, the session's own model writes them.",
             ) from error
 
     def request(
@@ -167,10 +168,10 @@ class Requests:
     ) -> ModelRequest:
         """Return the request to this model.
 
-        It begins as the one before it. What has changed around the conversation since
-        is told by `changes`.
+        Its beginning equals the previous request. `changes` tells the model what has
+        changed around the conversation since.
 
-        :param context: the context as it is, if not given.
+        :param context: the current context if not given.
         """
         context = context or self.context
         request = replace(
@@ -180,8 +181,8 @@ class Requests:
             ),
             conversation_id=self._state.id,
         )
-        # A server may have been started again with its option for tools: the log does
-        # not decide for good.
+        # Ignore a logged refusal of tools, since a server may have been restarted with
+        # its option for tools.
         request = replace(request, refused=request.refused - {"functions"})
         if remembered := refused_images(active.learned):
             request = replace(
@@ -196,8 +197,8 @@ class Requests:
         return request
 
     def rules(self, active: ActiveModel) -> ReasoningRules:
-        """Return what the provider does with this model's reasoning, without what it
-        has refused in this session.
+        """Return how the provider handles this model's reasoning, without the features
+        that it has refused in this session.
         """
         rules = active.rules
         if (active.name, "compaction") in self.context.refused:
@@ -205,8 +206,8 @@ class Requests:
         return rules
 
     def cache_life(self, active: ActiveModel) -> CacheLife | None:
-        """Return how long the provider keeps this model's prompts in its cache; None if
-        that is not known, or if it has refused the marks without which it keeps none.
+        """Return how long the provider caches this model's prompts; None if this is
+        unknown, or if the provider has refused the cache marks that caching requires.
         """
         return (
             None
@@ -219,10 +220,11 @@ class Requests:
     def around_prompt(
         self, now: InstructionsLoaded, prompted: Event, context: Context
     ) -> tuple[Event, ...]:
-        """Return the events of a prompt, with what the model has to be told of changes:
-        of the system prompt before it, of tools and the level of reasoning after it.
+        """Return a prompt's events, including those that tell the model about changes:
+        to the system prompt before the prompt, to tools and the reasoning level after
+        it.
 
-        :param now: the system prompt as the files say now.
+        :param now: the system prompt from the current files.
         """
         before: tuple[Event, ...] = ()
         if amendment := retold(context.told.sections, now.sections):
@@ -230,8 +232,8 @@ class Requests:
         return (*before, prompted, *self.changes(context))
 
     def changes(self, context: Context) -> tuple[Event, ...]:
-        """Return the events that tell the model the tools and the level of reasoning of
-        now; none if it knows them.
+        """Return the events that tell the model the current tools and reasoning level;
+        none if it knows them.
         """
         told = context.told
         tools = self._definitions()[0]
@@ -252,7 +254,7 @@ class Requests:
         return ()
 
     async def tell_changes(self) -> None:
-        """Log what the next request has to tell of tools and the level of reasoning."""
+        """Log the changes of tools and reasoning level for the next request."""
         if self.changes(self.context):
             await self._state.log.append_built(self.changes)
 
@@ -260,14 +262,16 @@ class Requests:
         return context.thought_level or self.settings.thought_level or ""
 
     def answer_tokens(self, active: ActiveModel) -> int:
-        """Return how long an answer the next request asks for."""
+        """Return the maximum number of tokens that the next request allows for the
+        answer.
+        """
         return active.budget.output(self.used(active), active.max_output_tokens)
 
     # --- learning from a model's refusals and counts ---
 
     async def lost_part(self, name: str) -> ActiveModel:
         """Return a model whose server seems to have lost part of a request, with the
-        window that it now reports.
+        context window that the server now reports.
         """
         await self._models.ask_window(name, lost=True)
         return await self.named(name)
@@ -275,8 +279,8 @@ class Requests:
     def learn_answer(
         self, active: ActiveModel, answer: AssistantMessage, asked: Context
     ) -> None:
-        """Learn how a model counts that has refused a request, from the answer to one
-        with this context.
+        """Learn how a model that has refused a request counts tokens, from its answer
+        to a later request.
         """
         before = self._models.learned(active.name)
         if answer.counted is None or before.tokens is None:
@@ -289,8 +293,8 @@ class Requests:
     def learn_refusal(
         self, active: ActiveModel, refusal: ContextOverflowError
     ) -> Callable[[], None]:
-        """Learn from a refusal of the last request, for this session alone; return what
-        forgets it again.
+        """Learn from a refusal of the last request, for this session only. Return a
+        function that undoes this.
         """
         before = self._models.learned(active.name)
         counted = self.context.usage is not None
@@ -305,7 +309,7 @@ class Requests:
         return partial(self._models.learn, active.name, before)
 
     def keep_window(self, active: ActiveModel) -> None:
-        """Remember what was learned of a model's window for other sessions."""
+        """Store what was learned about a model's window for other sessions."""
         self._models.keep(active.name)
 
     def learn_overflow(
@@ -344,7 +348,7 @@ class Requests:
 
     def learn_cut(self, active: ActiveModel, estimate: int) -> None:
         """Learn that a server has cut a request to the model's window, for this session
-        alone.
+        only.
 
         :param estimate: estimated tokens of the request.
         """
@@ -356,17 +360,17 @@ class Requests:
     # --- sizes ---
 
     def filled(self, active: ActiveModel) -> TokenBudget:
-        """Return the model's budget with the next request in it."""
+        """Return the model's budget, filled with the next request."""
         return active.budget.filled(self.used(active), self.prefix_tokens())
 
     async def limits(self, active: ActiveModel, messages: Sequence[Message]) -> Limits:
-        """Return what a request to this model may hold besides tokens, by what its
-        images take as they are sent.
+        """Return the model's limits other than tokens, measured with images as they are
+        sent.
 
-        :param messages: those of the request.
+        :param messages: the messages of the request.
         """
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
-        # As they are stored they are hardly ever smaller.
+        # Images are hardly ever smaller as stored than as sent.
         if not limits.exceeded(messages):
             return limits
         refused = self.context.images_refused_by(active.name) | refused_images(
@@ -378,8 +382,8 @@ class Requests:
         )
 
     async def exceeds_limits(self, active: ActiveModel) -> bool:
-        """Return whether the next request comes close to a limit of the model besides
-        that of tokens.
+        """Return whether the next request comes close to one of the model's limits
+        other than tokens.
         """
         messages = self._messages.over(self.context.entries)
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
@@ -388,10 +392,10 @@ class Requests:
         return (await self.limits(active, messages)).exceeded(messages)
 
     def used(self, active: ActiveModel, context: Context | None = None) -> int:
-        """Return the tokens of the next request, by the model's last count and our
-        estimate of what came since.
+        """Return the tokens of the next request: the model's last count plus our
+        estimate of what was added since.
 
-        :param context: the context as it is, if not given.
+        :param context: the current context if not given.
         """
         context = context or self.context
         used = used_tokens(context, self.prefix_tokens(), active.rate, self._estimate)
@@ -400,7 +404,7 @@ class Requests:
         return max(used, self._refused.used_by(context, active.rate))
 
     def estimate(self, context: Context | None = None) -> int:
-        """Return the tokens of the next request by our estimate alone."""
+        """Return the tokens of the next request from our estimate alone."""
         return self.prefix_tokens() + self._estimate.tokens(
             (context or self.context).entries
         )
@@ -416,14 +420,14 @@ class Requests:
         return estimate_text(self.context.instructions) + self._definitions()[1]
 
     def check_fits(self, active: ActiveModel, reason: str = "") -> None:
-        """Raise if the next request is certainly too large: a local model would cut it
-        without a word.
+        """Raise an error if the next request is certainly too large. A local model
+        would silently cut it.
 
-        Otherwise it is sent, and a refusal teaches the window: our own count may be
-        wrong by a third.
+        A request that may fit is sent, since our own count may be off by a third. If it
+        is refused, the refusal shows how large the window is.
 
-        :param reason: why it could not be made short.
-        :raises ContextOverflowError: it is.
+        :param reason: why the context could not be shortened.
+        :raises ContextOverflowError: if it is too large.
         """
         used = self.used(active)
         window = active.budget.window
@@ -432,7 +436,7 @@ class Requests:
         newest = next(
             (answer for answer in answers if isinstance(answer, AssistantMessage)), None
         )
-        # Older logs have no name where the default model answered.
+        # In older logs, answers of the default model have no model name.
         is_same = newest is not None and newest.model in (
             active.name,
             self._state.model,
@@ -442,7 +446,7 @@ class Requests:
             SURE_SHARE if used - counted <= window * UNSURE_SHARE else LEAST_SHARE
         )
         if not active.guessed and least > window:
-            why = f" It could not be made short either: {reason}" if reason else ""
+            why = f" It could not be shortened either: {reason}" if reason else ""
             raise ContextOverflowError(
                 f"The request (about {used:,} tokens) does not fit the model's context window "
                 f"({window:,}), so it was not sent. Send less at once, choose a model with a larger "
@@ -450,9 +454,10 @@ class Requests:
             )
 
     async def usage(self) -> UsageUpdated:
-        """Return how full the window is, by the provider's last count if there is one.
+        """Return how full the window is, based on the provider's last count if there is
+        one.
 
-        :raises AgentError: there is no model.
+        :raises AgentError: if there is no model.
         """
         active = await self.active()
         context = self.context
@@ -461,11 +466,11 @@ class Requests:
         )
 
     def _definitions(self) -> tuple[tuple[ToolDefinition, ...], int]:
-        """Return the tools as requests define them, all of them, whichever may run; and
-        an estimate of their tokens.
+        """Return the definitions of all tools, whether they may run or not, and an
+        estimate of their tokens.
         """
-        # Made with the first request: their schemas take longer than all else of a new
-        # session.
+        # Build them with the first request, since their schemas take longer than the
+        # rest of a new session.
         known = self._mcp.tools
         if self._defined is None or self._defined[0] is not known:
             tools = tuple(
@@ -482,10 +487,10 @@ _seq_of = attrgetter("seq")
 def request_of(
     context: Context, messages: tuple[Message, ...], model: str
 ) -> ModelRequest:
-    """Return the request that a context makes, with what the model has been told of
-    tools and level of reasoning.
+    """Return the request for a context, with the tools and the reasoning level that the
+    model was told about.
 
-    :param messages: those of the context.
+    :param messages: the messages of the context.
     :param model: `provider/model`.
     """
     told = context.told

@@ -1,4 +1,4 @@
-"""The recipes of one session: read when they are needed, and again when a file has
+"""The recipes of one session. They are read when needed, and again when a file has
 changed.
 """
 
@@ -30,7 +30,9 @@ _log = logging.getLogger(__name__)
 
 
 def hint_of(recipe: Recipe) -> str:
-    """Return what may follow a recipe's name; what may be left out is in brackets."""
+    """Return the arguments that may follow a recipe's name, with optional ones in
+    brackets.
+    """
     if recipe.hint:
         return recipe.hint
     names: list[str] = []
@@ -54,9 +56,9 @@ def commands(library: RecipeLibrary) -> tuple[Command, ...]:
 
 
 class SessionRecipes:
-    """Keeps the recipes of one session as they are on the disk.
+    """Keeps the recipes of one session up to date with the disk.
 
-    :ivar due: is set when the list of commands may be another one.
+    :ivar due: set and replaced when the list of commands may have changed.
     """
 
     def __init__(
@@ -76,13 +78,13 @@ class SessionRecipes:
         self._version = ()
 
     async def library(self) -> RecipeLibrary:
-        """Return the recipes as they are now; the files are read again if one of them,
-        the settings or what is trusted has changed.
+        """Return the current recipes. The files are read again if one of them, the
+        settings or the trusted code has changed.
         """
         async with self._lock:
-            await self._trust.ensure_read()  # which reads the project's settings
-            # Taken before the files are read, so that a change meanwhile gives another
-            # one.
+            await self._trust.ensure_read()  # this also reads the project's settings
+            # Take the signature before reading the files, so that a change in between
+            # leads to a different one.
             settings = self._state.settings
             cwd = self._state.cwd
             signature = await anyio.to_thread.run_sync(
@@ -90,8 +92,8 @@ class SessionRecipes:
             )
             version = signature, settings, self._trust.allowed
             if self._library is None or version != self._version:
-                # The end of the process does not wait for it: it also imports YAML and
-                # Jinja2.
+                # The end of the process does not wait for this thread, which also
+                # imports YAML and Jinja2.
                 self._library = await anyio.to_thread.run_sync(
                     self._services.library,
                     settings,
@@ -109,7 +111,7 @@ class SessionRecipes:
             return self._library
 
     def wake(self) -> None:
-        """Set `due`, and replace it, if the settings or what is trusted have changed."""
+        """Set and replace `due` if the settings or the trusted code have changed."""
         if self._version[1:] != (self._state.settings, self._trust.allowed):
             self.due.set()
             self.due = anyio.Event()
@@ -117,13 +119,13 @@ class SessionRecipes:
     async def render(
         self, run: RecipeRun, questions: RecipeQuestions | None = None
     ) -> str:
-        """Return a recipe's text for the model, whose commands inherit no keys of
-        providers.
+        """Return a recipe's text for the model. The recipe's commands do not inherit
+        the keys of providers.
 
-        :param questions: ask for its commands if there is no sandbox; without them they
-            do not run then.
-        :raises RecipeError: see `RecipeRun.rendered`; or the user does not allow its
-            commands.
+        :param questions: asks the user about the recipe's commands if there is no
+            sandbox. If None, the commands do not run without a sandbox.
+        :raises RecipeError: see `RecipeRun.rendered`; also if the user does not allow
+            the recipe's commands.
         """
         from acp_agent.session.recipes.run import surroundings
 
@@ -145,7 +147,7 @@ class SessionRecipes:
     async def compact_recipe(self) -> Recipe:
         """Return the recipe that automatic compaction runs.
 
-        :raises RecipeError: there is none.
+        :raises RecipeError: if there is none.
         """
         recipe = (await self.library()).get(COMPACT)
         if recipe is None:

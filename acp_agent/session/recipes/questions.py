@@ -26,23 +26,23 @@ from acp_agent.tools.text import digest
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _TOOL = "shell"
-"""The tool that the question is shown as a call of."""
+"""The question is shown as a call of this tool."""
 _DIGITS = 8
 
 
 @dataclass(eq=False, slots=True)
 class RecipeQuestions:
-    """Asks for the commands of the recipes of one session."""
+    """Asks the user about the commands in the recipes of one session."""
 
     _state: SessionState
     _permissions: Permissions
     _show: Show
 
     async def allow(self, recipe: Recipe) -> None:
-        """Return once the commands of a recipe's text may run, in the sandbox or as the
-        user allows.
+        """Return when the commands of a recipe's text may run, either in the sandbox or
+        with the user's permission.
 
-        :raises RecipeError: the user does not allow them.
+        :raises RecipeError: if the user does not allow them.
         """
         lines = command_lines(recipe)
         sandbox = self._state.sandbox
@@ -53,7 +53,7 @@ class RecipeQuestions:
                 sandbox.usable, abandon_on_cancel=True
             )
         except SandboxError:
-            return  # nothing runs, and rendering says so
+            return  # nothing runs, and rendering reports it
         if usable is None:
             await self._ask(recipe, lines, fault)
 
@@ -90,12 +90,14 @@ class RecipeQuestions:
 
 
 def access_of(recipe: Recipe, mode: str, fault: str) -> Access:
-    """Return what the commands of a recipe's text would do without a sandbox.
+    """Return the access that the commands of a recipe's text would have without a
+    sandbox.
 
     :param mode: the permission mode.
     :param fault: why there is no sandbox.
     """
-    if mode == "plan":  # which refuses commands: these were written to look only
+    if mode == "plan":
+        # This mode refuses commands, but these were written only to read.
         return Access("read", demand=f"There is no sandbox for them. {fault}".rstrip())
     subject = f"the commands in the text of /{recipe.command} ({digest(recipe.body)[:_DIGITS]})"
     return Access("execute", subject=subject, fault=fault)

@@ -1,7 +1,7 @@
-"""The run of a recipe: what was typed behind its name, and the values that its template
-may use: session id, folder, its repository, and the output of commands.
+"""The run of a recipe: the arguments typed after its name, and the values that its
+template may use: session id, folder, git repository, and the output of commands.
 
-Loaded with what runs turns.
+This module is imported together with the modules that run turns.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from acp_agent.tools.shell.guarded import renamed
 from acp_agent.tools.shell.screen import as_shown
 
 MAX_COMMAND_OUTPUT = 64 * 1024
-"""Bytes kept of what one command prints."""
+"""How many bytes of a command's output are kept."""
 
 _MAX_COMPLAINT = 300
 _STATUS = ("git", "--no-optional-locks", "status", "--porcelain")
@@ -68,21 +68,20 @@ _STATUS = ("git", "--no-optional-locks", "status", "--porcelain")
 RENDER_SECONDS = 5.0
 
 _ALIKE = 0.75
-"""`difflib`'s ratio above which a word counts as a mistyped one: `prevew` is near
-`preview`, and `tests` is not near `status`.
+"""The `difflib` ratio above which a word counts as a typo: `prevew` is close to
+`preview`, but `tests` is not close to `status`.
 """
 _SHORTEST_BEGINNING = 3
-"""Characters of a word's beginning that stand for the word, as `stat` for `status`."""
+"""Minimum length of a prefix that stands for a word, such as `stat` for `status`."""
 
 
 @frozen
 class RecipeRun:
     """A prompt that names a recipe.
 
-    :ivar instructions: what followed the name and the arguments, mentions included, as
-        text.
-    :ivar attachments: the prompt's other parts, those in front included.
-    :ivar arguments: values that were given, by name.
+    :ivar instructions: the text after the name and the arguments, including mentions.
+    :ivar attachments: the prompt's other parts, including the parts before the name.
+    :ivar arguments: the given values by name.
     """
 
     recipe: Recipe
@@ -92,13 +91,13 @@ class RecipeRun:
 
     @property
     def compacts(self) -> bool:
-        """Return whether the recipe's answer takes the place of the conversation."""
+        """Return whether the recipe's answer replaces the conversation."""
         return self.recipe.handler(SWAP_CONTEXT) is not None
 
     @property
     def swap(self) -> SwapContext:
-        """Return how the recipe wants its answer to take that place; the answer is
-        still missing.
+        """Return how the recipe's answer replaces the conversation. The answer itself
+        is not filled in yet.
         """
         handler = self.recipe.handler(SWAP_CONTEXT)
         return SwapContextHandler.model_validate(
@@ -107,10 +106,10 @@ class RecipeRun:
 
     @property
     def report(self) -> tuple[str, str]:
-        """Return the word behind `/compact` that compacts nothing, and what follows it;
-        empty if there is none.
+        """Return the word after `/compact` that does not compact, and the text after
+        it. The word is empty if there is none.
 
-        Behind another recipe that compacts, such a word is an instruction.
+        After another recipe that compacts, such a word is an instruction.
         """
         word, *rest = self.instructions.split(maxsplit=1) or [""]
         known = word in REPORTS and self.recipe.name == COMPACT
@@ -118,8 +117,8 @@ class RecipeRun:
 
     @property
     def mistyped_report(self) -> str:
-        """Return the word that was probably meant if one that is nearly such a word is
-        all that follows `/compact`; "" otherwise.
+        """Return the word that the user probably meant, if the only word after
+        `/compact` resembles one of `REPORTS`; "" otherwise.
         """
         word = self.instructions.strip().casefold()
         if self.recipe.name != COMPACT or self.report[0]:
@@ -136,14 +135,15 @@ class RecipeRun:
     ) -> str:
         """Return the recipe's text for the model.
 
-        A template may be untrusted and run for minutes without any output, so that it
-        is rendered in a thread with a time limit.
+        A template may be untrusted and run for minutes without any output, so it is
+        rendered in a thread with a time limit.
 
-        :param around: what the template may ask for in addition to its arguments; its
-            commands end with this call.
-        :param seconds: for the template; its commands have a limit of their own on top.
-        :raises RecipeError: an argument is missing, the template cannot be rendered, or
-            it takes too long.
+        :param around: the values that the template may use in addition to its
+            arguments. Its commands end with this call.
+        :param seconds: the time limit for the template. Its commands have a separate
+            limit on top.
+        :raises RecipeError: if an argument is missing, if the template cannot be
+            rendered, or if it takes too long.
         """
         try:
             with anyio.move_on_after(seconds + (COMMAND_SECONDS if around else 0)):
@@ -153,25 +153,24 @@ class RecipeRun:
         finally:
             if around is not None:
                 around.close()
-        message = (
-            f"was not rendered within {seconds:g} seconds; make its template simpler"
-        )
+        message = f"was not rendered within {seconds:g} seconds; simplify its template"
         raise RecipeError(message, source=str(self.recipe.source))
 
     def render(self, around: RecipeSurroundings | None = None) -> str:
-        """Return the recipe's text for the model; call it in a thread.
+        """Return the recipe's text for the model. Call this in a thread.
 
-        :raises RecipeError: an argument is missing, or the template cannot be rendered.
+        :raises RecipeError: if an argument is missing, or if the template cannot be
+            rendered.
         """
         return render(self.recipe, self.arguments, self.instructions, around)
 
 
 def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
-    """Return the run of the recipe that a prompt names; None for ordinary text, which
-    unknown names are.
+    """Return the run of the recipe that a prompt names; None for ordinary text,
+    including unknown names.
 
-    :raises RecipeError: it may not run, since it is a project's and the user has not
-        trusted it.
+    :raises RecipeError: if the recipe belongs to a project and the user has not trusted
+        it.
     """
     words = command_words(parts)
     if words is None:
@@ -208,14 +207,14 @@ def surroundings(
     *,
     unsandboxed: bool = True,
 ) -> RecipeSurroundings:
-    """Return the surroundings of one rendering.
+    """Return the values that the template may use in one rendering.
 
     :param cwd: absolute path of the session's folder.
-    :param env: all environment variables of the commands; those of
-        `environment_without` where it is None.
-    :param sandbox: where they run; None for no sandbox.
-    :param unsandboxed: whether they may run without a sandbox if that one cannot be
-        used.
+    :param env: all environment variables of the commands; if None, the result of
+        `environment_without`.
+    :param sandbox: the sandbox that the commands run in; None for no sandbox.
+    :param unsandboxed: whether the commands may run without a sandbox if that sandbox
+        cannot be used.
     """
     runner = _CommandRunner(cwd, env=env, sandbox=sandbox, unsandboxed=unsandboxed)
 
@@ -223,7 +222,7 @@ def surroundings(
         argv = [word for word in words if isinstance(word, str)]
         if len(argv) != len(words) or not argv:
             raise CommandError(
-                'shell() takes texts: the command and each of its arguments, as in shell("git", "log")'
+                'shell() takes strings: the command and each of its arguments, as in shell("git", "log")'
             )
         reason = refusal_of_words(argv, recipe.allowed_commands or ())
         if reason and (recipe.is_template or refusal_of_words(argv, LOOKING)):
@@ -246,10 +245,10 @@ def surroundings(
 
 
 class _GitFacts:
-    """The repository of a folder; each fact is empty where there is none.
+    """Facts about a folder's git repository. Each is empty if there is no repository.
 
     :ivar root: the work tree's folder.
-    :ivar branch: empty where none is checked out.
+    :ivar branch: the branch; empty if none is checked out.
     :ivar head: the commit.
     """
 
@@ -258,7 +257,7 @@ class _GitFacts:
         self._runner = runner
 
     def __getattr__(self, name: str) -> str:
-        # git takes milliseconds, and few recipes mention one of these.
+        # Running git takes milliseconds, and few recipes use these facts.
         if name not in ("root", "head", "branch"):
             raise AttributeError(name)
         self.root, self.head, self.branch = git_place(self._cwd)
@@ -266,9 +265,7 @@ class _GitFacts:
 
     @cached_property
     def dirty(self) -> bool | str:
-        """Return whether anything differs from the commit, files that git does not know
-        included.
-        """
+        """Return whether anything differs from the commit, including untracked files."""
         try:
             code, output, _ = self._runner.run(_STATUS) if self.root else (1, "", "")
         except CommandError:
@@ -277,16 +274,16 @@ class _GitFacts:
 
 
 class _CommandRunner:
-    """Runs the commands of one text, one after the other, from one thread; another may
-    end it with `close`.
+    """Runs the commands of one text, one after the other, from one thread. Another
+    thread may call `close`.
 
     :param cwd: absolute path of the folder to run in.
-    :param seconds: for all of them together.
-    :param env: all of their environment variables; those of `environment_without` where
-        it is None.
-    :param sandbox: where they run; None for no sandbox.
-    :param unsandboxed: whether they may run without a sandbox if that one cannot be
-        used.
+    :param seconds: the time limit for all commands together.
+    :param env: all environment variables of the commands; the result of
+        `environment_without` if None.
+    :param sandbox: the sandbox that the commands run in; None for no sandbox.
+    :param unsandboxed: whether the commands may run without a sandbox if that sandbox
+        cannot be used.
     """
 
     def __init__(
@@ -309,19 +306,19 @@ class _CommandRunner:
         self._blocked: list[str] = []
 
     def take_blocked(self) -> list[str]:
-        """Return what commands planted and was renamed since the last call; see
-        `Sandbox.wrap`.
+        """Return the files that commands planted and that were renamed since the last
+        call; see `Sandbox.wrap`.
         """
         blocked = self._blocked
         self._blocked = []
         return blocked
 
     def run(self, argv: Sequence[str]) -> tuple[int, str, str]:
-        """Run a program to its end; its whole process group is killed afterwards.
+        """Run a program until it exits, then kill its whole process group.
 
         :returns: the exit code, negative for a signal, and the beginnings of stdout and
             stderr.
-        :raises CommandError: it could not be started, or the time is up.
+        :raises CommandError: if the program could not be started, or if the time is up.
         """
         begun = time.monotonic()
         try:
@@ -330,15 +327,15 @@ class _CommandRunner:
             raise CommandError(f"`{shlex.join(argv)}` was not run. {error}") from error
         if self._sandbox and not usable and not self._unsandboxed:
             raise CommandError(
-                f"`{shlex.join(argv)}` was not run: there is no sandbox for it, and it was not allowed"
+                f"`{shlex.join(argv)}` was not run: there is no sandbox for it, and you did not allow it"
             )
         wrapped = nullcontext((tuple[str, ...](), argv))
         if usable:
             wrapped = usable.wrap(
                 argv, Path(self._cwd), network=False, blocked=self._blocked
             )
-        # Files, not pipes: a process that it leaves in the background may keep a pipe
-        # open for ever.
+        # Use files rather than pipes, since a process that the program leaves in the
+        # background could keep a pipe open forever.
         with (
             wrapped as (_, words),
             TemporaryFile() as output,
@@ -356,7 +353,7 @@ class _CommandRunner:
             try:
                 code = process.wait(max(0.0, self._left))
             except subprocess.TimeoutExpired as error:
-                message = f"was stopped: the commands of a recipe have {self._seconds:g} seconds in all"
+                message = f"was stopped: the commands of a recipe have {self._seconds:g} seconds in total"
                 raise CommandError(f"`{shlex.join(argv)}` {message}") from error
             finally:
                 with self._lock:
@@ -367,7 +364,7 @@ class _CommandRunner:
             return code, _beginning(output), _beginning(complaint)
 
     def close(self) -> None:
-        """Kill what runs, and run nothing any more."""
+        """Kill the running program, and refuse to run others."""
         with self._lock:
             self._closed = True
             if self._process is not None:
@@ -413,7 +410,7 @@ def _readable(printed: str) -> str:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    # PermissionError is macOS's answer where only zombies are left in the group.
+    # macOS raises PermissionError if only zombies are left in the group.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -422,6 +419,6 @@ def _untrusted(recipe: Recipe) -> RecipeError:
     project = shlex.quote(str(project_of(recipe.source) or recipe.source.parent))
     return RecipeError(
         "this recipe came with a project whose hooks and recipes you have not allowed to run. "
-        f"`acp-agent trust {project}` in a terminal allows them; then send this again.",
+        f"To allow them, run `acp-agent trust {project}` in a terminal, then send this again.",
         source=str(recipe.source),
     )

@@ -1,3 +1,3 @@
-"""The slash commands that are no recipes, and the list of commands that an editor
+"""The slash commands that are not recipes, and the list of commands that an editor
 offers.
 """

@@ -1,6 +1,5 @@
-"""The commands about one session's context: `/context`, `/model`, `/pin`, `/unpin`; and
-`/compact` with the words behind it that compact nothing: `preview`, `status` and
-`undo`.
+"""The commands about one session's context: `/context`, `/model`, `/pin`, `/unpin`, and
+the forms of `/compact` that do not compact: `preview`, `status` and `undo`.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ from acp_agent.session.state import SessionState
 from acp_agent.tools.text import counted
 
 PIN_SHARE = 0.05
-"""Share of the window for all pinned texts: they are in every request from the first
-compaction on.
+"""Maximum share of the window for all pinned texts. From the first compaction on, every
+request contains them.
 """
 KINDS = (
     *("System prompt", "Tools", "Summary", "Your prompts", "Answers"),
-    *("Thinking", "Calls of tools", "Results of tools", "Images", "Notes to the model"),
+    *("Thinking", "Tool calls", "Tool results", "Images", "Notes to the model"),
 )
-"""In the order of the table of `/context`."""
+"""The rows in the table of `/context`, in order."""
 
 
 def only_reads(name: str, rest: str) -> bool:
@@ -77,8 +76,8 @@ def only_reads(name: str, rest: str) -> bool:
 class ContextCommands:
     """Runs the commands. Each returns its answer.
 
-    :raises InvalidParamsError: what is wrong with the words behind a command; from each
-        of them.
+    Each method raises `InvalidParamsError` if its arguments are invalid. The message
+    says what is wrong.
     """
 
     _state: SessionState
@@ -86,7 +85,7 @@ class ContextCommands:
     _options: SessionOptions
 
     async def context(self, rest: str) -> str:
-        """Show what fills the window."""
+        """Show the contents of the window, in tokens."""
         del rest
         active = await self._requests.active()
         sizes = _sizes_of(self._state.context, self._requests.prefix_tokens())
@@ -101,7 +100,7 @@ class ContextCommands:
         ]
         rows += [
             ("**In use**", used),
-            ("Kept for the answer", budget.window - budget.usable),
+            ("Reserved for the answer", budget.window - budget.usable),
         ]
         rows += [("Free", max(0, budget.usable - used))]
         return "\n".join(
@@ -115,12 +114,12 @@ class ContextCommands:
                     for kind, tokens in rows
                 ),
                 "",
-                "The total is the provider's last count with an estimate of what came since; the parts are estimates.",
+                "The total is the provider's last count plus an estimate of what came since. The parts are estimates.",
             )
         )
 
     async def pin(self, rest: str) -> str:
-        """Pin a text, or list the pinned ones."""
+        """Pin a text, or list the pinned texts."""
         memory = self._state.context.memory
         if not rest.strip():
             return render_pins(memory)
@@ -136,11 +135,11 @@ class ContextCommands:
         )
 
     async def unpin(self, rest: str) -> str:
-        """Take a pinned text back."""
+        """Remove a pinned text."""
         word = rest.strip().removeprefix("#")
         memory = self._state.context.memory
         if not word.isdecimal():
-            return f"Say which: `/unpin NUMBER`.\n\n{render_pins(memory)}"
+            return f"Say which text to unpin: `/unpin NUMBER`.\n\n{render_pins(memory)}"
         pin = pin_of(memory, int(word))
         sent = f"The user took a pinned text back; it does not hold any more:\n\n{pin.text}"
         await self._state.log.append(PinRemoved(new_id("msg"), pin.number, sent))
@@ -154,13 +153,13 @@ class ContextCommands:
         )
         option = next(option for option in options if option.id == MODEL)
         if name:
-            return f"The model of this session is `{option.current}` now."
+            return f"The model of this session is now `{option.current}`."
         others = "".join(
             f"\n- `{choice.value}`"
             for choice in option.choices
             if choice.value != option.current
         )
-        more = f" `/model NAME` changes it, to one of these or to any other `provider/model`:\n{others}"
+        more = f" `/model NAME` changes it to one of these, or to any other `provider/model`:\n{others}"
         current = next(
             choice for choice in option.choices if choice.value == option.current
         )
@@ -171,7 +170,7 @@ class ContextCommands:
 def _sizes_of(context: Context, prefix: int) -> dict[str, int]:
     """Return the estimated tokens of each of `KINDS`.
 
-    :param prefix: of the system prompt and the tools together.
+    :param prefix: estimated tokens of the system prompt and the tools together.
     """
     system = min(prefix, estimate_text(context.instructions))
     sizes = dict.fromkeys(KINDS, 0) | {
@@ -195,9 +194,9 @@ def _kind(entry: Entry, part: UserPart | AssistantPart) -> str:
         case Thinking():
             return "Thinking"
         case ToolCall():
-            return "Calls of tools"
+            return "Tool calls"
         case _ if isinstance(entry.message, ToolResult):
-            return "Results of tools"
+            return "Tool results"
         case _:
             return (
                 "Answers"
@@ -219,7 +218,7 @@ def only_reports(run: RecipeRun) -> bool:
 
 @dataclass(eq=False, slots=True)
 class CompactReports:
-    """Runs the words behind `/compact` that compact nothing. Each returns its answer."""
+    """Runs the forms of `/compact` that do not compact. Each returns its answer."""
 
     _state: SessionState
     _requests: Requests
@@ -227,10 +226,10 @@ class CompactReports:
     _show: Show
 
     async def run(self, run: RecipeRun) -> str:
-        """Preview a compaction, tell the status, or undo the newest compaction.
+        """Preview a compaction, report the status, or undo the newest compaction.
 
-        :raises CompactionError: it failed, or the word was mistyped; the context is
-            unchanged.
+        :raises CompactionError: if this failed, or if the word was mistyped. The
+            context is unchanged.
         """
         if meant := run.mistyped_report:
             typed = run.instructions.strip()
@@ -244,7 +243,7 @@ class CompactReports:
             return await self._preview(replace(run, instructions=rest))
         if rest:
             return (
-                f"Nothing may follow `/compact {word}`, and nothing was changed. To compact with instructions that "
+                f"`/compact {word}` takes no arguments. Nothing was changed. To compact with instructions that "
                 f"begin with this word, put another one before it: `/compact keep the {word} …`."
             )
         return await (self._status() if word == STATUS else self._undo())
@@ -263,7 +262,7 @@ class CompactReports:
         return _preview_text(result, order.state.budget)
 
     async def _status(self) -> str:
-        """Return the budget, and the compactions so far with their receipts."""
+        """Return the budget and the compactions so far, with their receipts."""
         active = await self._requests.active()
         context = self._state.context
         settings = self._state.compaction(active.name)
@@ -274,7 +273,7 @@ class CompactReports:
             else "off"
         )
         if settings.auto and settings.prepare is not None:
-            automatic += f", prepared from {settings.prepare:.0%} on"
+            automatic += f", prepared above {settings.prepare:.0%}"
         states = dict.fromkeys(context.swaps, "")
         history = dict[int, _Compaction]()
         async for logged in self._state.log.events():
@@ -284,11 +283,11 @@ class CompactReports:
                 history[logged.seq] = logged.event
             if isinstance(logged.event, ContextRestored):
                 states[logged.event.undone] = " (undone)"
-        taken_back = " (taken back with a prompt that the provider refused)"
+        taken_back = " (removed with a prompt that the provider refused)"
         lines = [
-            f"- Window: {budget.window:,} tokens, {budget.usable:,} of them usable (the rest is kept for the answer)",
+            f"- Window: {budget.window:,} tokens, {budget.usable:,} usable (the rest is reserved for the answer)",
             (
-                f"- In use: {budget.used:,} ({budget.utilisation:.0%} of the usable ones): {budget.system:,} for the "
+                f"- In use: {budget.used:,} ({budget.utilisation:.0%} of the usable tokens): {budget.system:,} for the "
                 f"system prompt and the tools, {budget.messages:,} for the messages; {budget.free:,} free"
             ),
             f"- Automatic compaction: {automatic}{_prepared(self._compaction.background.draft)}",
@@ -305,7 +304,7 @@ class CompactReports:
     async def _undo(self) -> str:
         """Undo the newest compaction that is in force.
 
-        :raises CompactionError: there is none.
+        :raises CompactionError: if there is none.
         """
         log = self._state.log
         prefix = self._requests.prefix_tokens()
@@ -317,14 +316,14 @@ class CompactReports:
         seq = newest.seq
         swap = newest.event
         assert isinstance(swap, ContextSwapped)
-        # The messages that a hook supplied stand right before their swap.
+        # The messages that a hook supplied come directly before their swap.
         before = await log.context_at(
             (swap.keep_from if swap.strategy == REPLACE else seq) - 1
         )
         [restored] = await log.append_built(
             lambda context: (_restoration(context, before, seq, swap, prefix),)
         )
-        self._compaction.background.drop()  # not before: if nothing was undone, what is prepared still fits
+        self._compaction.background.drop()  # only now, since a prepared summary stays valid if nothing was undone
         await self._show(await self._requests.usage())
         return (
             f"The compaction #{seq} was undone: the context is again what it was before, with what has been said since "
@@ -334,13 +333,15 @@ class CompactReports:
 
 
 def _prepared(draft: SummaryDraft | None) -> str:
-    """Return what is prepared in the background, and why."""
+    """Return a note about the summary prepared in the background, and why it is
+    prepared.
+    """
     if draft is None:
         return ""
     if draft.result is None:
         return "; a summary is being prepared in the background"
     if not draft.is_idle:
-        return "; a summary is ready, prepared as the context had grown so large"
+        return "; a summary is ready, prepared because the context had grown large"
     usage = draft.result.usage
     cost = (
         f" for {dollars(usage.cost)}"
@@ -348,15 +349,13 @@ def _prepared(draft: SummaryDraft | None) -> str:
         else ""
     )
     return (
-        f"; a summary is ready, prepared{cost} while you paused. It takes its place with your next prompt, if the "
+        f"; a summary is ready, prepared{cost} while you paused. Your next prompt uses it if the "
         "provider's prompt cache has expired by then"
     )
 
 
 def _preview_text(result: CompactedState | None, budget: TokenBudget) -> str:
-    """Return what a compaction would replace, and what the model would read in its
-    place.
-    """
+    """Return what a compaction would replace, and what the model would read instead."""
     if result is None:
         return "There is nothing to compact yet. Nothing was changed."
     receipt = result.receipt
@@ -366,7 +365,7 @@ def _preview_text(result: CompactedState | None, budget: TokenBudget) -> str:
         "",
         f"- Now: {budget.used:,} tokens, {budget.used / budget.window:.0%} of the window of {budget.window:,}",
         f"- Replaced: {counted(receipt.summarised, 'message')}",
-        f"- Kept as they are: {counted(receipt.kept, 'message')}, shortened: {receipt.rewritten}",
+        f"- Kept unchanged: {counted(receipt.kept, 'message')}, shortened: {receipt.rewritten}",
         f"- Afterwards: about {after:,} tokens; {max(0, budget.used - after):,} saved",
         "",
         "What the model would read without a summary:"
@@ -398,10 +397,10 @@ def _restoration(
 ) -> ContextRestored:
     """Return the event that undoes a swap.
 
-    :param context: as it is now.
-    :param before: as it was right before the swap.
-    :param prefix_tokens: estimate of the system prompt and the tools.
-    :raises CompactionError: it is not the newest one any more.
+    :param context: the current context.
+    :param before: the context directly before the swap.
+    :param prefix_tokens: estimated tokens of the system prompt and the tools.
+    :raises CompactionError: if the swap is no longer the newest one.
     """
     if context.swaps[-1:] != (seq,):
         raise CompactionError(

@@ -1,10 +1,10 @@
 """The commands that write files: `/export` and `/undo`.
 
-`/export` writes the whole conversation as Markdown, as the `write` tool does and after
-the same question. `/undo` reverts what `edit` and `write` changed in a turn. The log
-says which versions a file had; a text is put back only if the file still is as that
-turn left it, and only if the text is, by its digest, the one from before. What commands
-changed is in no record, and stays.
+`/export` writes the whole conversation as Markdown in the same way as the `write` tool,
+after the same permission question. `/undo` reverts the changes that `edit` and `write`
+made in a turn. The log records the versions of each file. A file is restored only if it
+is unchanged since that turn, and only if the digest of the stored text matches the
+earlier version. Changes by commands are not recorded, and stay.
 """
 
 from __future__ import annotations
@@ -49,20 +49,19 @@ from acp_agent.tools.text import counted, digest, one_line
 from acp_agent.tools.tool import PreparedCall
 
 _WRITE = "write"
-"""The tool that is shown to the editor: the user is asked exactly when this tool would
-ask.
+"""The tool that the editor shows. The user is asked in the same cases as for this tool.
 """
 _READ_AGAIN = (
     "What commands changed was not taken back. Read a file again before you work on it, and do not make these changes "
     "again unless the user asks for that."
 )
 _QUOTE = 100
-"""Characters of a prompt by which its turn is named."""
+"""Maximum characters of the prompt in a turn's name."""
 
 
 _Edit: TypeAlias = tuple[str | None, str | None, str | None]
 """One change of a file: the digest of its text before, that text, and the digest of its
-text afterwards; None if there was no file.
+text afterwards. Each is None if there was no file.
 """
 
 
@@ -70,7 +69,8 @@ text afterwards; None if there was no file.
 class FileCommands:
     """Runs both commands in one session. Each returns its answer.
 
-    :raises ToolError: nothing was done, or not all; says why; from each of them.
+    Each method raises `ToolError` if it did nothing or only part of the work. The
+    message says why.
     """
 
     _log: SessionLog
@@ -79,10 +79,10 @@ class FileCommands:
     _show: Show
 
     async def export(self, rest: str) -> str:
-        """Write the conversation into a file.
+        """Write the conversation to a file.
 
-        :param rest: a path, absolute or from the session's directory, or a `file://`
-            address; empty for the usual place.
+        :param rest: a path, absolute or relative to the session's directory, or a
+            `file://` URI; empty for the default path.
         """
         environment = self._toolbox.environment()
         session_id = self._log.session_id
@@ -96,9 +96,9 @@ class FileCommands:
         before = await text_to_change(target)
         if before is not None and not before.startswith(mark):
             raise ToolError(
-                f"{label} is there already, and is no export of this session. It was not changed; name another."
+                f"{label} already exists and is not an export of this session. It was not changed. Name another file."
             )
-        # The prompt that asks for it is left out.
+        # Leave out the prompt that asks for the export.
         asked = context.turn_from or context.head
         events = [logged async for logged in self._log.events() if logged.seq < asked]
         title = context.title or "Conversation"
@@ -112,7 +112,9 @@ class FileCommands:
         return done
 
     async def _write(self, prepared: PreparedCall, path: Path) -> None:
-        """Show the change as a call of the tool, ask for it as one, and make it."""
+        """Show the change as a tool call, ask for permission if necessary, and write
+        the file.
+        """
         call = ToolCall(new_id("call"), _WRITE, {"path": str(path)})
         parts = tuple[ResultPart, ...]()
         await self._show(
@@ -124,15 +126,15 @@ class FileCommands:
                 allowed = await self._permissions.check(call, prepared, NOTHING)
             except ToolError as error:
                 raise ToolError(
-                    f"Nothing was written: it was not allowed. {error}"
+                    f"Nothing was written, since you did not allow it. {error}"
                 ) from error
             if not allowed:
-                raise ToolError("Nothing was written: it was not allowed.")
+                raise ToolError("Nothing was written, since you did not allow it.")
             await self._show(CallStarted(call.id, prepared.view))
             parts = (await prepared.run(_ignore)).parts
             status = "completed"
         finally:
-            # Also for an editor that does not read for a while.
+            # Show the end even if the editor does not read for a while.
             with anyio.CancelScope(shield=True):
                 await self._show(
                     CallFinished(
@@ -141,17 +143,17 @@ class FileCommands:
                 )
 
     async def undo(self, rest: str) -> str:
-        """Take back the edits of the newest turn that has any."""
+        """Undo the edits of the newest turn that has any."""
         if rest.strip():
-            raise ToolError("Nothing may follow `/undo`, and nothing was undone.")
+            raise ToolError("`/undo` takes no arguments. Nothing was undone.")
         environment = self._toolbox.environment()
         found = await self._newest_turn()
         if found is None:
             raise ToolError(
-                "There is nothing to undo: no turn of this session has changed a file that is not undone already."
+                "There is nothing to undo: no turn of this session has file changes that are not undone already."
             )
         turn, name, calls = found
-        # The text of each file as it is, and as it was.
+        # The current and the earlier text of each file.
         texts: dict[Path, tuple[str | None, str | None]] = {}
         targets: dict[Path, Target] = {}
         refused: list[str] = []
@@ -162,14 +164,15 @@ class FileCommands:
             except ToolError as error:
                 refused.append(f"- `{shown(path, environment.cwd)}`: {error}")
         if refused:
-            head = f"Nothing was undone. Of what {name} changed, this cannot be taken back:"
+            head = f"Nothing was undone. These changes of {name} cannot be undone:"
             raise ToolError("\n".join((head, "", *refused)))
         lines = "\n".join(
             f"- `{shown(path, environment.cwd)}`: {_done(now, then)}"
             for path, (now, then) in texts.items()
         )
         await self._log.confirm()
-        # From here on a cancel is too late. Each write has a time limit of its own.
+        # From here on the command cannot be cancelled. Each write has its own time
+        # limit.
         with anyio.CancelScope(shield=True):
             for path, (now, then) in texts.items():
                 if now != then:
@@ -183,8 +186,8 @@ class FileCommands:
         )
 
     async def _newest_turn(self) -> tuple[int, str, list[int]] | None:
-        """Return the newest turn with edits that are not undone: its seq, its name and
-        the seqs of these calls.
+        """Return the newest turn with edits that are not undone: its sequence number,
+        its name and the sequence numbers of those calls.
         """
         turns: dict[int, tuple[int, str, list[int]]] = {}
         async for logged in self._log.events():
@@ -227,17 +230,17 @@ def _edits(events: Iterable[LoggedEvent]) -> dict[Path, list[_Edit]]:
 
 
 def _target(environment: Environment, path: Path) -> Target:
-    """Return a file that a turn changed.
+    """Return the target for a file that a turn changed.
 
-    :raises ToolError: a link leads out of the session's directories, where nobody is
-        asked about it now.
+    :raises ToolError: if a link leads out of the session's directories, since this
+        command does not ask for permission.
     """
     target = Target.of(str(path), environment, exactly=True)
     is_named_inside = any(path.is_relative_to(root) for root in environment.roots)
     if is_named_inside and not environment.is_inside(target.real):
         raise ToolError(
-            f"a symbolic link leads to {printable(str(target.real))}, out of the session's directories. A command may "
-            "have made it since, so the file has to be changed by hand."
+            f"a symbolic link now leads to {printable(str(target.real))}, outside the session's directories. A command "
+            "may have created the link since, so you have to change the file by hand."
         )
     return target
 
@@ -245,10 +248,9 @@ def _target(environment: Environment, path: Path) -> Target:
 async def _texts(
     target: Target, edits: Sequence[_Edit]
 ) -> tuple[str | None, str | None]:
-    """Return the text of a file as it is and as it was; None means that there is no
-    file.
+    """Return a file's current and earlier text; None means that there is no file.
 
-    :raises ToolError: it cannot be put back; says why.
+    :raises ToolError: if the file cannot be restored. The message says why.
     """
     now = await text_to_change(target)
     before, text, _ = edits[0]
@@ -257,15 +259,15 @@ async def _texts(
         return now, now
     if any(edit[2] != following[0] for edit, following in pairwise(edits)):
         raise ToolError(
-            "something else changed it in the middle of that turn, which would be lost."
+            "something else changed it in the middle of that turn, and that change would be lost."
         )
     if before is not None and (text is None or digest(text) != before):
-        raise ToolError("it was too large for its text from before to be kept.")
+        raise ToolError("it was too large to keep its earlier text.")
     if found != edits[-1][2]:
         raise ToolError(
             "it is gone."
             if now is None
-            else "it has changed since, which would be lost."
+            else "it has changed since, and that change would be lost."
         )
     return now, None if before is None else text
 
@@ -273,8 +275,8 @@ async def _texts(
 async def _put_back(target: Target, text: str | None) -> None:
     """Write a file, or remove it.
 
-    :raises ToolError: that failed. What was put back before is so; the same command
-        goes on from there.
+    :raises ToolError: if this failed. Files that were restored before stay restored,
+        and the same command continues from there.
     """
     environment = target.environment
     real = target.real
@@ -285,14 +287,14 @@ async def _put_back(target: Target, text: str | None) -> None:
             await environment.files.write_text(
                 target.path, text, outside=away, real=real
             )
-        else:  # no editor offers a way to remove a file; of a link, the file behind it was made
+        else:  # editors have no request to remove a file; if the path is a link, the turn created the link's target
             with suppress(FileNotFoundError):
                 await anyio.to_thread.run_sync(remove, real)
     except (OSError, ToolError) as error:
         why = f"{because(error)}." if isinstance(error, OSError) else str(error)
         name = shown(target.path, environment.cwd)
         raise ToolError(
-            f"`{name}` was not undone: {why} Send `/undo` again for the rest."
+            f"`{name}` was not undone: {why} Send `/undo` again to undo the rest."
         ) from error
 
 
@@ -300,5 +302,5 @@ def _done(now: str | None, then: str | None) -> str:
     if then is not None:
         return "as it was before"
     if now is None:
-        return "not there any more, and not looked for: if a command moved it, it stays where it is"
+        return "already gone; if a command moved it, the moved file was not changed"
     return "removed, since that turn had made it"

@@ -1,5 +1,5 @@
-"""`CommandOffer`: the slash commands that the client offers its user: recipes, built-in
-commands, prompts of MCP servers.
+"""`CommandOffer`: the slash commands that the client offers to its user: recipes,
+built-in commands and prompts of MCP servers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.recipes.available import SessionRecipes, commands, hint_of
 
 WATCH_SECONDS = 2.0
-"""Seconds until the folders are looked at again, which takes a millisecond; twice as
-many after each look in vain.
+"""Seconds until the folders are checked again, which takes a millisecond. The interval
+doubles after each check that finds no change.
 """
 MAX_WATCH_SECONDS = 60.0
 _ORIGINS = {"builtin": "", "user": " (yours)", "project": " (the project's)"}
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class CommandOffer:
     """Keeps the client's list of commands up to date.
 
-    :ivar recipes: those of the session.
+    :ivar recipes: the recipes of the session.
     """
 
     recipes: SessionRecipes
@@ -51,16 +51,16 @@ class CommandOffer:
         self._mcp.start()
 
     async def help(self, rest: str) -> str:
-        """Return what can be typed behind a slash: the answer to `/help`."""
+        """Return the answer to `/help`: the list of slash commands."""
         del rest
         recipes = (await self.recipes.library()).known.values()
-        lines = ["**Recipes** are prompts, in Markdown files that you can replace:", ""]
+        lines = ["**Recipes** are prompts in Markdown files that you can replace:", ""]
         lines += [
             _line(each.command, hint_of(each), each.description + _ORIGINS[each.origin])
             for each in recipes
         ]
         parts = {
-            "**Commands** ask no model:": BUILT_IN,
+            "**Commands** do not call the model:": BUILT_IN,
             "**Prompts** of MCP servers:": self._mcp.commands(),
         }
         for title, offered in parts.items():
@@ -77,8 +77,8 @@ class CommandOffer:
         return "\n".join(lines)
 
     async def watch(self) -> None:
-        """Show changes: look for them after a few seconds, ever more rarely, and at
-        once if they are due.
+        """Show changes of the commands. Check for changes at increasing intervals, and
+        at once if `recipes.due` is set.
         """
         seconds = WATCH_SECONDS
         while True:
@@ -97,7 +97,7 @@ class CommandOffer:
                     seconds = WATCH_SECONDS
                     await self.show(now)
             except Exception:  # the prompt that needs a recipe reports it to the user
-                _log.exception("could not look for changed recipes")
+                _log.exception("could not check for changed recipes")
 
 
 def _line(name: str, hint: str, description: str) -> str:

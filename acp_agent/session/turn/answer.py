@@ -73,17 +73,19 @@ until the editor has caught up.
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
 _CAUSES: dict[Cause, str] = {
-    "surroundings": "the system prompt or the tools have changed since",
+    "surroundings": "the system prompt or the tools have changed since then",
     "conversation": "the conversation before it has changed",
     "unknown": "an earlier version of the agent did not record what it belongs to",
 }
 _REFUSED = "the provider no longer accepts it"
-_NO_LEVEL = "{model} does not take the thinking level that is set; it thinks as its provider has it."
+_NO_LEVEL = (
+    "{model} does not accept the chosen thinking level. It uses its provider's default."
+)
 _TOLD: dict[Feature, str] = {
     "functions": (
-        "{model} does not support tools, says its provider, so it can read and change no files and run no commands."
-        " It answers from the conversation alone. Choose another model for more; a local server may have to be started"
-        " with its option for tools (`--jinja` for llama.cpp, `--enable-auto-tool-choice` for vLLM)."
+        "{model} does not support tools, according to its provider, so it cannot read or change files or run commands."
+        " It answers from the conversation alone. Choose another model to use tools. A local server may need"
+        " its option for tools (`--jinja` for llama.cpp, `--enable-auto-tool-choice` for vLLM)."
     ),
     "reasoning_effort": _NO_LEVEL,
     "reasoning": _NO_LEVEL,
@@ -91,10 +93,10 @@ _TOLD: dict[Feature, str] = {
 }
 """Notices for refused features that the user would miss."""
 _OTHER_LEVEL = (
-    "{model} takes other thinking levels ({takes}); it is asked with the nearest one."
+    "{model} accepts other thinking levels ({takes}). The nearest one is used."
 )
 _LEVELS: tuple[Feature, ...] = ("reasoning_effort", "reasoning", "thinking")
-_NO_IMAGES = "{model} takes no images, says its provider. It is asked without them."
+_NO_IMAGES = "{model} does not accept images, according to its provider. They are left out of requests."
 
 
 @frozen
@@ -131,12 +133,12 @@ class AnswerStream:
         """Call the model once, and show its answer while it arrives.
 
         However this ends, all text that has streamed is in the log, and the user has
-        seen it. The answer itself has to be logged with `log`.
+        seen it. Call `log` to log the answer itself.
 
         :param begins: called whenever a part of the answer arrives.
         :raises ModelError: see `Provider.stream`.
         """
-        # The last answer may have broken off before its flush.
+        # The last answer may have been cut off before its flush.
         await self._notices.flush()
         await self._tell_left_out_tools(active)
         request = self._requests.request(active)
@@ -199,9 +201,9 @@ class AnswerStream:
         """Send a request, and save and show its answer while it arrives.
 
         :param whole: the request with the contents of its attachments.
-        :raises ExceptionGroup: the request failed; see `Provider.stream`. The group
-            holds one failure.
-        :raises ModelStreamError: the provider closed the stream too early.
+        :raises ExceptionGroup: if the request failed; see `Provider.stream`. The group
+            contains one failure.
+        :raises ModelStreamError: if the provider closed the stream too early.
         """
         answered: Answered | None = None
         ended = anyio.Event()
@@ -228,8 +230,8 @@ class AnswerStream:
                 ended.set()  # save the rest at once, even after a cancel
         if answered is None:
             raise ModelStreamError(
-                "The provider closed the stream before the answer was complete. What arrived is kept; prompt again "
-                "to go on."
+                "The provider closed the stream before the answer was complete. The received part is kept. Prompt "
+                "again to continue."
             )
         return answered
 
@@ -239,7 +241,7 @@ class AnswerStream:
         event: Adaptation,
         request: ModelRequest,
     ) -> None:
-        """Log and tell what is changed about the request before it is sent again."""
+        """Log a change of the request before it is sent again, and tell the user."""
         match event:
             case Retrying():
                 text = f"{event.reason}. Trying again in {event.delay:.1f} s."
@@ -260,7 +262,7 @@ class AnswerStream:
 
     async def _note_refused(self, active: ActiveModel, refused: Refused) -> None:
         """Stop sending a request feature that the provider refused, and tell the user
-        what is lost.
+        about the loss.
         """
         await self._log.append(
             FeatureRefused(active.name, refused.feature, refused.takes)
@@ -284,7 +286,7 @@ class AnswerStream:
         await to_thread.run_sync(keep_images, images, active.learned)
         left_out = counted(len(images), "image")
         await self._notices.tell(
-            f"{active.name} refused the request for an image. It goes on without {left_out}."
+            f"{active.name} refused the request because of an image. The session continues without {left_out}."
         )
 
     async def _leave_tools_out(
@@ -303,7 +305,7 @@ class AnswerStream:
         if tools:
             names = one_line(", ".join(tools), 500)
             await self._notices.tell_once(
-                f"{active.name} refused {counted(len(tools), 'tool')}, without which the session goes on: {names}."
+                f"{active.name} refused {counted(len(tools), 'tool')}. The session continues without: {names}."
             )
 
     async def _tell_left_out_images(
@@ -320,15 +322,15 @@ class AnswerStream:
         shown = set(images_in(replace(request, refused_images=frozenset()), 0))
         if left_out := len(remembered & shown):
             await self._notices.tell_once(
-                f"{active.name} refused {counted(left_out, 'image')} of this conversation in another session and is"
-                " asked without."
+                f"{active.name} refused {counted(left_out, 'image')} of this conversation in another session. Requests"
+                " leave them out."
             )
 
     async def _tell_remembered(
         self, active: ActiveModel, known: Remembered, request: ModelRequest
     ) -> None:
-        """Tell the user what requests omit because of earlier refusals, if the user
-        would miss it.
+        """Tell the user which features requests omit because of earlier refusals, if
+        the user would miss them.
         """
         features: list[Feature] = [
             feature
@@ -360,8 +362,8 @@ class AnswerStream:
         await self._notices.tell(_left_out(len(refused.pieces), _REFUSED))
 
     async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
-        """Log and report the reasoning that the request left out, unless that was
-        already logged.
+        """Log the reasoning that the request left out, and tell the user, unless that
+        was already logged.
         """
         known = self._log.context.withheld
         news = [each for each in withheld if each.message_id not in known]
@@ -402,7 +404,7 @@ class AnswerStream:
 
 
 def _left_out(pieces: int, cause: str) -> str:
-    return f"Left {counted(pieces, 'piece')} of the model's earlier reasoning out: {cause}."
+    return f"Left out {counted(pieces, 'piece')} of the model's earlier reasoning: {cause}."
 
 
 def _with_call_ids(known: set[str], entries: tuple[Entry, ...]) -> set[str]:

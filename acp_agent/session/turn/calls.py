@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
 
 SHOWN_OUTPUT = 20_000
-"""How many characters of a running command's newest output an editor is shown."""
+"""How many characters of a running command's newest output an editor shows."""
 OUTPUT_SECONDS = 0.1
-"""Seconds between two updates of a command's output. Each update sends all of it."""
+"""Seconds between two updates of a command's output. Each update sends the whole
+output.
+"""
 
 T = TypeVar("T")
 
@@ -194,7 +196,7 @@ class ToolCalls:
     async def _run_again(
         self, call: ToolCall, prepared: PreparedCall, hooked: Outcome
     ) -> CallResult | str:
-        """Run a call again that failed because of the sandbox, if the user allows that.
+        """Run a call that failed because of the sandbox again, if the user allows it.
 
         :returns: the result of the second run; or `cancelled`; or why the call was not
             run again.

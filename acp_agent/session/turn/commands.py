@@ -43,7 +43,7 @@ async def resolve(
     """
     parts.recipes.wake()  # more recipes may be trusted by now
     if command_words(prompt) is None:
-        return None  # does not wait for the recipes
+        return None  # return without waiting for the recipes
     run = recipe_run(await parts.recipes.library(), prompt)
     if run is None:
         return _builtin(prompt, parts)
@@ -76,7 +76,7 @@ async def _complete(run: RecipeRun, parts: TurnParts) -> RecipeRun | SlashComman
     missing = missing_arguments(run.recipe, run.arguments)
     questions = parts.client.questions
     if not missing or questions.asks == "nothing":
-        return run  # the client cannot ask; rendering reports the error
+        return run  # the client cannot ask the user; rendering reports the error
     names = [(each.name, each.description) for each in missing]
     try:
         values = await ask_arguments(questions, f"/{run.recipe.command}", names)

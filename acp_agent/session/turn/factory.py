@@ -1,5 +1,5 @@
-"""`build_parts`: builds the `TurnParts` of one session. Imported in a thread at the
-first prompt.
+"""`build_parts`: builds the `TurnParts` of one session. It is imported in a thread at
+the first prompt.
 """
 
 from __future__ import annotations

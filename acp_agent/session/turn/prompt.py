@@ -90,7 +90,7 @@ class PromptIntake:
         if refused:
             why = hooked.stop or hooked.reason
             await self._record.note(
-                f"A hook kept this prompt from the model. {why}".rstrip(), "veto"
+                f"A hook blocked this prompt. {why}".rstrip(), "veto"
             )
         else:
             await self._tell_unreadable(ticket.parts)
@@ -151,8 +151,8 @@ class PromptIntake:
         return sent, hooked
 
     def _refuse_closed(self, parts: tuple[UserPart, ...]) -> None:
-        """Refuse files that the settings close to models. Links are not checked here,
-        since tools check what they read.
+        """Refuse files that the settings do not let models read. Links are not checked
+        here, since tools check what they read.
 
         :raises InvalidParamsError: if there is such a file. The message names it.
         """
@@ -164,8 +164,8 @@ class PromptIntake:
                 continue
             if path is not None and self._requests.read_limits.refuse(resolved(path)):
                 raise InvalidParamsError(
-                    f"{shown(path, self._requests.cwd)} is closed to models by `sandbox.read_deny` in the settings. "
-                    "Nothing was sent; leave it out or change the setting, and prompt again."
+                    f"The setting `sandbox.read_deny` does not let models read {shown(path, self._requests.cwd)}. "
+                    "Nothing was sent. Leave it out or change the setting, and prompt again."
                 )
 
     # --- links ---
@@ -179,8 +179,8 @@ class PromptIntake:
         return scheme_of(part.uri) not in ("", *_READABLE)
 
     def _marked(self, part: UserPart) -> UserPart:
-        """Return the part as the model reads it: a link that no tool can open gets a
-        remark.
+        """Return the part as the model reads it, with a remark if it is a link that no
+        tool can open.
         """
         if not isinstance(part, ResourceLink) or not self._is_unreadable(part):
             return part
@@ -199,8 +199,8 @@ class PromptIntake:
         for link in links:
             name = one_line(link.title or link.name or link.uri, 80)
             await self._notices.tell(
-                f"The link {name!r} cannot be read: the agent can open files and web pages, but no addresses of "
-                f"{scheme_of(link.uri)}:. The model knows the link alone; paste what is behind it into the prompt."
+                f"The link {name!r} cannot be read: the agent can open files and web pages, but not URIs with the "
+                f"scheme `{scheme_of(link.uri)}`. The model sees only the link. Paste its content into the prompt."
             )
 
 

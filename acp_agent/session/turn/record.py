@@ -1,4 +1,4 @@
-"""`TurnRecord`: writes turns to the log, and shows the user what was written."""
+"""`TurnRecord`: writes turns to the log, and shows them to the user."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class TurnRecord:
         provisional.
         """
         if not is_blank(ticket.parts) and not ticket.provisional:
-            await self.recover()  # first close a turn that a killed process left open, since `TurnEnded` would hide it
+            await self.recover()  # first close a turn that a killed process left open, since `TurnEnded` hides it
             await self.log_prompt(ticket, (), None, TurnEnded("cancelled"))
 
     async def show_accepted(self, ticket: Ticket, message_id: str) -> None:
@@ -158,7 +158,7 @@ class TurnRecord:
                 await self._show(PlanUpdated(returned.plan))
 
     async def note(self, text: str, kind: SaidKind, *, logged: bool = True) -> None:
-        """Show the user a text.
+        """Show a text to the user.
 
         :param logged: whether the text stays in the session.
         """

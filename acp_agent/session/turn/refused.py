@@ -1,5 +1,5 @@
-"""`RefusedPrompts`: leaves what a model or its provider refused out of the context, so
-that later prompts can be answered. The log keeps it.
+"""`RefusedPrompts`: removes prompts that a model or its provider refused from the
+context, so that later prompts can be answered. The log keeps them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from acp_agent.session.turn.record import TurnRecord
 
 @dataclass(eq=False, slots=True)
 class RefusedPrompts:
-    """Leaves refused prompts and steps of one session out of its context."""
+    """Removes refused prompts and steps of one session from its context."""
 
     _log: SessionLog
     _record: TurnRecord
 
     @asynccontextmanager
     async def closed_on_failure(self) -> AsyncGenerator[None]:
-        """Close the open turn if the body raises, and remove a prompt that the provider
-        refused from the context.
+        """Close the open turn if the `async with` block raises, and remove a prompt
+        that the provider refused from the context.
         """
         try:
             yield
@@ -79,7 +79,7 @@ class RefusedPrompts:
             await self._leave_out(self._log.context.turn_from)
 
     async def leave_out_refused(self) -> bool:
-        """Leave out the part of the context that a provider has refused twice, and tell
+        """Remove the part of the context that a provider has refused twice, and tell
         the user.
 
         :returns: whether anything was left out.
@@ -127,7 +127,7 @@ class RefusedPrompts:
         await self._record.note(f"{sentence(why)}{ways_out}", "veto")
 
     async def _leave_out(self, turn_from: int) -> None:
-        """Remove a turn whose prompt was refused from the context.
+        """Remove a turn from the context, because its prompt was refused.
 
         This also reverts the compactions in the turn, since a summary may repeat what
         was refused.

@@ -23,9 +23,9 @@ from acp_agent.session.models.requests import Requests
 async def replace_context(
     messages: Sequence[Message], log: SessionLog, requests: Requests, show: Show
 ) -> None:
-    """Replace the conversation with a hook's messages, and show that.
+    """Replace the conversation with a hook's messages, and show the replacement.
 
-    :raises HookError: if the messages do not begin with the user's.
+    :raises HookError: if the first message is not the user's.
     """
     used = requests.used(await requests.active())
     prefix = requests.prefix_tokens()
@@ -49,13 +49,13 @@ def replacement(
     :param messages: a valid history that begins with a user message.
     :param used: tokens of the current context.
     :param prefix_tokens: estimated tokens of the system prompt and the tools.
-    :raises HookError: if the messages do not begin with the user's.
+    :raises HookError: if the first message is not the user's.
     """
     first = messages[0] if messages else None
     others = messages[1:]
     if not isinstance(first, UserMessage):
         raise HookError(
-            "A hook wanted to replace the conversation by messages that do not begin with the user's."
+            "A hook tried to replace the conversation with messages that do not begin with the user's."
         )
     swap = ContextSwapped(
         compaction_id=new_id("cmp"),

@@ -39,11 +39,13 @@ GO_ON = (
     "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
 )
 ANSWER = "Your last answer was empty: it had no text and no call of a tool. Answer now, or go on with the work."
-_ASKED_AGAIN = "The model gave no answer; it is asked once more."
-_NO_ANSWER = "The model gave no answer, also when it was asked again. Prompt again, or choose another model."
+_ASKED_AGAIN = "The model gave an empty answer. It is asked once more."
+_NO_ANSWER = (
+    "The model gave an empty answer twice. Prompt again, or choose another model."
+)
 _MAY_BE_TOO_LONG = (
-    " Some servers do so when the conversation is longer than their context: set `context_window` in config.yaml to the"
-    " size of the server's, or start the server with a larger one."
+    " Some servers do this when the conversation exceeds their context window. Set `context_window` in config.yaml to"
+    " the server's window, or start the server with a larger one."
 )
 MAX_CONTINUES = 5
 """How often hooks may continue one prompt. This bounds the cost of a hook that always
@@ -83,8 +85,8 @@ class Turn:
         try:
             async with parts.refused.closed_on_failure():
                 stop = await self._respond()
-            # Outside of the `async with`, since a failure here would close the turn
-            # once more.
+            # Do this outside the `async with` block, since a failure inside would close
+            # the turn once more.
             await parts.record.close(stop)
             return stop
         except (ModelAuthError, ConfigError):
@@ -119,8 +121,8 @@ class Turn:
     # --- before the prompt ---
 
     async def _ask_trust(self) -> bool:
-        """Show what another process has changed, ask whether the project's code may
-        run, and load its hooks.
+        """Show changes by another process, ask whether the project's code may run, and
+        load its hooks.
 
         :returns: False if the user ended the turn instead of answering.
         """
@@ -133,8 +135,8 @@ class Turn:
         return True
 
     async def _reload_settings(self) -> None:
-        """Reload changed settings, tell the user what was left out of them, and let the
-        turn retry a compaction that failed or was vetoed.
+        """Reload changed settings, tell the user which settings were ignored, and let
+        the turn retry a compaction that failed or was vetoed.
 
         :raises AgentError: if the settings are invalid.
         """
@@ -148,7 +150,7 @@ class Turn:
     @asynccontextmanager
     async def _recipe_applied(self) -> AsyncGenerator[None]:
         """Update the tools of the MCP servers, and apply the recipe's model, mode and
-        hooks during the body.
+        hooks inside the `async with` block.
         """
         parts = self._parts
         run = self._recipe_run
@@ -216,7 +218,7 @@ class Turn:
         return "max_turn_requests"
 
     async def _step(self) -> StopReason | None:
-        """Call the model once, and do what its answer asks for.
+        """Call the model once, and act on its answer.
 
         :returns: why the turn ends, or None to call the model again.
         """
@@ -286,8 +288,8 @@ class Turn:
         return None
 
     async def _nudge(self, active: ActiveModel) -> bool:
-        """Tell the user that an answer was empty, and have the model called again, once
-        per prompt.
+        """Tell the user that an answer was empty, and prepare another call of the
+        model, once per prompt.
 
         :returns: whether the model is to be called again.
         """
@@ -323,7 +325,7 @@ class Turn:
             except AgentError as error:
                 # The model has answered, so the failure of a hook's action does not
                 # fail the turn.
-                await record.note(f"What a hook wanted was not done. {error}", "note")
+                await record.note(f"A hook's request failed. {error}", "note")
             if outcome.stop is not None:
                 await record.note(
                     f"A hook ended the turn. {outcome.stop}".rstrip(), "veto"
@@ -331,13 +333,13 @@ class Turn:
                 return False
             await hooks.add(outcome.context)
             if dispatch == hooks.agent_stop and isinstance(outcome.action, Compact):
-                return False  # compacting ends the turn, even if another hook wants the agent to go on
+                return False  # compacting ends the turn, even if another hook wants the agent to continue
             if await self._continue(outcome):
                 return True
         return False
 
     async def _do(self, outcome: Outcome) -> None:
-        """Do what a hook asked for after an answer."""
+        """Carry out the action that a hook requested after an answer."""
         parts = self._parts
         match outcome.action:
             case Compact():
@@ -385,7 +387,7 @@ class Turn:
 
 
 def _is_whole(answer: AssistantMessage) -> bool:
-    """Return whether an answer is final: it has no tool calls and was not broken off."""
+    """Return whether an answer is final: it has no tool calls and was not cut off."""
     is_broken_off = answer.stop_reason in (
         "refusal",
         "max_tokens",

@@ -136,7 +136,7 @@ async def test_images_that_take_more_bytes_than_a_request_are_neither_sent_nor_s
     async with stage(tmp_path, Reply("Hello."), dialect="google", config={}) as it:
         with pytest.raises(
             AgentError,
-            match=r"take 19\.\d MB as they are sent.*takes 18 MB in one request.*or stored",
+            match=r"take 19\.\d MB as they are sent.*accepts only 18 MB in one request.*or stored",
         ):
             await it.prompt([text("Look: "), *[large] * 6])
         assert it.server.calls == []
@@ -166,7 +166,7 @@ async def test_a_prompt_that_is_refused_for_an_image_from_before_is_sent_again_w
             True,
             False,
         ]
-        assert "refused the request for an image. It goes on without 1 image." in str(
+        assert "because of an image. The session continues without 1 image." in str(
             it.agent.updates()
         )
         async with it.restarted() as later:

@@ -70,7 +70,7 @@ async def test_an_editor_that_has_asked_is_told_of_what_was_stored_beside_it_and
         await agent.wait_for(lambda line: line.method == UPDATE)
         assert await agent.request(authenticate, params) == {}
         assert await agent.request(sign_out, {}) == {}
-        account = {"label": "openai: the key that is stored", "active": True}
+        account = {"label": "openai: the stored key", "active": True}
         await agent.until(lambda: len(told(agent)) == 2)
         assert told(agent) == [
             {"state": "authenticated", "accounts": [account]},

@@ -104,7 +104,7 @@ async def test_a_file_that_the_settings_close_is_not_sent_with_a_prompt(
         }
         with pytest.raises(
             AgentError,
-            match=r"closed/key is closed to models by `sandbox.read_deny`.*Nothing was sent",
+            match=r"`sandbox.read_deny` does not let models read closed/key\. Nothing was sent",
         ):
             await it.prompt([{"type": "text", "text": "Look."}, blocks[kind]])
         assert it.server.calls == []

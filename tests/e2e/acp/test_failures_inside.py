@@ -38,7 +38,7 @@ async def test_a_request_that_fails_inside_names_the_log_where_its_traceback_is(
             await agent.request("session/list", {})
         assert error.value.code == -32603
         assert error.value.message.startswith(
-            "The agent failed inside (JSONDecodeError: "
+            "The agent failed internally (JSONDecodeError: "
         )
         assert error.value.message.endswith(details(tmp_path))
         assert error.value.data is None

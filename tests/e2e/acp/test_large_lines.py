@@ -57,7 +57,7 @@ async def test_a_prompt_with_more_text_than_any_model_reads_is_refused_and_nothi
     file = {"type": "resource", "resource": {"uri": "file:///a.log", "text": words}}
     async with stage(tmp_path, Reply("Hello.")) as it:
         with pytest.raises(
-            AgentError, match=r"4,000,000 are the most\. Nothing was sent or stored"
+            AgentError, match=r"The maximum is 4,000,000\. Nothing was sent or stored"
         ) as error:
             await it.prompt(
                 [file if as_file else {"type": "text", "text": words}], SECONDS

@@ -123,7 +123,7 @@ async def test_what_is_not_saved_in_the_editor_is_relied_on_where_no_command_cou
         one, other = (result.text for result in results(it.server.calls[1].body))
         assert "harmless" in other
         assert ("unsaved" in one) is not running
-        assert ("another text in the editor than on the disk" in one) is running
+        assert ("differs between the editor and the disk" in one) is running
 
 
 async def test_a_command_begins_when_the_editor_has_read_the_file_that_it_could_lead_elsewhere(
@@ -181,7 +181,7 @@ async def test_undo_follows_no_link_that_a_command_made_since(
         await it.prompt()
         exchange(it.folder / "src", it.folder / "link")
         await it.prompt("/undo")
-        assert "out of the session's directories" in it.agent.text()
+        assert "outside the session's directories" in it.agent.text()
         assert state_of(outside) == before
         exchange(it.folder / "src", it.folder / "link")
         await it.prompt("/undo")

@@ -250,7 +250,7 @@ async def test_an_image_that_a_tool_has_read_reaches_a_server_that_wants_an_answ
         if takes_images:
             assert "I look at the image." in str(last)
         else:
-            assert "refused the request for an image" in notices(it)
+            assert "refused the request because of an image" in notices(it)
 
 
 async def test_a_prompt_that_joins_a_turn_and_one_after_a_cancelled_call_are_taken_as_well(
@@ -315,8 +315,8 @@ async def test_a_thinking_level_that_a_server_refuses_is_the_nearest_one_or_none
         ]
         assert efforts == ["high", sent, sent]
         told = (
-            "takes other thinking levels (low, medium)"
+            "accepts other thinking levels (low, medium)"
             if sent
-            else "does not take the thinking level that is set"
+            else "does not accept the chosen thinking level"
         )
         assert told in notices(it)

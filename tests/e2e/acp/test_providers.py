@@ -143,8 +143,8 @@ async def test_a_route_makes_an_agent_without_any_key_usable_and_a_disabled_prov
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"providerId": "nobody"}, "no provider 'nobody'"),
-    ({"apiType": "anthropic"}, "openai speaks 'openai'"),
-    ({"apiType": "_own"}, "openai speaks 'openai'"),
+    ({"apiType": "anthropic"}, "openai uses 'openai'"),
+    ({"apiType": "_own"}, "openai uses 'openai'"),
     ({"baseUrl": "gateway.example"}, "baseUrl"),
     ({"baseUrl": "https://user:pass@gateway.example/v1"}, "baseUrl"),
     ({"headers": {"X-A\n": "b"}}, "cannot be sent with this value"),

@@ -28,7 +28,7 @@ SMALL = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 LONG = "The cart adds prices. " * 900
 """About 5,000 tokens."""
 KEPT = re.compile(r"Kept (\d+) messages? with (?:its|their) reasoning")
-LEFT = re.compile(r"Left (\d+) pieces? of reasoning behind: ")
+LEFT = re.compile(r"Left out (\d+) pieces? of reasoning, ")
 
 
 def asked_provider(it: Thinking) -> int:
@@ -100,7 +100,10 @@ async def test_an_own_compaction_leaves_reasoning_behind_says_so_once_and_withho
         async with it.restarted() as later:
             await later.loop(calls=1)
             assert later.kept() == 4
-            assert "earlier reasoning out" not in it.warnings() + later.warnings()
+            assert (
+                "of the model's earlier reasoning"
+                not in it.warnings() + later.warnings()
+            )
 
 
 @both_providers

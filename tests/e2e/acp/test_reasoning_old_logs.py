@@ -65,7 +65,7 @@ async def test_reasoning_of_an_earlier_version_is_withheld_behind_a_compaction_a
             assert later.kept() == 2
             await later.loop(calls=2)
             assert later.kept() == 5
-            assert later.warnings().count("earlier reasoning out") <= 1
+            assert later.warnings().count("of the model's earlier reasoning") <= 1
 
 
 def test_reasoning_of_an_earlier_version_is_withheld_before_other_instructions_and_sent_after_them() -> (

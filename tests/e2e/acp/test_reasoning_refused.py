@@ -26,7 +26,7 @@ from support.reasoning import (
 from support.stored import damage_texts
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
-LEFT_OUT = "of the model's earlier reasoning out"
+LEFT_OUT = "of the model's earlier reasoning"
 
 
 def notices(it: Thinking) -> int:

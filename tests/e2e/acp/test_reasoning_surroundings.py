@@ -96,7 +96,7 @@ async def test_a_session_is_loaded_with_other_directories_and_tells_them_behind_
             assert all_kept(later)
         async with it.restarted() as latest:
             await latest.loop(calls=1)
-            assert latest.last.mentions("are none any more")
+            assert latest.last.mentions("are no longer part of the session")
             assert all_kept(latest)
 
 

@@ -157,9 +157,7 @@ async def test_images_that_are_refused_are_left_out_once_and_the_user_is_told(
         assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {
             "stopReason": "end_turn"
         }
-        assert "refused the request for an image. It goes on without 1 image." in told(
-            it
-        )
+        assert "because of an image. The session continues without 1 image." in told(it)
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
         with_image = sum("image/png" in str(call.body) for call in it.server.calls)
         assert with_image == (2 if "without a word" in words else 1)
@@ -193,7 +191,7 @@ async def test_the_user_is_told_of_an_empty_answer_and_the_model_is_asked_once_m
         tmp_path, EMPTY[kind], Reply("Yes."), dialect=dialect, editor=TOAD, config={}
     ) as it:
         assert await it.prompt("First") == {"stopReason": "end_turn"}
-        assert "The model gave no answer; it is asked once more." in told(it)
+        assert "The model gave an empty answer. It is asked once more." in told(it)
         assert "Yes." in it.agent.text()
         assert "Your last answer was empty" in str(it.server.calls[1].body)
 
@@ -205,7 +203,7 @@ async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(
     replies = [READ, Reply(""), Reply("", thinking="Hm."), Reply("Later.")]
     async with stage(tmp_path, *replies, dialect=dialect, config={}) as it:
         assert await it.prompt("First") == {"stopReason": "end_turn"}
-        assert "gave no answer, also when it was asked again" in it.agent.text()
+        assert "gave an empty answer twice" in it.agent.text()
         assert await it.prompt("Second") == {"stopReason": "end_turn"}
         assert len(it.server.calls) == 4
 
@@ -216,7 +214,7 @@ async def test_a_model_of_an_unknown_window_that_gives_no_answer_may_have_been_a
     replies = [Reply(""), Reply("")]
     async with stage(tmp_path, *replies, dialect="chat", config={}) as it:
         await it.prompt("First")
-        assert "set `context_window` in config.yaml" in it.agent.text()
+        assert "Set `context_window` in config.yaml" in it.agent.text()
 
 
 async def test_only_the_newest_image_is_left_out_if_older_ones_have_been_answered_to(

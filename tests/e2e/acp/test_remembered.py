@@ -126,7 +126,7 @@ async def test_what_a_server_refused_is_not_sent_by_another_session_after_a_rest
                 "stopReason": "end_turn"
             }
             assert server.refused == 0
-            assert ("can read and change no files" in str(later.agent.updates())) == (
+            assert ("cannot read or change files" in str(later.agent.updates())) == (
                 what == "tools"
             )
 
@@ -173,7 +173,7 @@ async def test_images_that_a_model_does_not_take_are_left_out_by_another_session
             is_known = image is IMAGE or "vision" in said
             assert server.refused == (0 if is_known else 1)
             told = str(later.agent.updates())
-            assert "takes no images" in told or "1 image" in told
+            assert "does not accept images" in told or "1 image" in told
 
 
 async def test_a_refused_tool_is_left_out_by_another_session_until_its_definition_changes(
@@ -193,9 +193,7 @@ async def test_a_refused_tool_is_left_out_by_another_session_until_its_definitio
             session = await later.agent.new_session(it.folder)
             await later.agent.prompt(session, "Two")
             assert server.refused == 1
-            assert "without which the session goes on: recall" in str(
-                later.agent.updates()
-            )
+            assert "The session continues without: recall" in str(later.agent.updates())
         file = it.home / "state" / LEARNED_FILE
         content = json.loads(file.read_text())
         content["models"]["local/chat-test"]["tool recall"] = content["models"][
@@ -393,7 +391,7 @@ async def test_a_session_gets_its_tools_once_the_server_was_started_with_them(
     async with stage(tmp_path, script=server, dialect="chat", config={}) as it:
         for _ in range(2):
             assert await it.prompt() == {"stopReason": "end_turn"}
-        assert str(it.agent.updates()).count("can read and change no files") == 1
+        assert str(it.agent.updates()).count("cannot read or change files") == 1
         assert server.refused == 1
         server.refuse = lambda body: None
         aged(it.home / "state" / LEARNED_FILE, KEPT_LOSS)

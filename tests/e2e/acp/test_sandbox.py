@@ -119,7 +119,7 @@ async def test_where_the_project_has_no_sandbox_the_question_says_why(
         it.agent.permission_answer = "reject_once"
         await it.prompt()
         [question] = it.agent.desk.permissions
-        assert "There is no sandbox for it: " in str(question)
+        assert "There is no sandbox for this call: " in str(question)
         assert "is a symbolic link" in str(question)
 
 

@@ -245,5 +245,5 @@ def test_what_a_call_was_given_is_left_out_where_it_is_too_large_for_a_line() ->
         CallFinished("c", "write", view, arguments, "completed", (), replayed=True),
     ):
         [wire] = cast("Any", [*V2Presenter(SECOND).present(update)])
-        assert "too many to be shown" in wire["rawInput"]["…"]
+        assert "too many to show" in wire["rawInput"]["…"]
         assert size(wire) < MAX_TEXT

@@ -30,7 +30,7 @@ async def test_before_sessions_the_version_may_be_agreed_on_again_and_not_afterw
         assert (await agent.request("initialize", HAND_MADE | {"protocolVersion": 1}))[
             "protocolVersion"
         ] == 1
-        with pytest.raises(AgentError, match="speaks version 1"):
+        with pytest.raises(AgentError, match="uses version 1"):
             await agent.request("initialize", HAND_MADE)
 
 

@@ -104,7 +104,8 @@ project  lint  agent_stop
     for words in (("list",), ("test", "Stop")):
         ran = await call_command(tmp_path, "hooks", *words)
         assert (
-            f"The project's hooks are ignored. `acp-agent trust {tmp_path}`" in ran.err
+            f"The project's hooks are ignored. To allow them, run `acp-agent trust {tmp_path}`"
+            in ran.err
         )
         assert "lint" not in ran.out
     assert not (tmp_path / "ran").exists()

@@ -144,7 +144,7 @@ async def test_a_prompt_that_is_shortened_to_fit_the_window_says_so(
         )
     assert (ran.code, ran.out) == (0, "Long.\n")
     assert (
-        "Your prompt does not fit the model's window: the model sees only its beginning and its end."
+        "Your prompt does not fit the model's window, so the model sees only its beginning and end."
         in ran.err
     )
 

@@ -106,7 +106,7 @@ async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_tru
     )
     plan = write(folder / "plan.md", "Plan \x1b]0;evil\x07it.\n")
     own = REPOSITORY / "recipes" / "plan.md"
-    advice = f"`acp-agent trust {project}` in a terminal allows them.\n"
+    advice = f"To allow them, run `acp-agent trust {project}` in a terminal.\n"
 
     listed = await run("list", cwd=project)
     assert (listed.code, listed.err) == (0, "")

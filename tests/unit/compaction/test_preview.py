@@ -47,7 +47,7 @@ async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> N
         said = await answer_to(it, "/compact preview")
         assert "Nothing was changed." in said
         numbers = re.search(
-            r"Replaced: (\d+) messages.*Kept as they are: (\d+) messages?,",
+            r"Replaced: (\d+) messages.*Kept unchanged: (\d+) messages?,",
             said,
             re.DOTALL,
         )

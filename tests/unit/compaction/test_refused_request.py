@@ -136,7 +136,7 @@ async def test_what_is_refused_however_short_it_is_is_compacted_once_in_a_turn(
             await it.prompt("What does the cart add?")
         refusing = True
         asked = len(it.server.calls)
-        with pytest.raises(AgentError, match="It was made short in this turn already"):
+        with pytest.raises(AgentError, match="It was already shortened in this turn"):
             await it.prompt("And now?")
         assert len(it.server.calls) == asked + 2
         assert len(shown_compactions(it.agent)) == 1

@@ -182,7 +182,7 @@ async def test_a_refused_tool_is_left_out_in_that_session_and_after_a_restart(
         ]
         assert "Done." in json.dumps(calls[3].body)
         assert (
-            "refused 2 tools, without which the session goes on: mcp__s__bad, mcp__s__bad2."
+            "refused 2 tools. The session continues without: mcp__s__bad, mcp__s__bad2."
             in it.agent.text()
         )
         await it.agent.request("session/close", {"sessionId": it.session})
@@ -232,7 +232,7 @@ async def test_a_provider_that_refuses_tools_as_such_is_not_asked_for_each_of_th
             with pytest.raises(AgentError, match="unknown kind"):
                 await it.prompt()
         assert len(it.server.calls) == 6
-        assert "without which the session goes on" not in it.agent.text()
+        assert "The session continues without" not in it.agent.text()
 
 
 async def test_descriptions_are_shortened_for_a_provider_that_finds_them_too_long(

@@ -65,7 +65,7 @@ async def test_a_prompt_is_a_slash_command_with_arguments(tmp_path: Path) -> Non
         assert missing.value.code == -32602
         with pytest.raises(
             AgentError,
-            match="has no prompt 'other'; its prompts are: /mcp:review:look-at",
+            match=r"has no prompt 'other'\. Its prompts are: /mcp:review:look-at",
         ):
             await it.prompt("/mcp:review:other")
         heard = len(it.agent.lines)

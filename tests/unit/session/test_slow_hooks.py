@@ -22,7 +22,7 @@ async def test_a_prompt_that_waits_for_a_hook_of_session_start_says_so(
         tmp_path, Reply("Yes."), Reply("Again."), config=config, editor=editor
     ) as it:
         turn = await it.agent.start_prompt(it.session, "One?")
-        waits = "The prompt waits for the hooks of `session_start`"
+        waits = "The prompt is waiting for the `session_start` hooks"
         await it.agent.wait_for(lambda line: waits in str(line.message), 30)
         assert not it.server.calls
         (tmp_path / "gate").write_text("Be kind.")

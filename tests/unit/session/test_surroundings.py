@@ -130,8 +130,8 @@ def test_a_command_runs_without_a_shell_in_the_sessions_folder_and_its_output_is
             11,
             "`no-such-program` cannot be started: No such file",
         ),
-        ("{{ shell('ls', 1) }}", 11, "shell() takes texts"),
-        ("{{ shell() }}", 11, "shell() takes texts"),
+        ("{{ shell('ls', 1) }}", 11, "shell() takes strings"),
+        ("{{ shell() }}", 11, "shell() takes strings"),
         ("{{ shell('ls', 'a\\0b') }}", 11, "cannot be started"),
     ],
 )
@@ -164,11 +164,11 @@ async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_proces
 ) -> None:
     runner = _CommandRunner(str(tmp_path), 0.4)
     with pytest.raises(
-        CommandError, match=r"the commands of a recipe have 0\.4 seconds in all"
+        CommandError, match=r"the commands of a recipe have 0\.4 seconds in total"
     ):
         runner.run(["sh", "-c", "sleep 60 & echo $! > pid; wait"])
     await until(lambda: not alive(int((tmp_path / "pid").read_text())))
-    with pytest.raises(CommandError, match="in all"):
+    with pytest.raises(CommandError, match="in total"):
         runner.run(["sleep", "60"])
 
 

@@ -241,7 +241,7 @@ async def test_where_nobody_can_tell_what_is_trusted_nothing_is_and_an_answer_ho
             True,
             True,
         ]
-        assert "holds for this session alone" in said[1]
+        assert "Your permission applies to this session only" in said[1]
         assert (it.home / "state" / "trust.json").read_text() == "{"
 
 
@@ -392,7 +392,7 @@ async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_r
         assert await heard() == ["one", "one", "one"]
         file.write_text(config("three") + "nonsense: [\n")
         assert await heard() == ["one", "one", "one"]
-        assert "config.yaml names are not used. " in it.agent.text()
+        assert "config.yaml are ignored. " in it.agent.text()
         it.agent.permission_answer = "allow_once"
         file.write_text(config("three"))
         assert await heard() == ["one", "one", "one", "three"]

@@ -105,7 +105,7 @@ async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_no
         await second.prompt(session, "Two?")
         hold.set()
         with pytest.raises(
-            AgentError, match="Another process has worked on this session"
+            AgentError, match="Another process has continued this session"
         ):
             await overtaken.result()
         assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
@@ -137,7 +137,7 @@ async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_i
         await second.prompt(session, "Two?")
         first.permission_hold.set()
         with pytest.raises(
-            AgentError, match="Another process has worked on this session"
+            AgentError, match="Another process has continued this session"
         ):
             await overtaken.result()
         assert not (tmp_path / "new.txt").exists()

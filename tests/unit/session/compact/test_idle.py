@@ -286,7 +286,7 @@ async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothi
 @pytest.mark.parametrize(
     ("model", "config", "usage", "words"),
     [
-        (SONNET, {}, SMALL, "from 60,000 tokens on"),
+        (SONNET, {}, SMALL, "above 60,000 tokens"),
         (SONNET, {"compaction": {"idle": "off"}}, LARGE, "off"),
         (SONNET, {"compaction": {"auto": False}}, LARGE, "off"),
         (SONNET, {"models": {SONNET: {"compaction": {"idle": "off"}}}}, LARGE, "off"),
@@ -294,7 +294,7 @@ async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothi
             SONNET,
             {"compaction": {"strategy": "excerpts"}},
             LARGE,
-            "the strategy `excerpts` asks no model",
+            "the strategy `excerpts` does not call a model",
         ),
         (
             SONNET,
@@ -312,19 +312,19 @@ async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothi
             "local/chat-test",
             {},
             LARGE,
-            "not known how long the provider keeps its prompt cache",
+            "unknown how long the provider keeps its prompt cache",
         ),
         (
             "ollama/llama-test",
             {},
             LARGE,
-            "not known how long the provider keeps its prompt cache",
+            "unknown how long the provider keeps its prompt cache",
         ),
         (
             "openai/gpt-5.2",
             {},
             LARGE,
-            "not known how long the provider keeps its prompt cache",
+            "unknown how long the provider keeps its prompt cache",
         ),
         (
             "openai/gpt-5.5",

@@ -90,7 +90,7 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         answers(it, {"action": "decline"})
         await it.prompt("/github:pr")
         assert it.agent.text().endswith(
-            "`/github:pr` was not run: it needs `base`. Give it in front: `/github:pr base=…`."
+            "`/github:pr` was not run: it needs `base`. Send it like this: `/github:pr base=…`."
         )
 
 

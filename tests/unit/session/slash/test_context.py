@@ -61,7 +61,7 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(
         dialect="anthropic",
     ) as it:
         assert set(rows(await said(it, "/context"))) == {
-            *("System prompt", "Tools", "**In use**", "Kept for the answer", "Free")
+            *("System prompt", "Tools", "**In use**", "Reserved for the answer", "Free")
         }
         await it.prompt("Never touch `prices.py`. What is it?")
         await said(it, "/pin prices are cents")
@@ -71,14 +71,15 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(
         kinds = [name for name in table if name in KINDS]
         assert kinds == [
             *("System prompt", "Tools", "Your prompts"),
-            *("Answers", "Calls of tools", "Results of tools", "Notes to the model"),
+            *("Answers", "Tool calls", "Tool results", "Notes to the model"),
         ]
         assert 12_345 < table["**In use**"] < 12_600
         assert abs(sum(table[kind] for kind in kinds) - table["**In use**"]) <= len(
             kinds
         )
         assert (
-            table["**In use**"] + table["Kept for the answer"] + table["Free"] == 40_000
+            table["**In use**"] + table["Reserved for the answer"] + table["Free"]
+            == 40_000
         )
         await it.prompt("/compact")
         table = rows(await said(it, "/context"))
@@ -110,7 +111,7 @@ async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(
         shown = await said(it, "/model")
         assert shown.startswith("The model of this session is `anthropic/claude-test`.")
         begun = len(it.agent.lines)
-        assert "is `anthropic/claude-haiku-4-5` now." in await said(
+        assert "is now `anthropic/claude-haiku-4-5`." in await said(
             it, "/model anthropic/claude-haiku-4-5"
         )
         [update] = it.agent.updates(kind="config_option_update", since=begun)
@@ -122,6 +123,6 @@ async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(
         assert unknown.startswith(
             "'openia/gpt' cannot be chosen: there is no provider 'openia' (others go under"
         )
-        assert "did you mean `openai`? On the menu are: anthropic/claude-" in unknown
+        assert "did you mean `openai`? The menu contains: anthropic/claude-" in unknown
         await it.prompt("Are you there?")
         assert it.server.calls[0].body["model"] == "claude-haiku-4-5"

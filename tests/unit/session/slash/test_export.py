@@ -24,7 +24,7 @@ async def test_it_asks_writes_the_whole_conversation_and_says_where(
     async with stage(tmp_path, Reply("A cart.")) as it:
         await it.prompt("What is it?")
         it.agent.permission_answer = "reject_once"
-        assert "it was not allowed" in await export(it, "notes/talk.md")
+        assert "since you did not allow it" in await export(it, "notes/talk.md")
         assert not (it.folder / "notes").exists()
         it.agent.permission_answer = "allow_once"
         text = await export(it, "notes/talk.md")
@@ -51,7 +51,7 @@ async def test_it_asks_writes_the_whole_conversation_and_says_where(
             "",
             "A cart.",
         ]
-        assert lines[-1].startswith("Nothing was written: it was not allowed")
+        assert lines[-1].startswith("Nothing was written, since you did not allow it")
         assert [call["status"] for call in it.calls()] == ["failed", "completed"]
 
 
@@ -62,7 +62,7 @@ async def test_it_has_a_usual_place_and_replaces_nothing_but_its_own_files(
         tmp_path, Reply("A cart."), Reply("Yes."), mode="full-access"
     ) as it:
         await it.prompt("What is it?")
-        assert "a.txt is there already" in await export(it, "a.txt")
+        assert "a.txt already exists" in await export(it, "a.txt")
         assert (it.folder / "a.txt").read_text() == "one\ntwo\nthree\n"
         assert "`.acp-agent/exports/" in await export(it)
         await it.prompt("Is it?")

@@ -124,9 +124,9 @@ async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(
         ).unlink()  # as it was before that turn: nothing is left to do there
         said = await undo(it)
         assert said.splitlines() == [
-            "Nothing was undone. Of what the turn “Change them.” changed, this cannot be taken back:",
+            "Nothing was undone. These changes of the turn “Change them.” cannot be undone:",
             "",
-            "- `b.txt`: it has changed since, which would be lost.",
+            "- `b.txt`: it has changed since, and that change would be lost.",
         ]
         assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
         assert (it.folder / "b.txt").read_text() == "mine\n"
@@ -145,7 +145,7 @@ async def test_what_a_command_moved_away_is_not_said_to_be_removed(
     )
     async with stage(tmp_path, *replies, mode="full-access") as it:
         await it.prompt("Make them.")
-        assert "- `x.txt`: not there any more, and not looked for" in await undo(it)
+        assert "- `x.txt`: already gone; if a command moved it" in await undo(it)
         assert sorted(path.name for path in it.folder.iterdir()) == ["a.txt", "y.txt"]
 
 

@@ -63,7 +63,7 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
             assert await it.prompt("/explain depth=deep") == {"stopReason": "end_turn"}
         assert (
             it.agent.text().count(
-                "`/explain` was not run: it needs `branch`. Give it in front: "
+                "`/explain` was not run: it needs `branch`. Send it like this: "
             )
             == 2
         )
@@ -80,7 +80,7 @@ async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -
     async with stage(tmp_path, files=FILES, trusted=True, editor=ACPX) as it:
         assert await it.prompt("/explain") == {"stopReason": "end_turn"}
         assert it.agent.text() == (
-            "`/explain` was not run: it needs `branch`, `depth`. Give it in front: `/explain branch=… depth=…`."
+            "`/explain` was not run: it needs `branch`, `depth`. Send it like this: `/explain branch=… depth=…`."
         )
         assert not it.server.calls
 

@@ -245,7 +245,7 @@ async def test_a_server_that_cuts_a_request_without_a_word_is_asked_for_its_wind
                 "what the server says of the part that it has kept is not the context"
             )
             [notice] = notices(agent)
-            assert "has counted 4,099 tokens of a request of about" in notice
+            assert "counted 4,099 tokens for a request of about" in notice
             assert "cut it to the model's context window (8,192)" in notice
             for _ in range(2):
                 assert await agent.prompt(session, "And now?") == {
@@ -338,7 +338,7 @@ async def test_a_server_that_cuts_and_does_not_say_its_window_is_named_with_what
             }
         [notice] = notices(it.agent)
         assert (
-            "either the server has cut the request without saying so, or its counts are wrong"
+            "Either the server has silently cut the request, or its counts are wrong"
             in notice
         )
         assert "context_window" in notice
