@@ -382,7 +382,7 @@ class Settings(ConfigSection):
     or `steer`, it joins the turn at its next step; left out: `queue`
     """
     thought_level: _ThoughtLevel | None = None
-    """how much the model thinks; left out: as the provider has it"""
+    """how much the model thinks; default: the provider's"""
     context_window: Tokens | None = None
     """tokens, for every model and over every other source; left out: as the provider
     says
@@ -394,9 +394,9 @@ class Settings(ConfigSection):
     max_turn_cost: DollarLimit | None = None
     """US dollars in one turn; left out: no limit"""
     shell_timeout: Seconds = 120.0
-    """seconds that a command of the shell tool may take, where the call names none"""
+    """time limit in seconds for a shell command, unless the call sets its own"""
     compaction: CompactionChoices = CompactionChoices()
-    """when and how a long context is made short: [below](#compaction)"""
+    """when and how a long context is shortened: [below](#compaction)"""
     models: Mapping[ModelName, ModelSettings] = field(
         default_factory=dict[str, ModelSettings]
     )

@@ -30,7 +30,7 @@ for each in /proc/[0-9]*; do
     pid=${each#/proc/}
     [ "$pid" = $$ ] || ! read -r name < "$each/comm" || left="$left $name ($pid)"
 done 2> /dev/null
-[ -z "$left" ] || echo "Ended with the command, since no process outlives it:$left" >&2
+[ -z "$left" ] || echo "Stopped when the command ended, because no process may outlive it:$left" >&2
 exit $code
 """
 """Runs the command, and then lists its remaining processes, since they end with the
@@ -70,16 +70,16 @@ def command_line(
     program = find_program("bwrap")
     protected = policy.protected
     found = sockets_of(policy) if found is None else found
-    # While a command runs, it cannot move a socket's file, which is covered, or a
-    # folder that contains it.
+    # These folders are mounted, so that a command cannot move them, nor the sockets'
+    # files in them.
     holders = policy.holding((*protected, *found.paths))
-    opened = (*_FILTERED, str(filter_file))
-    closed = ("--seccomp", "9")
+    filter_opener = (*_FILTERED, str(filter_file))
+    filter_option = ("--seccomp", "9")
     if filter_file is None:
-        opened = ()
-        closed = ()
+        filter_opener = ()
+        filter_option = ()
     return (
-        *opened,
+        *filter_opener,
         program or "/usr/bin/bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         # Even without capabilities, root may write kernel settings such as
@@ -103,12 +103,11 @@ def command_line(
             for word in ("--setenv", name, value)
         ),
         *("--setenv", "TMPDIR", "/tmp"),
-        # As the first process, the supervisor ends after all others, and bwrap ends
-        # after it. Otherwise, root would keep its capabilities and could unmount the
-        # cover of a path.
+        # The supervisor is process 1, so that all other processes end with it.
         *("--unshare-pid", "--as-pid-1", "--unshare-ipc", *network),
+        # With capabilities, root could unmount the cover of a path.
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
-        *closed,
+        *filter_option,
         *("--chdir", str(cwd), "--"),
         *_limits(),
         *("/bin/sh", "-c", _SUPERVISOR, "sh", *argv),
@@ -116,10 +115,10 @@ def command_line(
 
 
 def _temporary(limited: bool) -> Iterator[str]:
-    """Yield the arguments for the in-memory file systems. Together they hold less
-    memory than one process may use.
+    """Yield the arguments for the in-memory file systems. Their total size
+    is less than the memory that one process may use, if it can be limited.
 
-    In the end, only `/tmp` and `/dev/shm` are writable; see `_sealed`.
+    Of these, only `/tmp` and `/dev/shm` are writable; see `_sealed`.
 
     :param limited: whether this version of bubblewrap can limit their size.
     """
@@ -148,7 +147,7 @@ def _mounts(
     covers: Mapping[Path, Path],
 ) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before its contents."""
-    # Holders are mounted because a mount cannot be renamed.
+    # Folders that contain protected paths are mounted, since a mount cannot be renamed.
     writable = (*policy.write, *policy.open, *holders)
     folders = {path for path in policy.read_deny if path.is_dir()}
     files = (*(path for path in policy.read_deny if path not in folders), *found.paths)

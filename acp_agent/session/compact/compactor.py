@@ -91,7 +91,7 @@ class Compactor:
         began = anyio.current_time()
         swapped = None
         try:
-            result = await self._taken(order, draft, shown, calls)
+            result = await self._take_draft(order, draft, shown, calls)
             if result is None:
                 result = await self.prepare(order, calls)
             if result is None:
@@ -131,7 +131,7 @@ class Compactor:
             )
             await self._report_end(shown, failure, calls)
             raise failure from error
-        assert swapped is not None  # a shielded scope swallows nothing
+        assert swapped is not None  # every other path has returned or raised
         # Do this outside the `try` block, since a failure from here on does not undo
         # the swap.
         await self._hooks.after_compaction(
@@ -140,7 +140,7 @@ class Compactor:
         await self._hooks.recipe_ended(order.run, swapped.summary)
         return swapped
 
-    async def _taken(
+    async def _take_draft(
         self,
         order: Order,
         draft: SummaryDraft | None,

@@ -63,13 +63,13 @@ class TurnCompaction:
         self._background = parts.background
         self._opens_turn = True  # whether no request has been sent yet
         self._was_vetoed = False  # whether a hook has vetoed a compaction
-        # Sequence numbers of the log: the prompt that was compacted for after a
-        # refusal, the end of that compaction, and when a shorter answer was asked for.
+        # Sequence numbers of the log: of the prompt for which we compacted after a
+        # refusal, after that compaction, and when a shorter answer was requested.
         self._compacted_for = -1
         self._compacted_at = -1
         self._shortened_at = -1
 
-    def begin(self) -> None:
+    def forget_veto(self) -> None:
         """Drop a background summary that a hook vetoed, so that the hook is asked
         again.
         """
@@ -106,10 +106,11 @@ class TurnCompaction:
         return result.summary if result else ""
 
     async def for_hook(self, wanted: Compact, *, turn_over: bool = True) -> None:
-        """Compact because a hook asked for it. If that fails, show the failure and let
+        """Compact because a hook asked for it. If that fails, log the failure and let
         the turn continue.
 
-        :param turn_over: whether no prompt is being answered.
+        :param turn_over: whether the newest prompt has been answered, so that it may be summarised
+            too.
         """
         self._background.drop()
         try:
@@ -132,7 +133,7 @@ class TurnCompaction:
         """
         active = await self._requests.active()
         if self._background.state == "none":
-            self._background.drop()  # of another context
+            self._background.drop()  # a leftover of another revision of the context
         situation = await self._situation(active)
         self._opens_turn = False
         action = decide(situation)

@@ -38,8 +38,8 @@ GO_ON = (
     "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
     "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
 )
-ANSWER = "Your last answer was empty: it had no text and no call of a tool. Answer now, or go on with the work."
-_ASKED_AGAIN = "The model gave an empty answer. It is asked once more."
+ANSWER = "Your last answer was empty: it contained no text and no tool call. Answer now, or continue the work."
+_ASKED_AGAIN = "The model gave an empty answer. Asking it once more."
 _NO_ANSWER = (
     "The model gave an empty answer twice. Prompt again, or choose another model."
 )
@@ -48,7 +48,7 @@ _MAY_BE_TOO_LONG = (
     " the server's window, or start the server with a larger one."
 )
 MAX_CONTINUES = 5
-"""How often hooks may continue one prompt. This bounds the cost of a hook that always
+"""Maximum number of times that hooks may continue one prompt. This bounds the cost of a hook that always
 continues.
 """
 
@@ -85,8 +85,8 @@ class Turn:
         try:
             async with parts.refused.closed_on_failure():
                 stop = await self._respond()
-            # Do this outside the `async with` block, since a failure inside would close
-            # the turn once more.
+            # Outside the `async with` block: if closing failed inside it, the turn would
+            # be closed a second time.
             await parts.record.close(stop)
             return stop
         except (ModelAuthError, ConfigError):
@@ -135,15 +135,15 @@ class Turn:
         return True
 
     async def _reload_settings(self) -> None:
-        """Reload changed settings, tell the user which settings were ignored, and let
-        the turn retry a compaction that failed or was vetoed.
+        """Reload changed settings, tell the user which settings were ignored, and drop
+        a background summary that a hook vetoed, so that the hook is asked again.
 
         :raises AgentError: if the settings are invalid.
         """
         parts = self._parts
         if await parts.options.renew():
             parts.compaction.background.drop()
-        self._compaction.begin()
+        self._compaction.forget_veto()
         for notice in parts.requests.settings.notices:
             await parts.notices.tell_once(notice)
 
@@ -189,8 +189,8 @@ class Turn:
             if hooked.blocks or hooked.stop is not None:
                 return "end_turn"
             stop = await self._call_until_done()
-            # The open calls of a cancelled turn have no results yet, so leave a ready
-            # summary to the next turn.
+            # The open calls of a cancelled turn have no results yet, so keep a ready
+            # summary for the next turn.
             if stop != "cancelled":
                 await self._compact_for_hook(turn_over=True)
                 await self._compaction.use_ready_summary()
@@ -228,9 +228,9 @@ class Turn:
         await parts.requests.tell_changes()
         background = parts.compaction.background
         background.give_way()
-        begins = partial(background.turn_answered, active, parts.requests)
+        on_answer = partial(background.turn_answered, active, parts.requests)
         try:
-            reply = await parts.answers.ask(active, begins)
+            reply = await parts.answers.ask(active, on_answer)
         except ContextOverflowError as refusal:
             await self._compaction.after_refusal(active, refusal)
             return None
@@ -245,7 +245,7 @@ class Turn:
     def _ends_turn(self, answer: AssistantMessage) -> bool:
         """Return whether the turn ends with this answer.
 
-        It does if the answer is final, no hook may act after it, and no summary is
+        It does if the answer is final, there are no hooks that could act after it, and no summary is
         ready to be swapped in.
         """
         is_ready = self._parts.compaction.background.state == "ready"
@@ -305,8 +305,8 @@ class Turn:
     # --- hooks ---
 
     async def _compact_for_hook(self, *, turn_over: bool) -> None:
-        """Compact if a hook asked for it at an event at which compacting was not
-        possible.
+        """Compact if a hook asked for it during an event that does not allow
+        compaction.
         """
         wanted = self._parts.hooks.take_compaction()
         if wanted is not None:

@@ -191,7 +191,7 @@ async def test_the_user_is_told_of_an_empty_answer_and_the_model_is_asked_once_m
         tmp_path, EMPTY[kind], Reply("Yes."), dialect=dialect, editor=TOAD, config={}
     ) as it:
         assert await it.prompt("First") == {"stopReason": "end_turn"}
-        assert "The model gave an empty answer. It is asked once more." in told(it)
+        assert "The model gave an empty answer. Asking it once more." in told(it)
         assert "Yes." in it.agent.text()
         assert "Your last answer was empty" in str(it.server.calls[1].body)
 
