@@ -27,14 +27,19 @@ from pathlib import Path
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
 from acp_agent.sandbox.listing import entries, is_open, open_up
-from acp_agent.sandbox.obeyed import ENTRIES
 from acp_agent.sandbox.repositories import (
     Repository,
     git_directories,
     submodules,
     worktrees,
 )
-from acp_agent.sandbox.roots import is_git_directory, line_of, repository_root
+from acp_agent.sandbox.roots import (
+    common_of,
+    has_parts_of_repository,
+    is_git_directory,
+    named_by,
+    repository_root,
+)
 
 SKIPPED = {
     *(
@@ -63,6 +68,8 @@ SKIPPED = {
 }
 """Names of folders that the walk looks at but does not descend into."""
 _OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
+_OF_GIT = {"objects", "refs", "logs", "hooks", "info", "modules", "worktrees", "lfs"}
+"""Folders of a bare repository that the walk passes by. There may be hundreds in them."""
 MARKS = (".git", ".acp-agent", ".claude")
 """Entries that determine which folder is the root of a project, and where its settings
 are.
@@ -166,15 +173,15 @@ def _look(path: str) -> _Folder | None:
     except OSError:
         return None
     marks = [(name, inside[name].inode()) for name in MARKS if name in inside]
-    inner: tuple[str, ...] = ()
-    if inside.keys() >= ENTRIES:
+    passed = _OF_VERSION_CONTROL
+    if has_parts_of_repository(inside):
         marks.append(("", status.st_ino))
-    else:
-        inner = tuple(
-            name
-            for name, entry in inside.items()
-            if name not in _OF_VERSION_CONTROL and entry.is_dir(follow_symlinks=False)
-        )
+        passed = _OF_VERSION_CONTROL | _OF_GIT
+    inner = tuple(
+        name
+        for name, entry in inside.items()
+        if name not in passed and entry.is_dir(follow_symlinks=False)
+    )
     is_stable = time.time_ns() - status.st_ctime_ns > _UNSTABLE_NS
     folder = _Folder(
         (status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner
@@ -310,8 +317,7 @@ def git_directory_of(mark: Path) -> Path | None:
     named = str(mark)
     try:
         if os.path.isfile(named):  # noqa: PTH113 - as below: for each repository several times for each command
-            target = line_of(mark).removeprefix("gitdir:").strip()
-            named = os.path.join(mark.parent, target)  # noqa: PTH118
+            named = str(named_by(mark) or mark)
         place = Path(os.path.realpath(named, strict=True))
     except (OSError, ValueError):
         return None
@@ -329,10 +335,8 @@ def common_directory(git: Path) -> Path:
     """Return the directory whose settings and hooks apply to a git directory; usually
     the git directory itself.
     """
-    if not os.path.lexists(f"{git}/commondir"):
-        return git
     try:
-        return (git / line_of(git / "commondir")).resolve(strict=True)
+        return common_of(git).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
         return git
 

@@ -34,9 +34,6 @@ from acp_agent.regular import open_regular
 from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import entries, open_up
 
-ENTRIES = frozenset(("HEAD", "objects", "refs"))
-"""The entries that a folder must have to count as a git directory."""
-
 _MOST_BYTES = 1024 * 1024
 _MOST_ENTRIES = 5_000
 """Maximum number of entries of a git directory that are checked for links."""

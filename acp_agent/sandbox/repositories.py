@@ -25,7 +25,7 @@ from acp_agent.regular import TooLargeError, open_regular, read_regular
 from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import entries, is_empty, open_up, parents_of
 from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
-from acp_agent.sandbox.roots import is_repository, line_of
+from acp_agent.sandbox.roots import common_of, is_repository, line_of, named_by
 
 TEXTS = {"commondir": "./\n"}
 """Contents of placeholders that must not be empty. With a plain `.`, libgit2 does not
@@ -119,8 +119,8 @@ def git_directories(root: Path) -> Iterator[Path]:
     open_up(root)
     places = [git]
     if os.path.isfile(git):  # noqa: PTH113 - does not fail in another user's folder
-        named = root / line_of(git).removeprefix("gitdir:").strip()
-        places = [named, named / line_of(named / "commondir")]
+        named = named_by(git) or root
+        places = [named, common_of(named)]
     for place in dict.fromkeys(Path(os.path.normpath(each)) for each in places):
         if place != root and place.is_relative_to(root) and not is_empty(place):
             yield place
@@ -241,19 +241,18 @@ def worktrees(git: Path) -> list[Path]:
 
 def _named_by(git: Path) -> Repository | None:
     """Return the repository that a `.git` file names, if it confirms that the file's
-    folder belongs to it.
+    folder is its own.
+
+    :param git: names a git directory, as `is_repository` says.
     """
     work_tree = git.parent
-    named = line_of(git)
+    named = named_by(git)
     try:
-        folder = (work_tree / named.removeprefix("gitdir:").strip()).resolve(
-            strict=True
-        )
-        common = (folder / line_of(folder / "commondir")).resolve(strict=True)
-        is_repository = (folder / "HEAD").is_file() and (common / "objects").is_dir()
+        if named is None or not (named / "HEAD").is_file():
+            return None
+        folder = named.resolve(strict=True)
+        common = common_of(folder).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):  # a loop of links
-        return None
-    if not named.startswith("gitdir:") or not is_repository:
         return None
     if common != folder:
         is_its_own = folder.parent == common / "worktrees" and _leads_to(

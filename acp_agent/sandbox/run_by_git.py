@@ -10,17 +10,20 @@ Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from acp_agent.regular import TooLargeError
 from acp_agent.sandbox.listing import open_up, restoring
-from acp_agent.sandbox.obeyed import ENTRIES
 from acp_agent.sandbox.repositories import (
     git_directories,
     named_in_settings,
     repository_of,
 )
+from acp_agent.sandbox.roots import has_common_parts, has_parts_of_repository
+
+_PARTS = ("HEAD", "commondir", "objects", "refs")
 
 
 def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
@@ -58,14 +61,19 @@ def _named_in(root: Path) -> Iterator[Path]:
 
 
 def _is_in_git_directory(file: Path, root: Path) -> bool:
-    """Return whether a folder between the root and the file is a git directory, or
-    would become one.
+    """Return whether a folder between the root and the file is a git directory or a
+    common directory of one, or would become it.
+
+    A command may have made the directory that names a common directory. So a folder
+    with the entries of a common directory always counts.
     """
     for folder in file.parents:
         open_up(folder)
         entry = file.relative_to(folder).parts[0]
-        there = {name for name in ENTRIES if (folder / name).exists()}
-        if there | {entry} >= ENTRIES:
+        there = {name for name in _PARTS if os.path.lexists(folder / name)}
+        if has_parts_of_repository(there | {entry}) or has_common_parts(
+            there | {entry}
+        ):
             return True
         if folder == root:
             return False

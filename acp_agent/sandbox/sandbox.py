@@ -40,6 +40,7 @@ from acp_agent.sandbox.planted import (
 )
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.repositories import repository_of
+from acp_agent.sandbox.roots import is_git_directory
 from acp_agent.sandbox.tips import TipStore
 from acp_agent.sandbox.unfinished import left_behind, recorded, tips_known
 
@@ -146,12 +147,8 @@ class Sandbox:
         if moved := next((root for root in self.roots if resolved(root) != root), None):
             return f"{moved} now leads to {resolved(moved)}; reopen the session in the intended folder."
         for root in self.roots:
-            if (
-                (root / "HEAD").is_file()
-                and (root / "config").is_file()
-                and (root / "objects").is_dir()
-            ):
-                return f"{root} is a git directory, which git trusts; open a work tree instead."
+            if is_git_directory(root):
+                return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
         protected = policy.protected
         if len(protected) > _MOST_PROTECTED:
             return "The session's directories contain too many git submodules or worktrees to protect them."

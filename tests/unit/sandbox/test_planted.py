@@ -66,6 +66,17 @@ def what_git_runs(root: Path, ran: Path) -> bool:
 LINK = 'git update-index --add --cacheinfo "160000,$(git -C {0} rev-parse HEAD),{0}"'
 MAKE = "git init -q {0} && git -C {0} -c user.name=n -c user.email=n@x commit -q --allow-empty -m x"
 EVIL = "git -C {0} config core.fsmonitor 'touch {ran};:'"
+PARTS = (
+    "mkdir -p sub/.git && ln -s refs/heads/x sub/.git/HEAD && printf "
+    "'[core]\\n\\tbare = false\\n\\tfsmonitor = \"touch {ran};:\"\\n' > sub/.git/config;"
+)
+SPLIT = (
+    "mkdir -p {0} {1}/objects {1}/refs && git config -f {1}/config extensions.worktreeConfig true && "
+    "git config -f {1}/config core.repositoryFormatVersion 0 && git config -f {0}/config.worktree core.bare false && "
+    "git config -f {0}/config.worktree core.worktree {3} && "
+    "git config -f {0}/config.worktree core.fsmonitor 'touch {{ran}};:' && "
+    "echo {2} > {0}/commondir && echo ref: refs/heads/x > {0}/HEAD"
+)
 ATTACKS = {
     "a gitlink": f"{MAKE} && {LINK} && {EVIL}",
     "deep in packages": f"mkdir -p node_modules/p && {MAKE} && {LINK} && {EVIL}".replace(
@@ -90,6 +101,23 @@ ATTACKS = {
     "git -C {0} config --worktree core.fsmonitor 'touch {ran};:'",
     "settings that are a link": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git/config evil && "
     "ln -s ../../evil {0}/.git/config",
+    "programs called objects and refs": f"{PARTS} touch sub/.git/objects sub/.git/refs; "
+    "chmod +x sub/.git/objects sub/.git/refs",
+    "a folder with programs called objects and refs": f"{PARTS} mv sub/.git/* sub; rmdir sub/.git; "
+    "git -C sub config -f config core.worktree .; touch sub/objects sub/refs; chmod +x sub/objects sub/refs",
+    "a program called refs": f"{PARTS} mkdir sub/.git/objects; touch sub/.git/refs; chmod +x sub/.git/refs",
+    "a name that ends with a blank": f"{MAKE} && {EVIL} && mkdir venv && mv {{0}}/.git 'venv/.x ' && "
+    "printf 'gitdir: ../venv/.x \\n' > {0}/.git",
+    "a name before a null byte": f"{MAKE} && {EVIL} && mkdir venv && mv {{0}}/.git venv/.x && "
+    "printf 'gitdir: ../venv/.x\\0y' > {0}/.git",
+    "a folder split in two": SPLIT.format("sub", "y", "../y", "."),
+    "a folder split in two, half of it out of sight": SPLIT.format(
+        "sub", "venv/.y", "../venv/.y", "."
+    ),
+    "a directory split in two": SPLIT.format("sub/.git", "y", "../../y", ".."),
+    "a split session directory": f"rm -rf y; {SPLIT.format('sub/deep', 'sub/deep/y', 'y', '.')}",
+    "a repository in a bare one": "git init -q --bare {0} && "
+    + f"{MAKE} && {EVIL}".replace("{0}", "{0}/in"),
     "another common directory": f"{MAKE} && {LINK} && {EVIL} && cp -r {{0}}/.git hidden && rm {{0}}/.git/config && "
     "echo ../../hidden > {0}/.git/commondir",
 }

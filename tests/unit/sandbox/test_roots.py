@@ -39,6 +39,27 @@ def _with_head_alone(folder: Path) -> None:
     (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
 
 
+def _with_files(folder: Path, *, mode: int) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").symlink_to("refs/heads/main")
+    for name in ("objects", "refs"):
+        (folder / ".git" / name).touch(mode)
+
+
+def _split(folder: Path, *, named: bytes, made: str) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "commondir").write_bytes(named)
+    for name in ("objects", "refs"):
+        (folder / made / name).mkdir(parents=True)
+
+
+def _named(folder: Path, *, text: bytes, made: str) -> None:
+    _git("init", "-q", "--bare", str(folder / made))
+    _git("-C", str(folder / made), "config", "core.bare", "false")
+    (folder / ".git").write_bytes(text)
+
+
 def _looping(folder: Path) -> None:
     (folder / ".git").symlink_to(folder / ".git")
 
@@ -77,6 +98,46 @@ MADE: dict[str, tuple[Callable[[Path], object], bool]] = {
         False,
     ),
     "a link to itself": (_looping, False),
+    "objects and refs that are programs": (
+        lambda folder: _with_files(folder, mode=0o755),
+        True,
+    ),
+    "objects and refs that are files": (
+        lambda folder: _with_files(folder, mode=0o644),
+        False,
+    ),
+    "a directory split in two": (
+        lambda folder: _split(folder, named=b"../common\n", made="common"),
+        True,
+    ),
+    "a split directory, and a null byte after the name": (
+        lambda folder: _split(folder, named=b"../common\0x\n", made="common"),
+        True,
+    ),
+    "a split directory, and a name that ends with a blank": (
+        lambda folder: _split(folder, named=b"../common \n", made="common "),
+        True,
+    ),
+    "a split directory whose other part has another name": (
+        lambda folder: _split(folder, named=b"../common \n", made="common"),
+        False,
+    ),
+    "a file that names a directory with blanks around its name": (
+        lambda folder: _named(folder, text=b"gitdir:  real \r\n\n", made=" real "),
+        True,
+    ),
+    "a file with a null byte after the name": (
+        lambda folder: _named(folder, text=b"gitdir: real\0x", made="real"),
+        True,
+    ),
+    "a file with many line ends": (
+        lambda folder: _named(folder, text=b"gitdir: real" + b"\n" * 9000, made="real"),
+        True,
+    ),
+    "a file without a blank": (
+        lambda folder: _named(folder, text=b"gitdir:real\n", made="real"),
+        False,
+    ),
     "a repository of Mercurial": (
         lambda folder: (folder / ".hg" / "store").mkdir(parents=True),
         False,

@@ -66,6 +66,26 @@ async def test_the_file_that_makes_a_folder_a_repository_is_asked_for(
     ).access.outside
 
 
+@pytest.mark.parametrize(
+    ("there", "last"),
+    [
+        (("x/commondir", "x/config.worktree"), "x/HEAD"),
+        (("x/HEAD", "x/config.worktree"), "x/commondir"),
+        (("x/HEAD", "x/commondir", "y/objects/k"), "y/refs/k"),
+        (("x/HEAD", "x/commondir", "y/objects/k", "y/refs/k"), "y/config"),
+        (("x/HEAD", "x/commondir"), "x/config.worktree"),
+    ],
+)
+async def test_the_file_that_completes_a_repository_split_in_two_is_asked_for(
+    root: Path, there: tuple[str, ...], last: str
+) -> None:
+    for name in there:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("../y\n")
+    prepared = await Workspace(root).prepare("write", path=last, content="x")
+    assert prepared.access.outside == (root / last,)
+
+
 async def test_ordinary_files_are_not_asked_for(root: Path) -> None:
     for name in (
         "src/main.py",
