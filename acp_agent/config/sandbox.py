@@ -146,7 +146,7 @@ def _told(planted: Planted) -> str:
     )
     if planted.done:
         done = _one_line("; ".join(planted.done), _LONGEST)
-        said += f" Git would have run programs that it names, and does not any more: {done}. Look before you undo it."
+        said += f" The agent changed it so that git runs no programs that it names: {done}. Look before you undo it."
     return said
 
 

@@ -40,6 +40,38 @@ def neutralise(around: RepositorySurroundings) -> tuple[str, ...]:
     return tuple(done)
 
 
+def programs_of(around: RepositorySurroundings) -> Iterator[str]:
+    """Yield what git would run in a git directory, as texts for the user. Nothing is
+    changed.
+
+    :raises OSError: the directory does not exist or cannot be read.
+    """
+    folder = os.open(around.git, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in ("config", "config.worktree"):
+            yield from _programs_in(around, folder, name)
+        with suppress(FileNotFoundError):
+            if names := _hooks_in(folder, follow=True):
+                yield f"hooks: {', '.join(sorted(names))}"
+    finally:
+        os.close(folder)
+
+
+def _programs_in(
+    around: RepositorySurroundings, folder: int, name: str
+) -> Iterator[str]:
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    with os.fdopen(file, "rb") as opened:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            yield f"{name}, which is no ordinary file"
+        else:
+            yield from harmless(opened.read(_MOST_BYTES + 1), around)[1]
+
+
 @contextmanager
 def _opened(git: Path, writable: Sequence[Path]) -> Generator[int]:
     folder = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -91,27 +123,32 @@ def _close_config(
 
 def _close_hooks(git: Path, folder: int) -> Iterator[str]:
     try:
-        hooks = os.open(
-            "hooks",
-            os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
-            dir_fd=folder,
-        )
+        names = _hooks_in(folder)
     except FileNotFoundError:
         return
     except OSError:  # a link, which git would follow
         yield f"{git / 'hooks'} was a link and is now called {_set_aside(folder, 'hooks')}"
         return
+    if names:
+        yield f"{git / 'hooks'} is now called {_set_aside(folder, 'hooks')}, since it has {', '.join(sorted(names))}"
+
+
+def _hooks_in(folder: int, *, follow: bool = False) -> list[str]:
+    """Return the names of the hooks in an open git directory.
+
+    :param follow: whether `hooks` may be a link.
+    :raises OSError: there is no such folder.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    hooks = os.open("hooks", flags | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
     try:
-        entries = os.listdir(hooks)  # noqa: PTH208 - a descriptor
-        names = [
+        return [
             name
-            for name in entries
+            for name in os.listdir(hooks)  # noqa: PTH208 - a descriptor
             if not name.endswith(_SAMPLE) and _may_run(name, hooks)
         ]
     finally:
         os.close(hooks)
-    if names:
-        yield f"{git / 'hooks'} is now called {_set_aside(folder, 'hooks')},since it has {', '.join(sorted(names))}"
 
 
 def _may_run(name: str, folder: int) -> bool:

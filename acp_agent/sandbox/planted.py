@@ -11,26 +11,40 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import rename
 from acp_agent.sandbox.blocked import GuardedFolder, Sweep, places
+from acp_agent.sandbox.changes import (
+    COARSE_NS,
+    SETTINGS,
+    changed,
+    changed_by,
+    earliest,
+    latest,
+    oldest,
+    pointed_at,
+    set_in,
+)
 from acp_agent.sandbox.git_settings import RepositorySurroundings
 from acp_agent.sandbox.index_file import IndexFile
-from acp_agent.sandbox.listing import entries, is_empty, restoring
+from acp_agent.sandbox.listing import is_empty, restoring
 from acp_agent.sandbox.nested import (
     MARKS,
     common_directory,
     every_git_directory,
-    git_directory_of,
     marks_below,
     repositories_in,
 )
 from acp_agent.sandbox.neutral import neutralise
 from acp_agent.sandbox.obeyed import State, links_in, state_of
+from acp_agent.sandbox.pointers import (
+    PointerSurroundings,
+    block_pointer,
+    pointer_of,
+)
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.references import references_of
 from acp_agent.sandbox.repositories import Repository, repository_of
@@ -39,10 +53,7 @@ from acp_agent.sandbox.staged import indexes_before, is_in_work_tree, restore_in
 from acp_agent.sandbox.tips import Tips, TipStore
 from acp_agent.sandbox.tracked import Tracked
 
-_COARSE_NS = 20_000_000
 _ANEW = ("", "config")
-_MOST_HOOKS = 100
-_SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 
 
 @frozen
@@ -353,9 +364,9 @@ def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str
         if not any(git.is_relative_to(folder) for folder in seen.writable):
             continue
         new = {path for path, _ in state_of(git) - seen.states.get(git, frozenset())}
-        new.update(links_in(git, seen.before.at - _COARSE_NS))
+        new.update(links_in(git, seen.before.at - COARSE_NS))
         for path in sorted(new):
-            if until is None or _oldest(git.joinpath(*path)) <= until:
+            if until is None or oldest(git.joinpath(*path)) <= until:
                 yield from rename(git, path)
 
 
@@ -369,26 +380,34 @@ def _planted(
         if before.marks.get(mark) != inode and _is_filled(mark)
     ]
     made = [
-        mark for mark in made if before.is_whole or _times(mark, _ANEW) >= before.at
+        mark for mark in made if before.is_whole or latest(mark, _ANEW) >= before.at
     ]
     left = [
         mark for mark in after.marks if mark not in made and mark not in seen.protected
     ]
     again = [
         mark
-        for mark, git in repositories_in(left)
-        if keeper.is_made(mark) or _set(git) >= before.at
+        for mark in left
+        if mark.name not in MARKS[1:]
+        and (keeper.is_made(mark) or changed_by(mark) >= before.at)
     ]
     if until is not None:  # the user may have created others since then
         made = [
             mark
             for mark in made
-            if _earliest(mark) <= until and not keeper.is_made(mark)
+            if earliest(mark) <= until and not keeper.is_made(mark)
         ]
         again = [
-            mark for mark in again if keeper.is_made(mark) or _earliest(mark) <= until
+            mark for mark in again if keeper.is_made(mark) or earliest(mark) <= until
         ]
     done = _neutralised([*made, *again], seen, is_whole=after.is_whole)
+    new = [
+        mark
+        for mark in (*made, *again)
+        if mark in made or keeper.is_made(mark) or pointed_at(mark) >= before.at
+    ]
+    for mark, text in _blocked_pointers(new, seen, after, keeper, until):
+        done[mark] = (*done.get(mark, ()), text)
     for mark in made:
         yield Planted(_place(mark), mark, done.get(mark, ()))
     for mark in again:
@@ -405,9 +424,12 @@ def _neutralised(
     known = {common_directory(git) for _, git in repositories_in(seen.protected)}
     done: dict[Path, tuple[str, ...]] = {}
     for mark, git in repositories_in(marks):
+        is_elsewhere = pointer_of(mark) is not None
         for each in dict.fromkeys((git, common_directory(git))):
-            if each not in known:
-                may_fetch = seen.network or _times(each, _SETTINGS[:2]) < seen.before.at
+            # What was there before is not changed because of a new pointer to it.
+            is_old = is_elsewhere and set_in(each) < seen.before.at
+            if each not in known and not is_old:
+                may_fetch = seen.network or latest(each, SETTINGS[:2]) < seen.before.at
                 around = RepositorySurroundings(
                     each, _place(mark), seen.roots, seen.writable, is_whole, may_fetch
                 )
@@ -416,61 +438,44 @@ def _neutralised(
     return done
 
 
+def _blocked_pointers(
+    marks: Sequence[Path],
+    seen: Watched,
+    after: Before,
+    keeper: Keeper,
+    until: int | None,
+) -> Iterator[tuple[Path, str]]:
+    """Rename the pointers of these marks that lead to programs or out of the session's
+    directories; yield each such mark with a text for the user.
+    """
+    marks = [
+        mark
+        for mark in marks
+        if mark.name not in MARKS[1:] and (pointer := pointer_of(mark)) is not None
+        if until is None or changed(pointer) <= until
+    ]
+    if not marks:
+        return
+    there = (
+        mark
+        for mark, inode in seen.before.marks.items()
+        if mark.name == ".git"
+        and after.marks.get(mark) == inode
+        and not keeper.is_made(mark)
+    )
+    own = {git for mark, git in repositories_in(there) if mark == git}
+    own.update(tips.repository.common for tips in seen.tips)
+    around = PointerSurroundings(seen.roots, own)
+    for mark in marks:
+        for text in block_pointer(mark, around):
+            yield mark, text
+
+
 def _is_filled(mark: Path) -> bool:
     """Return whether a mark is not an empty folder. An empty folder has no effect, and
     may be a placeholder.
     """
     return not os.path.isdir(mark) or not is_empty(mark)  # noqa: PTH112 - does not fail in another user's folder
-
-
-def _set(git: Path) -> int:
-    """Return the time at which the settings or hooks of a git directory last changed."""
-    common = common_directory(git)
-    return _times(common, (*_SETTINGS, *_hooks(common)))
-
-
-def _hooks(git: Path) -> Iterator[str]:
-    for entry in entries(git / "hooks")[:_MOST_HOOKS]:
-        yield f"hooks/{entry.name}"
-
-
-def _times(folder: Path, names: Sequence[str]) -> int:
-    """Return the latest change time of some paths in nanoseconds, plus a margin since
-    file clocks are coarse.
-
-    :param names: relative to the folder. An empty name means the folder itself.
-    """
-    times = [0]
-    for name in names:
-        with suppress(OSError):
-            times.append((folder / name).lstat().st_ctime_ns + _COARSE_NS)
-    return max(times)
-
-
-def _earliest(mark: Path) -> int:
-    """Return the earliest change time, in nanoseconds, of the parts of a mark that can
-    run something.
-    """
-    git = git_directory_of(mark) if mark.name not in MARKS[1:] else None
-    if git is None:
-        return _oldest(mark)
-    common = common_directory(git)
-    return min(_changed(common / name) for name in (*_SETTINGS[:3], *_hooks(common)))
-
-
-def _oldest(path: Path) -> int:
-    """Return the earliest change time, in nanoseconds, of a path and its contents."""
-    inside: Iterable[Path] = ()
-    with suppress(OSError):
-        inside = () if path.is_symlink() else list(islice(path.rglob("*"), _MOST_HOOKS))
-    return min(_changed(each) for each in (path, *inside))
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.lstat().st_ctime_ns
-    except OSError:
-        return time.time_ns()
 
 
 def _place(mark: Path) -> Path:

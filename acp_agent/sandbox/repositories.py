@@ -102,7 +102,7 @@ def repository_of(folder: Path) -> Repository | None:
         if not is_repository(work_tree):
             continue  # there is none, or it belongs to another user
         if git.is_file():
-            return _named_by(git)
+            return confirmed_by(git)
         if (git / "HEAD").is_file() and line_of(git / "commondir") in ("", ".", "./"):
             return Repository(work_tree, git, git)
     return None
@@ -239,7 +239,7 @@ def worktrees(git: Path) -> list[Path]:
     return _folders_in(git / "worktrees")
 
 
-def _named_by(git: Path) -> Repository | None:
+def confirmed_by(git: Path) -> Repository | None:
     """Return the repository that a `.git` file names, if it confirms that the file's
     folder is its own.
 

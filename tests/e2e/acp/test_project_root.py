@@ -145,7 +145,7 @@ async def test_what_a_repository_that_a_command_made_would_run_is_told_before_th
     async with guarded(tmp_path, shell(made), Reply("Done.")) as (it, _):
         await it.prompt()
         told = it.agent.text()
-        assert "Git would have run programs that it names" in told
+        assert "so that git runs no programs that it names" in told
         assert "sshCommand = ./evil" in told
         assert "sshCommand" not in subprocess.check_output(
             ["git", "-C", str(it.folder / "new"), "config", "--list"], text=True
