@@ -252,7 +252,10 @@ async def test_processes_that_are_left_end_with_the_command_and_are_named(
         await it.prompt()
         [result] = results(it)
         assert "started" in result
-        assert "Stopped when the command ended, because no process may outlive it: sleep" in result
+        assert (
+            "Stopped when the command ended, because no process may outlive it: sleep"
+            in result
+        )
     left = subprocess.run(
         ["pgrep", "-f", "^sleep 1000$"], capture_output=True, check=False
     )
