@@ -13,6 +13,7 @@ from pathlib import Path
 from acp_agent.frozen import frozen
 from acp_agent.module_path import python_path, startup_files
 from acp_agent.programs import distrust
+from acp_agent.sandbox.git_programs import named_by_the_user, named_in_settings
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.guarded_patterns import PatternPaths
 from acp_agent.sandbox.installation import installed_in
@@ -23,7 +24,6 @@ from acp_agent.sandbox.repositories import (
     closed_beside,
     closed_in,
     git_directories,
-    named_in_settings,
     repository_of,
     submodules,
 )
@@ -172,7 +172,7 @@ class Policy:
     @property
     def run_elsewhere(self) -> tuple[Path, ...]:
         """Return the paths outside git directories that git runs because its settings
-        name them.
+        name them, those of the user included.
 
         The settings are read at the first call. The paths include the modules that
         Python imports from PYTHONPATH when the agent starts. Some of the paths may not
@@ -188,9 +188,12 @@ class Policy:
             if any(Path(folder).is_relative_to(root) for root in self.roots):
                 found += map(Path, startup_files(folder))
         for root in self.roots:
+            found += named_by_the_user(root)
             for git in git_directories(root):
                 found += named_in_settings(git, root)
-        for repository in self.repositories:
+        nested = map(repository_of, {mark.parent for mark in self.nested})
+        for repository in (*self.repositories, *filter(None, nested)):
+            found += named_by_the_user(repository.work_tree)
             for git in dict.fromkeys((repository.folder, repository.common)):
                 found += named_in_settings(git, repository.work_tree)
         return found

@@ -31,18 +31,6 @@ TEXTS = {"commondir": "./\n"}
 """Contents of placeholders that must not be empty. With a plain `.`, libgit2 does not
 find the repository.
 """
-_RUN_SETTINGS = (b"path", b"hookspath")
-"""`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` is
-harmless here.
-"""
-_HOOKS = (
-    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
-    "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
-    "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
-    "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist",
-    "p4-post-changelist", "p4-pre-submit", "post-index-change",
-)  # fmt: skip
-"""Source: githooks(5)"""
 _MOST_ENTRIES = 200
 """Maximum number of index entries that are compared with the files of a folder."""
 _MOST_OF_INDEX = 1024 * 1024
@@ -188,36 +176,6 @@ def closed_beside(repository: Repository) -> Iterator[Closed]:
     )
     for submodule in submodules(own / "modules"):
         yield closed_in(submodule, wholly=True)
-
-
-def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
-    """Yield the paths that git runs or obeys in a root because its settings name them.
-    Some may not exist.
-
-    These are further settings files, and hooks in a folder that the user chose.
-
-    :param git: a directory whose `config` applies to the root.
-    :raises TooLargeError: if the settings are too large to be read before each command.
-    """
-    for name in ("config", "config.worktree"):
-        for key, value in _run_settings(_settings(git / name)):
-            text = os.path.expanduser(os.fsdecode(value))  # noqa: PTH111 - pathlib's version fails if there is no home
-            if key == b"path":
-                yield Path(os.path.normpath(git / text))
-            else:
-                folder = Path(os.path.normpath(root / text))
-                yield from (folder / hook for hook in _HOOKS)
-
-
-def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the git settings that name something for git to run: each key in lower
-    case, with its value.
-    """
-    with suppress(ValueError):  # git stops there too
-        for name, value in settings_in(config):
-            key = name.rpartition(b".")[2]
-            if key in _RUN_SETTINGS and value:
-                yield key, value
 
 
 def _work_tree_setting(config: bytes) -> bytes | None:

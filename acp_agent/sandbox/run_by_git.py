@@ -1,11 +1,11 @@
 """Determines which files in a session's directories git runs or obeys, regardless of
 their location and name.
 
-Names alone are not enough: a repository's settings may name files and hook folders, and
-any folder with the entries of a git directory counts as a repository.
+Names alone are not enough: the settings of a repository and of the user name further
+settings files, folders of hooks, and programs; and any folder with the entries of a git
+directory counts as a repository.
 
-Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout(5);
-`is_git_directory` in git's setup.c
+Source: git-config(1); gitrepository-layout(5); `is_git_directory` in git's setup.c
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from acp_agent.regular import TooLargeError
+from acp_agent.sandbox.git_programs import named_by_the_user, named_in_settings
 from acp_agent.sandbox.listing import open_up, restoring
-from acp_agent.sandbox.repositories import (
-    git_directories,
-    named_in_settings,
-    repository_of,
-)
+from acp_agent.sandbox.repositories import git_directories, repository_of
 from acp_agent.sandbox.roots import has_common_parts, has_parts_of_repository
 
 _PARTS = ("HEAD", "commondir", "objects", "refs")
@@ -42,20 +39,23 @@ def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
 
 
 def _is_named(file: Path, root: Path) -> bool:
-    """Return whether the settings of a root's repository name a file, or a folder that
-    contains it. Return True if the settings are too large to read.
+    """Return whether git's settings name a file, or a folder that contains it. Return
+    True if the settings are too large to read.
     """
     try:
-        return any(file.is_relative_to(named) for named in _named_in(root))
+        return any(file.is_relative_to(named) for named in _named_around(file, root))
     except TooLargeError:
         return True
 
 
-def _named_in(root: Path) -> Iterator[Path]:
+def _named_around(file: Path, root: Path) -> Iterator[Path]:
+    for folder in (file.parent, root):
+        yield from named_by_the_user(folder)
     for git in (*git_directories(root), root / ".git"):
         yield from named_in_settings(git, root)
-    repository = repository_of(root)  # the root may be a worktree or a folder of it
-    if repository is not None:
+    # The root may be a worktree or a folder of it, and the file in a nested repository.
+    around = (repository_of(folder) for folder in (root, file.parent))
+    for repository in dict.fromkeys(filter(None, around)):
         for git in dict.fromkeys((repository.folder, repository.common)):
             yield from named_in_settings(git, repository.work_tree)
 

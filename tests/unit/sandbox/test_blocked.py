@@ -180,6 +180,32 @@ def test_files_of_settings_and_hooks_that_git_s_settings_name_are_not_written(
     assert (root / "tools" / "hooks" / "README.md").exists()
 
 
+@pytest.mark.process
+def test_files_that_the_user_s_own_git_settings_name_are_not_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = root.parent / "home of the user"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".gitconfig").write_text(
+        f"[include]\n\tpath = {root}/mine.conf\n"
+        "[core]\n\thooksPath = .githooks\n\tfsmonitor = ./tools/monitor\n"
+    )
+    (root / "tools").mkdir()
+    (root / "tools" / "monitor").write_text("true\n")
+    lines = (
+        "mkdir -p .githooks && echo evil > .githooks/pre-commit",
+        "echo '[alias] x = !evil' > mine.conf",
+        "echo evil > tools/monitor",
+        "echo fine > tools/README.md",
+    )
+    in_sandbox(root, "\n".join(lines))
+    assert not (root / ".githooks" / "pre-commit").exists()
+    assert not (root / "mine.conf").exists()
+    assert (root / "tools" / "monitor").read_text() == "true\n"
+    assert (root / "tools" / "README.md").exists()
+
+
 def committed(root: Path) -> None:
     for number in range(3):
         (root / "a.txt").write_text(f"{number}\n")

@@ -1,0 +1,287 @@
+"""Finds the programs and files that git's settings name by a path: those of a
+repository, of the user and of the system.
+
+Git reads `/etc/gitconfig`, two files in the user's home, the repository's own files,
+and the files that any of these include. It looks for a relative hooks folder or program
+in the work tree, so a setting in the user's home can name a file of every project.
+Commands could fill that file, and git would run it with the user's next commit.
+
+All included files count, whatever the condition of their inclusion. Of a command line,
+only the programs count that it names by a path, and the scripts that it passes to an
+interpreter.
+
+Source: git-config(1), "FILES", "Includes" and each setting; git-credential(1); git's
+config.c (`handle_path_include`); githooks(5)
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from acp_agent.frozen import frozen
+from acp_agent.regular import TooLargeError, read_regular
+from acp_agent.sandbox.config_syntax import settings_in
+from acp_agent.sandbox.roots import is_repository
+
+_MOST_SETTINGS = 1024 * 1024
+"""How many bytes a settings file may have. Git's own are a few KiB, and all are read
+before each command.
+"""
+_MOST_FILES = 100
+"""Maximum number of settings files that are read for one repository."""
+_MOST_DEPTH = 5
+"""Maximum depth of command lines within command lines, as in `sh -c "…"`."""
+_OF_THE_SYSTEM = (
+    "/etc/gitconfig",
+    "/usr/local/etc/gitconfig",
+    "/opt/homebrew/etc/gitconfig",
+)
+_TOP = "$(git rev-parse --show-toplevel)"
+"""How command lines often name the top of the work tree."""
+
+How: TypeAlias = Literal["include", "hooks", "path", "program", "command", "shell"]
+"""What a value is: a settings file; a folder of hooks; another file or folder; a
+program's path; a command line; or a command line if it starts with `!`.
+"""
+_SETTINGS: dict[str, dict[str, How]] = {
+    "include": {"path": "include"},
+    "includeif": {"path": "include"},
+    "core": {
+        "hookspath": "hooks",
+        "attributesfile": "path",
+        "fsmonitor": "command",
+        "sshcommand": "command",
+        "editor": "command",
+        "pager": "command",
+        "askpass": "command",
+        "gitproxy": "command",
+        "alternaterefscommand": "command",
+    },
+    "init": {"templatedir": "path"},
+    "sequence": {"editor": "command"},
+    "diff": {"external": "command", "command": "command", "textconv": "command"},
+    "interactive": {"difffilter": "command"},
+    "merge": {"driver": "command"},
+    "filter": {"clean": "command", "smudge": "command", "process": "command"},
+    "mergetool": {"cmd": "command", "path": "program"},
+    "difftool": {"cmd": "command", "path": "program"},
+    "browser": {"cmd": "command", "path": "program"},
+    "man": {"cmd": "command", "path": "program"},
+    "guitool": {"cmd": "command"},
+    "gpg": {"program": "program", "defaultkeycommand": "command"},
+    "credential": {"helper": "command"},
+    "remote": {"uploadpack": "command", "receivepack": "command"},
+    "uploadpack": {"packobjectshook": "command"},
+    "trailer": {"command": "command", "cmd": "command"},
+    "sendemail": {
+        "smtpserver": "program",
+        "sendmailcmd": "command",
+        "tocmd": "command",
+        "cccmd": "command",
+        "headercmd": "command",
+    },
+    "tar": {"command": "command"},
+    "submodule": {"update": "shell"},
+    "hook": {"command": "command"},
+    "alias": {"*": "shell"},
+    "pager": {"*": "command"},
+    "lfs": {"path": "program"},
+}
+"""The settings that name files, by their section and last part; `*` stands for any last
+part.
+"""
+_BEFORE_PROGRAMS = frozenset(
+    (
+        "env", "exec", "command", "nice", "time", "sudo", "nohup", "eval", "builtin", "xargs", "!", "{", "}", "if",
+        "then", "elif", "else", "while", "until", "do",
+    )
+)  # fmt: skip
+"""Words that may stand before a program in a command line."""
+_INTERPRETERS = frozenset(
+    (
+        "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python2", "python3", "pypy", "pypy3", "node", "nodejs",
+        "deno", "bun", "ruby", "perl", "php", "lua", "tclsh", "rscript", "source", ".",
+    )
+)  # fmt: skip
+"""Programs that run a script, whose path may have no slash."""
+_HOOKS = (
+    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
+    "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
+    "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
+    "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist",
+    "p4-post-changelist", "p4-pre-submit", "post-index-change",
+)  # fmt: skip
+"""Source: githooks(5)"""
+
+
+@frozen
+class _Named:
+    """A value of a setting that names files."""
+
+    how: How
+    value: str
+
+
+def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
+    """Yield the paths that git runs or obeys in a root because its settings name them.
+    Some may not exist.
+
+    :param git: a directory whose `config` applies to the root.
+    :raises TooLargeError: the settings are too large to be read before each command.
+    """
+    yield from _named_in((git / "config", git / "config.worktree"), root)
+
+
+def named_by_the_user(folder: Path) -> Iterator[Path]:
+    """Yield the paths that git runs or obeys for a folder because the settings of the
+    user or the system name them. Some may not exist.
+
+    :param folder: absolute and resolved. Relative paths start at the top of the work
+        tree that contains it.
+    :raises TooLargeError: the settings are too large to be read before each command.
+    """
+    top = next(filter(is_repository, (folder, *folder.parents)), folder)
+    yield from _named_in(_files_of_the_user(), top)
+
+
+def _files_of_the_user() -> Iterator[Path]:
+    """Yield the settings files of the system and the user. Some may not exist.
+
+    Variables of the agent's own environment name further files and hide none, since
+    the user's terminal may have other variables.
+    """
+    yield from map(Path, _OF_THE_SYSTEM)
+    for name in ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"):
+        if os.path.isabs(named := os.environ.get(name, "")):  # noqa: PTH117 - of a text
+            yield Path(named)
+    home = Path(_expanded("~"))
+    if os.path.isabs(folder := os.environ.get("XDG_CONFIG_HOME", "")):  # noqa: PTH117 - of a text
+        yield Path(folder) / "git" / "config"
+    yield home / ".config" / "git" / "config"
+    yield home / ".gitconfig"
+
+
+def _named_in(files: Iterator[Path] | tuple[Path, ...], top: Path) -> Iterator[Path]:
+    """Yield the paths that settings files name, and that the files name which they
+    include.
+
+    :param top: the folder at which relative paths start, except for included files.
+    """
+    waiting = list(files)
+    read: set[Path] = set()
+    while waiting and len(read) < _MOST_FILES:
+        file = waiting.pop()
+        if file in read:
+            continue
+        read.add(file)
+        for named in _settings_of(_content(file)):
+            if named.how == "include":
+                included = _places(file.parent, named.value)
+                waiting += included
+                yield from included
+            else:
+                yield from _paths_of(named, top)
+
+
+def _paths_of(named: _Named, top: Path) -> Iterator[Path]:
+    """Yield the paths in the value of a setting."""
+    if named.how == "hooks":
+        for folder in _places(top, named.value):
+            yield from (folder / hook for hook in _HOOKS)
+    elif named.how == "path" or (named.how == "program" and "/" in named.value):
+        yield from _places(top, named.value)
+    elif named.how == "command" or (
+        named.how == "shell" and named.value.startswith("!")
+    ):
+        for program in _programs_in(named.value.removeprefix("!")):
+            yield from _places(top, program)
+
+
+def _places(folder: Path, path: str) -> tuple[Path, ...]:
+    """Return what a path leads to, as written and with the links on the way resolved."""
+    if "\0" in path:
+        return ()
+    whole = folder / _expanded(path)
+    written = Path(os.path.normpath(whole))
+    real = Path(os.path.realpath(whole.parent)) / whole.name
+    return (written,) if real == written or whole.name == ".." else (written, real)
+
+
+def _expanded(path: str) -> str:
+    return os.path.expanduser(path)  # noqa: PTH111 - fails if there is no home
+
+
+def _programs_in(line: str, depth: int = 0) -> Iterator[str]:
+    """Yield the programs and scripts that a command line names by a path."""
+    is_expected = True  # whether the next word may be a program
+    is_script = False  # whether it is a script, which may have no slash
+    is_line = False  # whether it is a command line of its own
+    for word in _words(line.replace(_TOP, ".")):
+        if not word.strip("();|&<>"):
+            is_expected = True
+            is_script = is_line = False
+        elif not is_expected:
+            continue
+        elif word.startswith("-"):
+            is_line = is_script and not word.startswith("--") and word.endswith("c")
+        elif is_line:
+            if depth < _MOST_DEPTH:
+                yield from _programs_in(word, depth + 1)
+            is_expected = False
+        elif word.rpartition("/")[2] in _INTERPRETERS:
+            is_script = True
+        elif word not in _BEFORE_PROGRAMS and not _is_assignment(word):
+            if is_script or "/" in word:
+                yield os.path.expandvars(word)
+            is_expected = False
+
+
+def _words(line: str) -> list[str]:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.commenters = ""
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:  # an unfinished quote
+        return line.replace('"', " ").replace("'", " ").split()
+
+
+def _is_assignment(word: str) -> bool:
+    name, sign, _ = word.partition("=")
+    return bool(sign) and name.isidentifier()
+
+
+@lru_cache(64)
+def _settings_of(config: bytes) -> tuple[_Named, ...]:
+    """Return the settings of a file that name other files, up to the place where git
+    stops.
+    """
+    found: list[_Named] = []
+    try:
+        for name, value in settings_in(config):
+            section, _, rest = os.fsdecode(name).partition(".")
+            keys = _SETTINGS.get(section, {})
+            how = keys.get(rest.rpartition(".")[2]) or keys.get("*")
+            if how is not None and value:
+                found.append(_Named(how, os.fsdecode(value)))
+    except ValueError:
+        pass  # git stops there too
+    return tuple(found)
+
+
+def _content(file: Path) -> bytes:
+    """Return a settings file of git; empty if it cannot be read.
+
+    :raises TooLargeError: it is larger than any that git writes.
+    """
+    try:
+        return read_regular(file, _MOST_SETTINGS)
+    except TooLargeError:
+        raise
+    except (OSError, ValueError):
+        return b""
