@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.cli.terminal.usage import sub_commands
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import AgentError
+from acp_agent.programs import find_program
 
 _PACKAGE = Path(__file__).parents[1]
 _SHELLS = ("bash", "zsh", "fish")
@@ -166,8 +166,8 @@ def _print_page(text: str) -> None:
 
 
 def _pager() -> list[str] | None:
-    """Return the command of the pager; None if there is none, or the terminal cannot
-    move its cursor.
+    """Return the command of the pager; None if there is none, others can write to its
+    folder, or the terminal cannot move its cursor.
     """
     if not sys.stdin.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return None
@@ -175,7 +175,11 @@ def _pager() -> list[str] | None:
         words = shlex.split(os.environ.get("PAGER", "less"))
     except ValueError:
         return None
-    program = shutil.which(words[0]) if words and words[0] != "cat" else None
+    program = (
+        find_program(words[0], holding_home=False)
+        if words and words[0] != "cat"
+        else None
+    )
     return [program, *words[1:]] if program else None
 
 

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
@@ -179,8 +180,25 @@ async def _run(
 ) -> int:
     from acp_agent.cli.terminal.streams import harmless_output
 
+    _distrust_surroundings()
     with harmless_output():
         return await command(arguments)
+
+
+def _distrust_surroundings() -> None:
+    """Never run programs from the project that the command is called in, nor from
+    caches that sandboxed commands may write.
+
+    Most commands open no session, which would do this. But PATH may name the project's
+    `.venv/bin`, and an earlier session's command may have put a program there.
+    """
+    from acp_agent.programs import distrust
+    from acp_agent.sandbox.policy import CACHES
+
+    caches = (os.path.expanduser(f"~/{each}") for each in CACHES)  # noqa: PTH111 - fails if there is no home
+    with suppress(FileNotFoundError):  # the current directory no longer exists
+        distrust((os.getcwd(),))  # noqa: PTH109 - a text is wanted
+    distrust(folders=caches)
 
 
 def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> _Parser:

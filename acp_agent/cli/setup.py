@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -28,6 +27,7 @@ from acp_agent.config.state_file import atomic_write
 from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
+from acp_agent.programs import find_program
 from acp_agent.regular import read_regular
 from acp_agent.visible import on_one_line
 
@@ -144,7 +144,9 @@ def program() -> str:
     :raises AgentError: there is no such command.
     """
     sibling = Path(sys.executable).with_name(NAME)
-    found = str(sibling) if sibling.is_file() else shutil.which(NAME)
+    found = (
+        str(sibling) if sibling.is_file() else find_program(NAME, holding_home=False)
+    )
     if found is None:
         raise AgentError(
             f"There is no command {NAME} next to {sys.executable} or on the PATH. Install the agent, for "

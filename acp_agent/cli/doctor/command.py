@@ -40,6 +40,7 @@ from acp_agent.mcp.model import environment_for, with_values
 from acp_agent.module_path import foreign_python_path, relative_user_base
 from acp_agent.programs import distrust
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.policy import writable_folders
 from acp_agent.sandbox.sandbox import platform_fault
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.text import counted
@@ -124,6 +125,7 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
         add("config", "fail", str(error), _CORRECT)
     else:
         await check("config", _check_config(settings))
+        distrust(folders=writable_folders(cwd, settings.sandbox.write))
         await check("sandbox", _check_sandbox(settings))
         async with aclosing(
             Registry(settings, os.environ, model_access(os.environ))
@@ -131,7 +133,6 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
             await check("keys", _check_keys(settings, registry))
             await check("model", _check_model(registry, offline=offline))
         await check("trust", _check_project(settings, cwd))
-        distrust((cwd,))
         await check("mcp", _check_mcp(settings))
     await check("editors", _check_editors())
     return found
@@ -227,6 +228,7 @@ async def _check_sessions() -> AsyncIterator[_Said]:
         yield "ok", "There are none yet."
         return
     store = await SessionStore.open(database)
+    distrust(former=await store.places())
     await store.aclose()
     yield "ok", f"{database} can be opened."
 

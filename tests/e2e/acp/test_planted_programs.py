@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Generator
@@ -18,6 +19,7 @@ import pytest
 
 from acp_agent import programs as known
 from acp_agent.session.workspace import git_place
+from support.checkout import environment
 from support.client import AgentError
 from support.editors import AVANTE
 from support.memory import stage
@@ -201,3 +203,70 @@ async def test_a_library_of_the_project_is_not_loaded_outside_of_the_sandbox(
         assert f"reached {variable}" in shown.text
         assert git_place(str(project))[0] == str(project)
         assert it.agent.desk.permissions == []
+
+
+COMMANDS = (
+    ("doctor", "--offline"),
+    ("doctor", "--json", "--offline"),
+    ("doctor", "--report", "--offline"),
+    ("setup",),
+    ("models",),
+    ("hooks",),
+    ("sessions",),
+    ("trust", "--list"),
+    ("help", "hooks"),
+)
+
+
+def called(home: Path, cwd: Path, *words: str, **env: str) -> str:
+    """Run a sub-command in a folder, and return what it printed."""
+    done = subprocess.run(
+        (sys.executable, "-P", "-m", "acp_agent", *words),
+        cwd=cwd,
+        env={**environment(home), **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.process
+def test_no_sub_command_starts_a_program_of_the_project_that_it_is_called_in(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path.resolve() / "home"
+    project = tmp_path.resolve() / "project"
+    ran = tmp_path / "ran"
+    home.mkdir()
+    made(project)
+    (project / "src").mkdir()
+    places = (
+        project / ".venv" / "bin",
+        project / "node_modules" / ".bin",
+        home / ".cache" / "bin",
+    )
+    folders = [plant(folder, ran) for folder in places]
+    path = os.pathsep.join((*folders, os.environ["PATH"]))
+    for words in COMMANDS:
+        said = called(home, project, *words, PATH=path)
+        assert "Traceback" not in said
+        assert list(ran.iterdir()) == [], words
+    called(home, project / "src", "doctor", "--offline", PATH=path)
+    assert list(ran.iterdir()) == []
+
+
+@pytest.mark.process
+async def test_doctor_starts_no_program_that_a_session_left_in_its_project(
+    tmp_path: Path,
+) -> None:
+    ran = tmp_path / "ran"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with stage(tmp_path, Reply("Hi.")) as it:
+        await it.prompt()
+        path = os.pathsep.join((plant(it.folder / "tools", ran), os.environ["PATH"]))
+        said = called(it.home, elsewhere, "doctor", "--offline", PATH=path)
+    assert "sessions.db can be opened" in said
+    assert list(ran.iterdir()) == []
