@@ -29,6 +29,11 @@ _BLOCKED = (
     + ", and the agent cannot tell whether the command or you created them. If you want the first one, look at it and "
     "rename it back (`mv {new} {old}`). Otherwise delete it, and do not commit it."
 )
+_STUCK = (
+    "While a command ran, these paths appeared, and the agent could not rename them: {listed}. "
+    + _AUTOMATIC
+    + ". Look at them, and delete them unless you created them."
+)
 _UNSTAGED = (
     "A command staged files in git's index that do not exist in the folder, and the agent unstaged them: {listed}. You "
     "would have committed them unseen. " + _AUTOMATIC + "."
@@ -77,6 +82,7 @@ class MadeKeeper:
             )
         for told, notice in (
             (found.blocked, _BLOCKED),
+            (found.stuck, _STUCK),
             (found.unstaged, _UNSTAGED),
             (found.unchecked, _UNCHECKED),
             (found.replaced, _REPLACED),

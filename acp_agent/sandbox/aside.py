@@ -33,12 +33,11 @@ Part: TypeAlias = tuple[str, ...]
 def rename(folder: Path, path: Part) -> Iterator[str]:
     """Rename a path to a name that no program obeys, and yield a line that reports it.
 
-    Yields nothing if the path does not exist.
-
     :param folder: absolute and resolved.
     :param path: the parts of the path. Links on the way are not followed.
+    :raises OSError: if it cannot be renamed, or does not exist.
     """
-    with suppress(OSError), judging, parent_of(folder, path) as (opened, name):
+    with judging, parent_of(folder, path) as (opened, name):
         yield line(path, (*path[:-1], set_aside(opened, name)))
 
 
@@ -169,16 +168,36 @@ def line(path: Part, new: Part) -> str:
 
 
 def free_name(folder: int, name: str) -> str:
-    """Return an unused new name for an entry of an open folder."""
-    first = f"{name}{SUFFIX}"
-    if is_guarded(Path(first)):  # matched by a pattern such as `.envrc.*`
-        first = f"{PREFIX}{name}"
-    new = first
+    """Return an unused new name for an entry of an open folder.
+
+    A name that would be too long for the file system loses characters of the old name.
+    """
+    new = _marked(name, folder, "")
     for number in count(2):
         if not exists(folder, new):
             break
-        new = f"{first}-{number}"
+        new = _marked(name, folder, f"-{number}")
     return new
+
+
+def _marked(name: str, folder: int, end: str) -> str:
+    """Return a name that no program obeys.
+
+    :param end: keeps it apart from others.
+    """
+    longest = os.fpathconf(folder, "PC_NAME_MAX")
+    kept = _shortened(name, longest - len(f"{SUFFIX}{end}"))
+    new = f"{kept}{SUFFIX}{end}"
+    if is_guarded(Path(f"{kept}{SUFFIX}")):  # a pattern such as `.envrc.*` matches it
+        new = f"{_shortened(f'{PREFIX}{name}', longest - len(end))}{end}"
+    return new
+
+
+def _shortened(name: str, longest: int) -> str:
+    """Return the beginning of a name that has at most this many bytes."""
+    while len(os.fsencode(name)) > longest:
+        name = name[:-1]
+    return name
 
 
 def exists(folder: int, name: str) -> bool:

@@ -127,6 +127,7 @@ class Sweep:
         nanoseconds since the epoch; None if the command has just ended or is still
         running.
     :ivar kept: the absolute paths that git checked out and that are not renamed.
+    :ivar stuck: the absolute paths that could not be renamed, each with the reason.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class Sweep:
     ) -> None:
         self.blocked = blocked
         self.kept: dict[Path, None] = {}
+        self.stuck: dict[Path, str] = {}
         self._everything = everything
         self._parents = {
             each.folder: _parents(each.folder, (*each.paths, *pattern_paths("closed")))
@@ -171,6 +173,7 @@ class Sweep:
         if is_last:
             self._judged.clear()
             self.kept.clear()
+            self.stuck.clear()
         large: list[tuple[GuardedFolder, Part]] = []
         for place in self._everything:
             with restoring((place.folder,)):
@@ -230,8 +233,14 @@ class Sweep:
                     yield from self._turned(path, folder, name, target)
         except NotADirectoryError:
             yield from self._blocked_link(place, path)
-        except OSError:  # usually, the path does not exist
-            return
+        except OSError as error:  # usually, the path does not exist
+            if self._is_last:
+                self.note_stuck(place.folder.joinpath(*path), error)
+
+    def note_stuck(self, whole: Path, error: OSError) -> None:
+        """Record a path that could not be renamed, if it exists."""
+        if os.path.lexists(whole):
+            self.stuck[whole] = error.strerror or type(error).__name__
 
     def _turned(self, path: Part, folder: int, name: str, target: str) -> Iterator[str]:
         """Restore a link that existed before, and rename whatever is in its place."""
@@ -407,8 +416,12 @@ class Sweep:
         if not os.path.lexists(place.folder.joinpath(*path)):
             return
         for length in range(1, len(path)):
-            if place.folder.joinpath(*path[:length]).is_symlink():
-                yield from rename(place.folder, path[:length])
+            link = place.folder.joinpath(*path[:length])
+            if link.is_symlink():
+                try:
+                    yield from rename(place.folder, path[:length])
+                except OSError as error:
+                    self.note_stuck(link, error)
                 return
 
 

@@ -87,6 +87,7 @@ class Findings:
     :ivar unstaged: a text for each guarded path that the command had staged and that
         was removed from the index again.
     :ivar unchecked: a text for each index that could not be checked or restored.
+    :ivar stuck: a text for each path that could not be renamed: the path, and why.
     """
 
     planted: tuple[Planted, ...] = ()
@@ -95,6 +96,7 @@ class Findings:
     unstaged: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
 
 
 class Keeper(Protocol):
@@ -278,7 +280,7 @@ def settle(
     with restoring(_tops(seen)):
         after = look(seen.roots)
         planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
-        sweep.blocked += _unfinished(seen, after, until)
+        sweep.blocked += _unfinished(seen, after, sweep, until)
         unstaged, unchecked = restore_indexes(
             _work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips
         )
@@ -292,8 +294,15 @@ def settle(
         for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
             with suppress(OSError):
                 tips.after_command(each)
+    stuck = tuple(f"{path} ({why})" for path, why in sweep.stuck.items())
     found = Findings(
-        planted, tuple(sweep.blocked), tuple(sweep.kept), unstaged, unchecked, replaced
+        planted,
+        tuple(sweep.blocked),
+        tuple(sweep.kept),
+        unstaged,
+        unchecked,
+        replaced,
+        stuck,
     )
     if keeper is not None and found != Findings():
         with suppress(OSError):
@@ -350,7 +359,9 @@ def _tops(seen: Watched) -> tuple[Path, ...]:
     )
 
 
-def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str]:
+def _unfinished(
+    seen: Watched, after: Before, sweep: Sweep, until: int | None
+) -> Iterator[str]:
     """Rename the files that git would run when an operation continues, and the links
     that git would write through.
     """
@@ -367,7 +378,10 @@ def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str
         new.update(links_in(git, seen.before.at - COARSE_NS))
         for path in sorted(new):
             if until is None or oldest(git.joinpath(*path)) <= until:
-                yield from rename(git, path)
+                try:
+                    yield from rename(git, path)
+                except OSError as error:
+                    sweep.note_stuck(git.joinpath(*path), error)
 
 
 def _planted(

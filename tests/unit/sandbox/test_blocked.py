@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from acp_agent.config.sandbox import MadeKeeper
 from acp_agent.processes import environment_without
-from acp_agent.sandbox.blocked import Sweep, places, sweeping
+from acp_agent.sandbox.blocked import GuardedFolder, Sweep, places, sweeping
 from acp_agent.sandbox.bubblewrap import fault
-from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.guarded_paths import guarded_paths, is_guarded
+from acp_agent.sandbox.planted import Findings
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.sandbox.tips import Tips, tips_of
@@ -318,6 +321,49 @@ def test_what_is_watched_is_looked_at_without_listing_a_folder(tmp_path: Path) -
         while not blocked and time.monotonic() < end:
             os.sched_yield()
     assert blocked == [".cursor → .cursor.blocked"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"mise.{'a' * 245}.toml",
+        f"{'b' * 240}.code-workspace",
+        f".envrc.{'e' * 248}",
+        f"mise.{'ä' * 122}.toml",
+        f"mise.{'𝒳' * 61}.toml",
+        ".cursor",
+    ],
+)
+def test_a_guarded_name_as_long_as_the_file_system_allows_is_renamed(
+    tmp_path: Path, name: str
+) -> None:
+    blocked: list[str] = []
+    seen = places((tmp_path,))
+    for number in range(12):
+        (tmp_path / name).write_text(str(number))
+        Sweep(seen, (), blocked).run(is_last=True)
+    names = [each.name for each in tmp_path.iterdir()]
+    assert len(names) == len(blocked) == 12
+    assert not any(is_guarded(Path(each)) for each in names)
+    assert {(tmp_path / each).read_text() for each in names} == set(map(str, range(12)))
+    assert all("blocked" in each for each in names)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
+def test_a_path_that_cannot_be_renamed_is_told(tmp_path: Path) -> None:
+    # The kernel does not rename anything in /proc.
+    seen = (GuardedFolder(Path("/proc"), (("version",), ("missing",)), {}),)
+    blocked: list[str] = []
+    sweep = Sweep(seen, (), blocked)
+    sweep.run()
+    sweep.run(is_last=True)
+    assert not blocked
+    assert [*sweep.stuck] == [Path("/proc/version")]
+    notices: list[str] = []
+    stuck = tuple(f"{path} ({why})" for path, why in sweep.stuck.items())
+    MadeKeeper(tmp_path, notices).keep(Findings(stuck=stuck))
+    [notice] = notices
+    assert "could not rename them: /proc/version (" in notice
 
 
 def bytes_read() -> int:
