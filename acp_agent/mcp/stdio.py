@@ -20,6 +20,7 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 
 from acp_agent.errors import ToolError
+from acp_agent.mcp.depth import without_depths
 from acp_agent.mcp.launch import DIRECTORY, Launch
 from acp_agent.mcp.transports import Received, Streams, Watch
 from acp_agent.processes import open_group
@@ -159,17 +160,23 @@ def _message(line: bytes) -> SessionMessage | None:
     mistake.
 
     JavaScript servers that truncate a text may write unpaired surrogates (`\\ud83d`),
-    which strict parsers reject. All surrogates in such a line are replaced.
+    which strict parsers reject. All surrogates in such a line are replaced. Values that
+    are nested too deeply for the parser are cut.
     """
     text = line.decode(errors="replace")
-    for each in (text, _SURROGATE.sub(r"\\ufffd", text)):
+    for mend in (str, without_depths, _without_surrogates):
+        text = mend(text)
         try:
             return SessionMessage(
-                types.jsonrpc_message_adapter.validate_json(each, by_name=False)
+                types.jsonrpc_message_adapter.validate_json(text, by_name=False)
             )
         except ValueError:
             continue
     return None
+
+
+def _without_surrogates(text: str) -> str:
+    return _SURROGATE.sub(r"\\ufffd", text)
 
 
 def _reason_in(lines: list[str]) -> str:

@@ -283,3 +283,19 @@ async def test_tools_are_told_in_a_form_that_every_provider_takes(
             "left out, because they can only run as tasks, which this agent does not support: later."
             in it.agent.text()
         )
+
+
+async def test_a_tool_with_a_schema_of_any_depth_keeps_no_other_tool_away(
+    tmp_path: Path,
+) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(150):
+        deep = {"type": "object", "properties": {"a": deep}}
+    server = mcp_program(
+        tmp_path, "deep", tools=[{"name": "deep", "inputSchema": deep}, tool("look")]
+    )
+    async with stage(tmp_path, Reply("Hi."), mcp=[server.entry]) as it:
+        await ready(it, "deep")
+        await it.prompt()
+        names = {each["name"] for each in it.server.calls[0].body["tools"]}
+        assert {"mcp__deep__look", "mcp__deep__deep"} <= names
