@@ -204,16 +204,23 @@ def _parent_of(path: Path) -> AbstractContextManager[int]:
 
 def _made(path: Path) -> int:
     """Open a folder, creating it and its parent folders if they are missing."""
-    try:
-        return open_exactly(path, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        above = _made(path.parent)
-    try:
-        with suppress(FileExistsError):
-            os.mkdir(path.name, dir_fd=above)
-        return os.open(path.name, os.O_RDONLY | _FOLDER, dir_fd=above)
-    finally:
-        os.close(above)
+    missing: list[str] = []
+    while True:  # not recursive, since a path may have two thousand parts
+        try:
+            opened = open_exactly(path, os.O_RDONLY | os.O_DIRECTORY)
+            break
+        except FileNotFoundError:
+            missing.append(path.name)
+            path = path.parent
+    for name in reversed(missing):
+        above = opened
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=above)
+            opened = os.open(name, os.O_RDONLY | _FOLDER, dir_fd=above)
+        finally:
+            os.close(above)
+    return opened
 
 
 @cache

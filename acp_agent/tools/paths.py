@@ -36,7 +36,10 @@ from acp_agent.tools.matching.names import names_alike, nearest, told
 from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
-_LONGEST = 4096
+_LONGEST = 4095
+"""Maximum bytes of a path that the kernel takes; see path_resolution(7)."""
+_DEEPEST = 500
+"""Maximum parts of a path. Many programs fail on folders that are nested more deeply."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]++):(?=\S)")
 _MOST_TOLD = 3
 
@@ -300,13 +303,20 @@ def absolute(path: str, cwd: Path) -> Path:
         )
     if "\0" in path:
         raise ToolError("The path holds a NUL character, which no file name can.")
-    if len(path) > _LONGEST:
-        raise ToolError(
-            f"The path has {len(path)} characters; the longest that can exist has {_LONGEST}."
-        )
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
-    return Path(os.path.normpath(cwd / path))
+    whole = os.path.normpath(cwd / path)
+    if (size := len(whole.encode(errors="replace"))) > _LONGEST:
+        raise ToolError(
+            f"The path is too long: with the working directory it has {size:,} bytes, and the longest that can exist "
+            f"has {_LONGEST:,}. Use a shorter one."
+        )
+    if (parts := whole.count("/")) > _DEEPEST:
+        raise ToolError(
+            f"The path is too long: with the working directory it has {parts:,} parts, and the tools take at most "
+            f"{_DEEPEST}. Use a shorter one."
+        )
+    return Path(whole)
 
 
 def outside(

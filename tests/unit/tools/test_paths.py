@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import ToolError
+from acp_agent.nofollow import make_folder
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.paths import Target, absolute, outside, shown
@@ -186,3 +187,37 @@ async def test_a_path_that_leads_elsewhere_by_the_time_it_is_allowed_is_left_alo
     again = await workspace.prepare(tool, **arguments)
     [outside] = again.access.outside
     assert outside.is_relative_to((tmp_path / "elsewhere").resolve())
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("a/" * 2_045 + "f", "bytes, and the longest that can exist has 4,095"),
+        ("a/" * 1_000 + "f", "parts, and the tools take at most 500"),
+        ("a" * 4_200, "bytes, and the longest that can exist has 4,095"),
+        ("ä" * 2_100, "bytes, and the longest that can exist has 4,095"),
+        ("~/" + "a/" * 600 + "f", "parts, and the tools take at most 500"),
+    ],
+)
+async def test_a_path_that_is_too_long_or_too_deep_is_a_clear_error(
+    tmp_path: Path, path: str, says: str
+) -> None:
+    edits: JsonValue = [{"old_text": "a", "new_text": "b"}]
+    calls: dict[str, dict[str, JsonValue]] = {
+        "write": {"content": "x"},
+        "edit": {"edits": edits},
+        "read": {},
+        "list": {},
+    }
+    for name, arguments in calls.items():
+        with pytest.raises(ToolError, match="The path is too long: ") as error:
+            await Workspace(tmp_path).call(name, path=path, **arguments)
+        assert says in str(error.value)
+
+
+def test_a_folder_is_made_below_any_number_of_missing_ones(tmp_path: Path) -> None:
+    deep = tmp_path.resolve().joinpath(*["a"] * 1_200)
+    make_folder(deep)
+    assert deep.is_dir()
+    for folder in [deep, *deep.parents][:1_200]:
+        folder.rmdir()  # pytest fails to remove folders of this depth
