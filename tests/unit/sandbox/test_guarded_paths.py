@@ -103,14 +103,21 @@ def test_ordinary_files_are_edited_without_a_question(name: str) -> None:
         ),
         (
             (
-                ".envrc.example .direnv/bin/x flake.nix devenv.nix "
+                ".amp/settings.json .grok/config.toml .grok/hooks/x.json .iflow/settings.json "
+                ".codebuddy/settings.local.json .tabnine/agent/settings.json .air/mcp.json .p4config"
+            ),
+            "closed",
+        ),
+        (
+            (
+                ".envrc.example .direnv/bin/x flake.nix devenv.nix .bsp/sbt.json "
                 ".gitattributes .gitmodules .lfsconfig bunfig.toml .bundle/config .yarn/sdks/x .RData Jenkinsfile "
                 ".woodpecker/x.yml .forgejo/workflows/x.yml azure-pipelines.yml .travis.yml"
             ),
             "asked",
         ),
     ],
-    ids=["hooks of git", "shells", "asked"],
+    ids=["hooks of git", "shells", "agents", "asked"],
 )
 def test_files_that_hook_managers_shells_and_git_read_automatically_are_guarded(
     names: str, how: How
