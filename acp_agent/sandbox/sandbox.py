@@ -148,7 +148,7 @@ class Sandbox:
             return f"{moved} now leads to {resolved(moved)}; reopen the session in the intended folder."
         for root in self.roots:
             if is_git_directory(root):
-                return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
+                return f"{root} is a git directory, which git trusts; open a work tree instead."
         protected = policy.protected
         if len(protected) > _MOST_PROTECTED:
             return "The session's directories contain too many git submodules or worktrees to protect them."
