@@ -163,6 +163,9 @@ async def _take_turn(
             finally:
                 with anyio.CancelScope(shield=True):
                     await result.read(state.log.events(before.head), ticket.message_id)
+            # The model answered with nothing, so that no answer says why.
+            if result.status == "failed" and client.failure and result.answer == "":
+                result.error = client.failure
             if result.status == "completed" and result.usage is not None:
                 _take_change(result, before, state.context)
                 # Nobody waits for the answer until there is a title.

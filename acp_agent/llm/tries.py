@@ -97,6 +97,10 @@ _ABOUT_CONVERSATION = ("prompt", "input", "context", "messages")
 """If an error contains one of these words, the answer limit in the error depends on the
 length of the conversation.
 """
+_UNKNOWN_MEMBER = ("extra_forbidden", "extra inputs", "extra fields", "unrecognized")
+"""If an error contains one of these words, the server does not know a member at all,
+whatever else its text quotes. Source: the errors of pydantic, which FastAPI returns.
+"""
 
 
 @frozen
@@ -317,9 +321,9 @@ class Tries:
             return None
         self._parts += 1
         said = failure.message.lower()
-        lasting = part.feature not in LIMITS or not any(
-            word in said for word in _ABOUT_CONVERSATION
-        )
+        is_unknown = any(word in said for word in _UNKNOWN_MEMBER)
+        is_about_conversation = any(word in said for word in _ABOUT_CONVERSATION)
+        lasting = part.feature not in LIMITS or is_unknown or not is_about_conversation
         return self._left_out(part, request, lasting=lasting)
 
     def _without_unproven(

@@ -275,9 +275,16 @@ def _mended_schema(schema: object) -> dict[str, object]:
         "type": "object",
         **(cast("dict[str, object]", schema) if isinstance(schema, dict) else {}),
     }
+    mended["type"] = "object"  # the arguments of a call are an object in any case
     for key, kind in (("properties", dict), ("required", list), ("$schema", str)):
         if not isinstance(mended.get(key), kind):
             mended.pop(key, None)
+    if "properties" in mended:
+        properties = cast("dict[str, object]", mended["properties"])
+        mended["properties"] = {
+            name: value if isinstance(value, dict) else {}
+            for name, value in properties.items()
+        }
     if "required" in mended:
         mended["required"] = [
             name

@@ -193,7 +193,8 @@ class ScriptClient(TerminalClient):
 
     :param output: one of `OUTPUTS`.
     :ivar veto: why a hook ended the turn; "" if none did.
-    :ivar failed: whether a command was not carried out.
+    :ivar failed: whether a command was not carried out, or the turn has no answer.
+    :ivar failure: why; empty if nothing failed.
     :ivar is_finished: whether the result is written.
     :ivar exports: whether the prompt is `/export`: who types that into a command line
         has asked for the file.
@@ -204,6 +205,7 @@ class ScriptClient(TerminalClient):
         self.exports = self.is_finished = False
         self.veto = ""
         self.failed = False
+        self.failure = ""
         self._output = output
         self._streams = output == "text" and sys.stdout.isatty()
         # As a client sees it that supports nothing but the stable protocol.
@@ -221,7 +223,9 @@ class ScriptClient(TerminalClient):
             case AgentSaid(kind="note"):
                 self.view.line("warning", update.text.strip())
             case AgentSaid():
-                self.failed |= update.kind == "failure"
+                if update.kind == "failure":
+                    self.failed = True
+                    self.failure = update.text.strip()
                 await self._answer(update, update.message_id, update.text)
             case CompactionChunk() if self._by_hand:
                 await self._answer(update, update.compaction_id, update.text)

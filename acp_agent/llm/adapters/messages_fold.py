@@ -60,6 +60,17 @@ class _BlockPieces:
             given = self._members.pop("input", None)
             self._whole_input = given if isinstance(given, str | dict) else None
 
+    def is_repeated_by(self, start: JsonObject) -> bool:
+        """Return whether a later first event with the same index is this block's again.
+
+        A call with another input is another call, even if a gateway gives both the same
+        id.
+        """
+        if not self.id or (self.id, self.type) != (start.get("id"), start.get("type")):
+            return False
+        given = start.get("input")
+        return self.type != "tool_use" or not given or given == self._whole_input
+
     def add(self, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         """Add a piece, and return the deltas to show."""
         if self.type == "tool_use" and "partial_json" in delta:
@@ -173,12 +184,8 @@ class MessagesFold(Fold):
         self, index: int, start: JsonObject
     ) -> Iterable[TextDelta | ThinkingDelta]:
         known = self._by_index.get(index)
-        if (
-            known is not None
-            and known.id
-            and (known.id, known.type) == (start.get("id"), start.get("type"))
-        ):
-            return ()  # a repeated event
+        if known is not None and known.is_repeated_by(start):
+            return ()
         block = self._by_index[index] = _BlockPieces(index, start)
         self._blocks.append(block)
         return block.add(

@@ -92,8 +92,22 @@ def no_system(body: dict[str, Any]) -> str | None:
     )
 
 
+def forbidden(body: dict[str, Any]) -> str | None:
+    """As a server says it that checks requests with pydantic; the text quotes the input."""
+    if "max_tokens" not in body:
+        return None
+    detail = {
+        "type": "extra_forbidden",
+        "loc": ["body", "max_tokens"],
+        "msg": "Extra inputs are not permitted",
+        "input": body["max_tokens"],
+    }
+    return json.dumps([detail])
+
+
 REFUSALS: dict[str, tuple[Refuse, list[Reply]]] = {
     "a parameter": (member("max_tokens"), []),
+    "a parameter that is not in the server's model": (forbidden, []),
     "another parameter": (member("stream_options"), []),
     "a stream": (
         lambda body: (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -141,6 +142,19 @@ async def test_a_compaction_with_nothing_to_do_is_no_success_however_it_is_start
     assert ran.code == 1
     assert "There is nothing to compact yet." in ran.out + ran.err
     assert "acp-agent: The command failed; its answer says why." in ran.err
+
+
+async def test_a_model_that_gives_no_answer_is_the_error_that_is_told(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply(""), Reply("")], "openai") as server:
+        ran = await call_command(
+            tmp_path, "run", "--output", "json", "Go.", env=server.env()
+        )
+    assert ran.code == 1
+    told = json.loads(ran.out)
+    assert told["status"] == "failed"
+    assert told["error"].startswith("The model gave an empty answer twice.")
 
 
 async def test_a_report_about_compactions_that_is_typed_is_a_success(

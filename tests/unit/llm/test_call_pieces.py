@@ -439,6 +439,17 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
         [block(**A, input={}), block(**A, input={}), more(WHOLE)],
         [READ],
     ),
+    "a whole start twice": (
+        [block(**A, input={"path": "x.txt"}), block(**A, input={"path": "x.txt"})],
+        [READ],
+    ),
+    "two whole calls under one index with one id": (
+        [
+            block(**A, input={"path": "x.txt"}),
+            block(**A, input={"path": "y.txt"}),
+        ],
+        [READ, ("read", {"path": "y.txt"})],
+    ),
     "two under one index": (
         [block(**A, input={}), more(WHOLE), block(**B, input={}), more("{}")],
         [READ, LIST],

@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from acp_agent.mcp.tools import DESCRIPTION_LIMIT
 from support.called import call_command
 from support.mcp import mcp_program, ready, says, tool
@@ -283,6 +285,27 @@ async def test_tools_are_told_in_a_form_that_every_provider_takes(
             "left out, because they can only run as tasks, which this agent does not support: later."
             in it.agent.text()
         )
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"x": None}},
+        {"type": "string"},
+        {"type": ["object", "null"], "properties": {"x": {"type": "string"}}},
+        {"type": None, "properties": {"x": 5, "y": ["z"]}},
+    ],
+)
+async def test_a_tool_with_an_invalid_schema_keeps_no_other_tool_away(
+    tmp_path: Path, schema: dict[str, Any]
+) -> None:
+    odd = {"name": "odd", "inputSchema": schema}
+    server = mcp_program(tmp_path, "two", tools=[odd, tool("look")])
+    async with stage(tmp_path, Reply("Hi."), mcp=[server.entry]) as it:
+        await ready(it, "two")
+        await it.prompt()
+        names = {each["name"] for each in it.server.calls[0].body["tools"]}
+        assert {"mcp__two__look", "mcp__two__odd"} <= names
 
 
 async def test_a_tool_with_a_schema_of_any_depth_keeps_no_other_tool_away(
