@@ -32,7 +32,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _MARKS = " \t\n*_>\"'“„«"
-_BULLET = re.compile(r"[\s>]*(?:[-*+•–—]|\d{1,3}[.)])\s+")
+_BULLET = re.compile(r"\A[\s>]*+(?:[-*+•–—]|\d{1,3}[.)])\s++")
 _NOTHING = re.compile(
     r"\W*(?:none|n/?a|nil|nothing|nothing to (?:say|report|add)|not applicable|empty"
     r"|keine?s?|entfällt|aucune?|néant|ningun[oa]|ninguna?|ningún|nada|nessun[oa]?|нет"

@@ -302,13 +302,21 @@ async def test_on_an_address_that_other_machines_reach_the_agent_says_that_there
 
 
 REFUSED = {
-    "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "not loopback": (
+        ["--websocket", "0.0.0.0:0"],
+        {},
+        "0.0.0.0 is not a loopback address",
+    ),
     "one of two": (
         ["--websocket", "127.0.0.1:0", "--websocket", "0.0.0.0:0"],
         {},
-        "0.0.0.0 is not loopback",
+        "0.0.0.0 is not a loopback address",
     ),
-    "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
+    "a name": (
+        ["--websocket", "agent.example:0"],
+        {},
+        "agent.example is not a loopback address",
+    ),
     "a short token": (
         ["--websocket", "0.0.0.0:0"],
         {"ACP_AGENT_TOKEN": "short"},

@@ -216,6 +216,6 @@ async def test_a_damaged_sdk_is_named_with_what_to_do(
             session = await agent.new_session(tmp_path)
             with pytest.raises(
                 AgentError,
-                match=r"anthropic.* cannot be imported \(half of it is missing\); install",
+                match=r"anthropic.* cannot be imported \(half of it is missing\); reinstall",
             ):
                 await agent.prompt(session, "Hello")

@@ -45,6 +45,7 @@ INLINE = {
     "acp_agent.mcp.addresses": "a class of characters",
     "acp_agent.mcp.tools": "a class of characters",
     "acp_agent.mcp.variables": "a class of characters",
+    "acp_agent.module_path": "a class of characters",
     "acp_agent.recipes.arguments": "one escaped character",
     "acp_agent.sandbox.excludes": "a class of characters",
     "acp_agent.sandbox.placeholders": "a class of characters",
