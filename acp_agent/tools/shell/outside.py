@@ -16,8 +16,8 @@ from pathlib import Path
 _MOST_CHARACTERS = 20_000
 """Maximum length of a text that is searched."""
 _MOST_PATHS = 8
-_QUOTED = re.compile(r"'[^'\n]*+'|\"[^\"\n]*+\"|‘[^’\n]*+’")
-_BARE = re.compile(r"[^\s'\"‘’`,;:()\[\]{}<>|=&]*/[^\s'\"‘’`,;:()\[\]{}<>|=&]*")
+_QUOTED = re.compile(r"'[^'\n]*+'|\"[^\"\n]*+\"|‘[^‘’\n]*+’")
+_BARE = re.compile(r"[^\s'\"‘’`,;:()\[\]{}<>|=&]++")
 _OF_THE_SYSTEM = tuple(
     Path("/", name)
     for name in (
@@ -51,7 +51,8 @@ def outside_in_output(
     """Return the paths outside the roots that a program's messages name."""
     text = output[-_MOST_CHARACTERS:]
     quoted = [found[0][1:-1] for found in _QUOTED.finditer(text)]
-    bare: list[str] = _BARE.findall(_QUOTED.sub(" ", text))
+    words: list[str] = _BARE.findall(_QUOTED.sub(" ", text))
+    bare = [word for word in words if "/" in word]
     names = [name for name in (*quoted, *bare) if _is_name(name)]
     return _outside(names, cwd, roots)
 
