@@ -1,6 +1,6 @@
 """Tells when the parts of a repository last changed, in nanoseconds since the epoch.
 
-It goes by change times, which nobody can set.
+It uses change times, which programs cannot set.
 
 Source: inode(7), `st_ctime`
 """

@@ -279,7 +279,9 @@ def settle(
     """
     with restoring(_tops(seen)):
         after = look(seen.roots)
-        planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
+        planted: tuple[Planted, ...] = ()
+        if keeper is not None:
+            planted = tuple(_planted(seen, after, sweep, keeper, until))
         sweep.blocked += _unfinished(seen, after, sweep, until)
         unstaged, unchecked = restore_indexes(
             _work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips
@@ -385,7 +387,7 @@ def _unfinished(
 
 
 def _planted(
-    seen: Watched, after: Before, keeper: Keeper, until: int | None
+    seen: Watched, after: Before, sweep: Sweep, keeper: Keeper, until: int | None
 ) -> Iterator[Planted]:
     before = seen.before
     made = [
@@ -420,7 +422,7 @@ def _planted(
         for mark in (*made, *again)
         if mark in made or keeper.is_made(mark) or pointed_at(mark) >= before.at
     ]
-    for mark, text in _blocked_pointers(new, seen, after, keeper, until):
+    for mark, text in _blocked_pointers(new, seen, after, sweep, keeper, until):
         done[mark] = (*done.get(mark, ()), text)
     for mark in made:
         yield Planted(_place(mark), mark, done.get(mark, ()))
@@ -456,6 +458,7 @@ def _blocked_pointers(
     marks: Sequence[Path],
     seen: Watched,
     after: Before,
+    sweep: Sweep,
     keeper: Keeper,
     until: int | None,
 ) -> Iterator[tuple[Path, str]]:
@@ -481,8 +484,11 @@ def _blocked_pointers(
     own.update(tips.repository.common for tips in seen.tips)
     around = PointerSurroundings(seen.roots, own)
     for mark in marks:
-        for text in block_pointer(mark, around):
-            yield mark, text
+        try:
+            for text in block_pointer(mark, around):
+                yield mark, text
+        except OSError as error:
+            sweep.note_stuck(mark, error)
 
 
 def _is_filled(mark: Path) -> bool:

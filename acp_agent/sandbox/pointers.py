@@ -66,6 +66,7 @@ def block_pointer(mark: Path, around: PointerSurroundings) -> Iterator[str]:
     programs, and yield a text about it for the user.
 
     :param mark: a `.git` of any kind, or a bare repository, that a command has made.
+    :raises OSError: if the pointer cannot be renamed.
     """
     pointer = pointer_of(mark)
     if pointer is None or _is_confirmed(mark, around):
@@ -98,7 +99,7 @@ def block_pointer(mark: Path, around: PointerSurroundings) -> Iterator[str]:
             for line in rename(root, pointer.relative_to(root).parts):
                 new = line.rpartition("/")[2].rpartition(" ")[2]
                 led = outside[0] if outside else common
-                yield f"{pointer} led to {led}{reason}{named}, and is called {new} now"
+                yield f"{pointer} led to {led}{reason}{named}, and is now called {new}"
             return
 
 

@@ -4,6 +4,7 @@ out of the session's directories are renamed.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.changes import COARSE_NS
+from acp_agent.sandbox.pointers import PointerSurroundings, block_pointer
 from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
 
@@ -207,6 +209,13 @@ ORDINARY = {
     "a submodule in a worktree": "git worktree add -q w; cd w; "
     "git -c protocol.file.allow=always submodule add -q ../nested sub; cd ..; mkdir sub; cp w/.gitmodules sub",
 }
+
+
+def test_a_pointer_that_cannot_be_renamed_is_an_error_of_the_caller() -> None:
+    # The kernel does not rename anything in /proc.
+    mark = Path(f"/proc/{os.getpid()}/cwd")
+    with pytest.raises(OSError, match="Errno"):
+        list(block_pointer(mark, PointerSurroundings((Path("/proc"),), ())))
 
 
 @pytest.mark.parametrize("where", ["project", "linked"])
