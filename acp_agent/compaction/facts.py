@@ -226,10 +226,23 @@ def names_little(entries: Sequence[Entry]) -> bool:
     lines = facts = 0
     for entry in entries[:: -(-len(entries) // _SAMPLED) or 1]:
         for _, text in passages(entry):
-            for line in units(text[:_SAMPLED_CHARACTERS]):
-                lines += 1
-                facts += sum(len(facts_of_run(run)) for run in RUNS.findall(line))
+            sampled = _lines_and_facts(text[:_SAMPLED_CHARACTERS])
+            lines += sampled[0]
+            facts += sampled[1]
     return facts < lines * _FACTS_A_LINE
+
+
+@lru_cache(maxsize=4096)
+def _lines_and_facts(text: str) -> tuple[int, int]:
+    """Return the number of lines in a text, and how many facts they name.
+
+    The result is cached, since a compaction asks several times for the same samples.
+    """
+    lines = facts = 0
+    for line in units(text):
+        lines += 1
+        facts += sum(len(facts_of_run(run)) for run in RUNS.findall(line))
+    return lines, facts
 
 
 def _end_of_piece(line: str, start: int) -> int:

@@ -115,19 +115,19 @@ def _said(entry: Entry) -> Said:
     text = _typed_text(entry)
     lead = len(text) - len(text.lstrip())
     text = text.strip()
-    masked = _MENTIONED.sub(
-        lambda found: _MASK * len(found[0]),
-        _typed_text(entry, lambda part: _MASK * len(address_of(part)))[lead:].rstrip(),
-    )
-    return Said(entry.seq, text, _rule_spans(masked))
+    named = _typed_text(entry, lambda part: _MASK * len(address_of(part)))
+    return Said(entry.seq, text, _rules_in(named[lead:].rstrip()))
 
 
 @lru_cache(maxsize=4096)
-def _rule_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """See `rule_spans`; kept, since every compaction looks through all that the user
-    said, and twice.
+def _rules_in(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the rules in a message, outside of links and file names.
+
+    The result is cached, since every compaction looks twice at everything that the user
+    said.
     """
-    return tuple(rule_spans(text))
+    masked = _MENTIONED.sub(lambda found: _MASK * len(found[0]), text)
+    return tuple(rule_spans(masked))
 
 
 def render_quotes(

@@ -17,6 +17,11 @@ from anyio.abc import TaskGroup
 from acp_agent.errors import AgentError
 from acp_agent.session.log import SessionLog
 
+SHORTEST_PAUSE = 0.5
+"""Seconds after the end of a turn until indexing begins. A prompt that follows at once,
+from a script or a queue, would otherwise wait for the first batch.
+"""
+
 _log = logging.getLogger(__name__)
 
 
@@ -46,6 +51,7 @@ class RecallIndex:
     async def _extend(self, pause: anyio.CancelScope) -> None:
         try:
             with pause:
+                await anyio.sleep(SHORTEST_PAUSE)
                 await self._session.prepare_search()
         except AgentError as error:
             _log.info("the messages were not indexed in a pause: %s", error)

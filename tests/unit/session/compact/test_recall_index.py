@@ -65,3 +65,15 @@ async def test_a_session_that_was_never_compacted_gets_no_index(tmp_path: Path) 
         await it.prompt("Which lines are there?")
         await it.prompt("And how many?")
         assert list((it.home / "state").glob("sessions.db.search-*")) == []
+
+
+async def test_a_prompt_that_follows_at_once_does_not_wait_for_the_index(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, script=script(), config=CONFIG) as it:
+        file = it.home / "state" / "sessions.db.search-1"
+        await it.prompt("Which lines are there?")
+        await it.prompt("/compact")
+        await it.prompt("Go on.")
+        assert not file.exists()
+        await until(lambda: covered(file) > 0)
