@@ -193,7 +193,7 @@ def _distrust_surroundings() -> None:
     `.venv/bin`, and an earlier session's command may have put a program there.
     """
     from acp_agent.programs import distrust
-    from acp_agent.sandbox.policy import CACHES
+    from acp_agent.sandbox.folders import CACHES
 
     caches = (os.path.expanduser(f"~/{each}") for each in CACHES)  # noqa: PTH111 - fails if there is no home
     with suppress(FileNotFoundError):  # the current directory no longer exists

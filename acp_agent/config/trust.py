@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeAlias, cast
 
-from acp_agent.config.called_files import MAX_TEXT, ProgramText, called_files
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
 from acp_agent.config.state_file import StateFile
@@ -177,7 +176,7 @@ def read_project_code(
         searched again only if something changed.
     """
     files: list[_CodeFile] = []
-    texts = [ProgramText(_line(command)) for command in commands]
+    hooks: list[tuple[Path, bytes]] = []
     problem = ""
     left = MAX_BYTES
     try:
@@ -186,11 +185,7 @@ def read_project_code(
             files.append(file)
             left -= len(content)
             if file.is_hook:
-                texts.append(
-                    ProgramText(
-                        content[:MAX_TEXT].decode("utf-8", "replace"), path.parent, path
-                    )
-                )
+                hooks.append((path, content))
             if len(files) > MAX_FILES or left < 0:
                 problem = f"it has more than {MAX_FILES:,} files, or {MAX_BYTES // 1024 // 1024} MiB"
                 break
@@ -208,7 +203,9 @@ def read_project_code(
         and _are_as_seen(before.seen)
     ):
         return before
-    called, seen = _read_called(place, own, texts, cwd) if texts else ((), ())
+    if not hooks and not commands:
+        return now
+    called, seen = _read_called(place, own, commands, hooks, cwd)
     return replace(now, files=(*own, *called), seen=seen)
 
 
@@ -223,14 +220,23 @@ def _line(command: HookCommand) -> str:
 def _read_called(
     place: Path,
     own: Iterable[_CodeFile],
-    texts: Iterable[ProgramText],
+    commands: Iterable[HookCommand],
+    hooks: Iterable[tuple[Path, bytes]],
     cwd: Path | None,
 ) -> tuple[tuple[_CodeFile, ...], tuple[tuple[Path, _Signature], ...]]:
     """Read the code elsewhere in the project that hooks run.
 
     :param own: the files of the folder itself.
+    :param hooks: the path and the content of each hook in the folder.
     :returns: the code, and the paths that were read, with their signatures.
     """
+    # Imported here, because it takes some milliseconds and few projects have hooks.
+    from acp_agent.config.called_files import MAX_TEXT, ProgramText, called_files
+
+    texts = [ProgramText(_line(command)) for command in commands]
+    for path, content in hooks:
+        text = content[:MAX_TEXT].decode("utf-8", "replace")
+        texts.append(ProgramText(text, path.parent, path))
     now = time.time_ns()
     called = called_files(place.parent, texts, cwd)
     known = {place / file.name for file in own}

@@ -28,7 +28,7 @@ from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import ToolError
 from acp_agent.mcp.flow import CountedStream, Intake
 from acp_agent.mcp.model import McpChannel, ServerGoneError
-from acp_agent.tools.paths import because
+from acp_agent.tools.path_errors import because
 from acp_agent.tools.text import one_line
 
 Received: TypeAlias = SessionMessage | Exception

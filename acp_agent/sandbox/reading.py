@@ -11,7 +11,7 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved
-from acp_agent.sandbox.policy import READ_DENIED
+from acp_agent.sandbox.folders import READ_DENIED
 
 
 @frozen

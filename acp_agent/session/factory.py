@@ -26,7 +26,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, SessionStarted
 from acp_agent.nofollow import resolved
 from acp_agent.programs import distrust
-from acp_agent.sandbox.policy import writable_folders
+from acp_agent.sandbox.folders import writable_folders
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import moved_root
 from acp_agent.session.actor import PartsLoader, Session

@@ -9,10 +9,8 @@ refused (see `acp_agent.nofollow`).
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,18 +24,17 @@ from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
-from acp_agent.nofollow import resolved, status_of
+from acp_agent.nofollow import resolved
 from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.installation import is_installed
 from acp_agent.sandbox.run_by_git import is_run_by_git
 from acp_agent.tools.asked import in_title
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.matching.names import names_alike, nearest, told
+from acp_agent.tools.path_errors import LONGEST_PATH, moved, printable
 from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
-_LONGEST = 4095
-"""Maximum bytes of a path that the kernel takes; see path_resolution(7)."""
 _DEEPEST = 500
 """Maximum parts of a path. Many programs fail on folders that are nested more deeply."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]++):(?=\S)")
@@ -262,18 +259,6 @@ def _refuse_in_missing(path: Path, environment: Environment) -> None:
         raise ToolError(missing_directory(root))
 
 
-def moved(label: str) -> ToolError:
-    """Return the error for a path that now leads somewhere else because of a symbolic
-    link.
-
-    :param label: the path as shown.
-    """
-    return ToolError(
-        f"{label} leads somewhere else than when it was decided whether this may be done: a symbolic link on the way "
-        "was made or changed. Nothing was done. Repeat the call."
-    )
-
-
 def missing_directory(root: Path) -> str:
     """Return the message to the model about a session directory that no longer exists."""
     return (
@@ -306,10 +291,10 @@ def absolute(path: str, cwd: Path) -> Path:
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
     whole = os.path.normpath(cwd / path)
-    if (size := len(whole.encode(errors="replace"))) > _LONGEST:
+    if (size := len(whole.encode(errors="replace"))) > LONGEST_PATH:
         raise ToolError(
             f"The path is too long: with the working directory it has {size:,} bytes, and the longest that can exist "
-            f"has {_LONGEST:,}. Use a shorter one."
+            f"has {LONGEST_PATH:,}. Use a shorter one."
         )
     if (parts := whole.count("/")) > _DEEPEST:
         raise ToolError(
@@ -372,43 +357,6 @@ def raw_name(path: Path, cwd: Path) -> str:
     if path == cwd:
         return "."
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
-
-
-def printable(name: str) -> str:
-    """Return a file name on one line, with U+FFFD in place of characters that cannot be
-    shown.
-    """
-    return one_line(name, _LONGEST)
-
-
-def refuse_special(real: Path, label: str) -> None:
-    """Refuse a path that exists but is not a regular file: reading a pipe or a device
-    could block forever.
-
-    :param real: absolute and resolved.
-    :param label: the path as shown.
-    :raises ToolError: if it is a directory, device, pipe or socket; the message says
-        so.
-    """
-    try:
-        mode = status_of(real).st_mode
-    except OSError:
-        return
-    if stat.S_ISLNK(mode):  # opening it fails later with a clear error
-        return
-    if stat.S_ISDIR(mode):
-        raise ToolError(f"{label} is a directory. Use `list` to see what is in it.")
-    if not stat.S_ISREG(mode):
-        raise ToolError(
-            f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone."
-        )
-
-
-def because(error: OSError) -> str:
-    """Return the operating system's reason, as the end of a sentence."""
-    if error.errno == errno.ELOOP:
-        return "a symbolic link on the way was made meanwhile, or leads in a circle"
-    return (error.strerror or type(error).__name__).lower()
 
 
 def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:

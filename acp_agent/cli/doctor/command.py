@@ -40,7 +40,7 @@ from acp_agent.mcp.model import environment_for, with_values
 from acp_agent.module_path import foreign_python_path, relative_user_base
 from acp_agent.programs import distrust
 from acp_agent.regular import read_regular
-from acp_agent.sandbox.policy import writable_folders
+from acp_agent.sandbox.folders import writable_folders
 from acp_agent.sandbox.sandbox import platform_fault
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.text import counted

@@ -39,7 +39,7 @@ from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import MAX_BYTES, LocalFiles
-from acp_agent.tools.paths import moved, printable
+from acp_agent.tools.path_errors import moved, printable
 from acp_agent.tools.shell.no_terminal import command_line
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import digest, one_line

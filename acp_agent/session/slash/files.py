@@ -44,7 +44,8 @@ from acp_agent.session.permissions import Permissions
 from acp_agent.session.toolbox import Toolbox
 from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.changes import prepared_change, text_to_change
-from acp_agent.tools.paths import Target, because, printable, shown
+from acp_agent.tools.path_errors import because, printable
+from acp_agent.tools.paths import Target, shown
 from acp_agent.tools.text import counted, digest, one_line
 from acp_agent.tools.tool import PreparedCall
 

@@ -21,7 +21,8 @@ from acp_agent.errors import ToolError
 from acp_agent.nofollow import status_of
 from acp_agent.tools.matching.hunks import hunks
 from acp_agent.tools.matching.line_ends import shown_lines
-from acp_agent.tools.paths import Target, refuse_keys, refuse_special
+from acp_agent.tools.path_errors import refuse_special
+from acp_agent.tools.paths import Target, refuse_keys
 from acp_agent.tools.text import common_length, counted, digest, title_line, whole_lines
 from acp_agent.tools.tool import CallResult, PreparedCall
 

@@ -18,7 +18,7 @@ from acp_agent.errors import ToolError
 from acp_agent.nofollow import folder_at, resolved
 from acp_agent.regular import open_resolved
 from acp_agent.sandbox.written import writing
-from acp_agent.tools.paths import because, moved, printable, refuse_special
+from acp_agent.tools.path_errors import because, moved, printable, refuse_special
 
 MAX_BYTES = 10 * 1024 * 1024
 """Maximum size of a file to read or write, in bytes."""

@@ -28,7 +28,8 @@ from acp_agent.tools.files.changes import (
 )
 from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.matching.replace import notation_of
-from acp_agent.tools.paths import Target, because, moved, refuse_keys
+from acp_agent.tools.path_errors import because, moved
+from acp_agent.tools.paths import Target, refuse_keys
 from acp_agent.tools.text import (
     MAX_CHARACTERS,
     MAX_LINE,

@@ -24,7 +24,8 @@ from acp_agent.regular import open_resolved
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.matching.near import fold
-from acp_agent.tools.paths import Target, moved, refuse_keys, shown
+from acp_agent.tools.path_errors import moved
+from acp_agent.tools.paths import Target, refuse_keys, shown
 from acp_agent.tools.search.matches import BLOCK, MAX_LINES, Matches, TooLongLineError
 from acp_agent.tools.search.named import NamedFiles
 from acp_agent.tools.search.wildcards import matcher

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import Target, printable
+from acp_agent.tools.path_errors import printable
+from acp_agent.tools.paths import Target
 from acp_agent.tools.search.walk import Walk, unread_note
 from acp_agent.tools.text import counted
 from acp_agent.tools.tool import PreparedCall

@@ -17,7 +17,7 @@ from anyio import from_thread
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.nofollow import entries_of, resolved
-from acp_agent.tools.paths import because, printable
+from acp_agent.tools.path_errors import because, printable
 from acp_agent.tools.search.wildcards import Ignored
 
 MAX_SECONDS = 10.0

@@ -17,7 +17,7 @@ import anyio
 from acp_agent.errors import ToolError
 from acp_agent.processes import Stream, environment_without, run_group
 from acp_agent.tools.environment import CommandResult, OutputArrived, Report
-from acp_agent.tools.paths import because, printable
+from acp_agent.tools.path_errors import because, printable
 from acp_agent.tools.shell.screen import ShownOutput
 
 STREAM_LIMIT = 16_000
