@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,18 @@ def test_the_map_of_the_architecture_has_every_module_and_nothing_else() -> None
     assert {
         module for module in modules if not module.endswith("/__init__.py")
     } - found == set()
+
+
+@pytest.mark.parametrize("contract", ["rooms", "session"])
+def test_the_page_on_the_architecture_has_the_order_of_imports(contract: str) -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    contracts = project["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["id"] == contract)
+    enforced = " -> ".join(re.sub(r"[()]", "", layer) for layer in layers)
+
+    page = (REPOSITORY / "docs" / "architecture.md").read_text()
+
+    assert enforced in " ".join(page.split())
 
 
 def test_npm_packages_are_locked_by_hash_and_not_by_address() -> None:
