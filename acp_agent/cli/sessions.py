@@ -153,7 +153,7 @@ async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
         case _:
             archived = "only" if arguments.archived else "exclude"
             records = (
-                await store.list(limit=ALL, archived=archived, not_begun=())
+                await store.list(limit=ALL, archived=archived, include_unused=())
             ).sessions
             if arguments.json:
                 # In ASCII: it is the same in every locale, and holds nothing that a

@@ -39,26 +39,28 @@ def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
     :param blobs: receives the bytes by SHA-256.
     """
 
-    def keep(part: UserPart) -> UserPart:
+    def extract(part: UserPart) -> UserPart:
         data = data_of(part)
         if data is None or isinstance(data, Stored) or len(data) < STORED_FROM:
             return part
         content = decoded(data) if plain(data) == data else None
-        return part if content is None else with_data(part, _kept(content, blobs))
+        if content is None:
+            return part
+        return with_data(part, _stored(content, blobs))
 
-    return _changed(event, keep)
+    return _changed(event, extract)
 
 
 def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
     """Return the event in its persisted form, with long texts of attached files
     replaced by references.
 
-    A text with lone surrogates stays in place, and the codec replaces them.
+    A text with lone surrogates stays in place. The codec replaces the surrogates.
 
     :param blobs: receives the bytes of the texts by SHA-256.
     """
 
-    def keep(part: UserPart) -> UserPart:
+    def extract(part: UserPart) -> UserPart:
         if (
             not isinstance(part, Resource)
             or part.blob is not None
@@ -69,21 +71,20 @@ def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
             content = (part.text or "").encode()
         except UnicodeEncodeError:
             return part
-        return replace(
-            part, text=None, blob=replace(_kept(content, blobs), of_text=True)
-        )
+        reference = replace(_stored(content, blobs), of_text=True)
+        return replace(part, text=None, blob=reference)
 
-    return _changed(event, keep)
+    return _changed(event, extract)
 
 
 def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
     """Undo `extract_texts`.
 
-    :param read: returns the bytes with a SHA-256, or None if they are gone. In that
-        case the reference stays.
+    :param read: returns the bytes with this SHA-256, or None if the store no longer has
+        them. In that case the reference stays.
     """
 
-    def bring(part: UserPart) -> UserPart:
+    def restore(part: UserPart) -> UserPart:
         if (
             not isinstance(part, Resource)
             or not isinstance(part.blob, Stored)
@@ -91,11 +92,11 @@ def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
         ):
             return part
         content = read(part.blob.sha256)
-        return (
-            part if content is None else replace(part, text=content.decode(), blob=None)
-        )
+        if content is None:
+            return part
+        return replace(part, text=content.decode(), blob=None)
 
-    return _changed(event, bring)
+    return _changed(event, restore)
 
 
 def data_of(part: UserPart) -> Data | None:
@@ -128,7 +129,8 @@ def stored_in(parts: Iterable[UserPart]) -> Iterator[Stored]:
             yield data
 
 
-def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
+def _stored(content: bytes, blobs: dict[str, bytes]) -> Stored:
+    """Add the content to `blobs`, and return a reference to it."""
     import hashlib
 
     digest = hashlib.sha256(content).hexdigest()

@@ -2,7 +2,7 @@
 
 They are appended when a turn is cancelled or fails, and before the first prompt after
 the agent was killed in the middle of a turn. The part of an answer that was shown
-becomes a message, and every call without a result gets one.
+becomes a message, and every call without a result gets a result.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def closing_events(
     context: Context,
     reason: Literal["cancelled", "interrupted"],
     view_of: Callable[[ToolCall], CallView],
-    begun: str | None = None,
+    started_call: str | None = None,
 ) -> tuple[Event, ...]:
     """Return the events that make this context valid; empty if it already is.
 
     :param reason: why the turn ended, for the model.
     :param view_of: returns what an editor shows for a call.
-    :param begun: ID of the last call that was started; None if unknown. Calls run one
-        after another, so at most the first open call has started.
+    :param started_call: ID of the last call that was started; None if unknown. Calls
+        run one after another, so at most the first open call has started.
     """
     events: list[Event] = []
     partial = context.partial
@@ -83,7 +83,7 @@ def closing_events(
             )
         )
     for number, call in enumerate(context.open_calls):
-        may_have_run = number == 0 and begun in (None, call.id)
+        may_have_run = number == 0 and started_call in (None, call.id)
         result = ToolResult(
             call.id,
             (Text((_RESULTS if may_have_run else _NOT_RUN)[reason]),),
@@ -94,7 +94,7 @@ def closing_events(
 
 
 def leaving_out_refused(context: Context) -> TurnRefused | None:
-    """Return the event that removes messages from the context after a provider has
+    """Return the event that removes messages from the context because a provider has
     refused them twice.
 
     The request before the refused one was answered, so the newest step (an answer and
@@ -107,7 +107,7 @@ def leaving_out_refused(context: Context) -> TurnRefused | None:
     turn = context.refused_turn
     if turn is None:
         return None
-    # Keep a summary: it covers earlier turns as well.
+    # A summary stays, since it also covers earlier turns.
     begin = max(turn.from_seq, *context.swaps[-1:], 0)
     inside = [
         entry

@@ -56,7 +56,7 @@ def encode(event: Event) -> str:
     arguments that are nested too deeply to be read back also become U+FFFD. Numbers
     that JSON cannot represent become null.
     """
-    if _holds_texts(event):
+    if _has_only_texts(event):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
     adapter = _adapter(event.kind)
     try:
@@ -70,7 +70,8 @@ def encode(event: Event) -> str:
     return text
 
 
-def _holds_texts(event: Event) -> bool:
+def _has_only_texts(event: Event) -> bool:
+    """Return whether an event is simple enough to be written without pydantic."""
     if isinstance(event, UserPrompted):
         return all(
             isinstance(part, Text | ResourceLink)
@@ -99,9 +100,9 @@ def decode(kind: str, data: str, seq: int | None = None) -> Event:
         return _adapter(kind).validate_json(data)
     except (KeyError, ValueError) as error:
         raise StorageError(
-            f"The session's log holds an entry ({'' if seq is None else f'number {seq}, '}{kind!r}) that this version "
-            "cannot read. It was written by a newer version, or it is damaged: update acp-agent and try again. Nothing "
-            "was changed."
+            f"The session's log contains an entry ({'' if seq is None else f'number {seq}, '}{kind!r}) that this "
+            "version cannot read. It was written by a newer version, or it is damaged: update acp-agent and try "
+            "again. Nothing was changed."
         ) from error
 
 

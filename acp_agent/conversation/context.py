@@ -90,6 +90,7 @@ class RefusedTurn:
     is_shortened: bool = False
 
 
+# Events whose effect depends on earlier entries.
 _LOOKS_BACK = (
     UserPrompted,
     TurnRefused,
@@ -99,7 +100,8 @@ _LOOKS_BACK = (
     InstructionsLoaded,
     ToolsDeclared,
 )
-_YOUNG = 64
+# How many entries a fold keeps in a tuple before it moves them to a list.
+_RECENT_ENTRIES = 64
 
 
 @frozen
@@ -128,11 +130,12 @@ class Context:
     :ivar swaps: seqs of the compactions in effect, the newest last.
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the
         log's beginning.
-    :ivar restored: whether the newest swap was an undo, so the user wants this context
-        unchanged.
-    :ivar declared: the surroundings that every request begins with. `told` adds the
+    :ivar restored: whether the newest swap was an undo. The user then wants this context
+        to stay as it is.
+    :ivar declared: the surroundings at the beginning of every request.
+    :ivar announced: the surroundings that the model knows: `declared`, changed by the
         amendments among the entries.
-    :ivar withheld: ids of the answers whose reasoning is known not to be sent.
+    :ivar withheld: IDs of the answers whose reasoning is no longer sent.
     :ivar void: names of the pieces of reasoning that will never be sent again; see
         `messages.name_of`.
     :ivar refused: the features that providers do not accept, each with its model as
@@ -146,15 +149,14 @@ class Context:
         in between.
     :ivar refused_turn: the turn that the provider refused to continue, until the
         provider answers again.
-    :ivar unbound_until: reasoning up to this seq is not sent if its conversation was
-        not recorded, since an earlier version of the agent may have changed the context
-        before it.
+    :ivar unbound_until: seq up to which reasoning without a `Bound` is not sent, since
+        an earlier version of the agent may have changed the messages before it.
     :ivar partial: the part of an unfinished answer that is in the log.
     :ivar prompted: seq of the newest prompt.
     :ivar before_turn: the context before the newest prompt. If the turn is refused,
-        this context is restored, even if it has been compacted since. It is missing if
-        the fold began after that prompt, so comparisons ignore it. A fold of a tail
-        begins before a refused prompt.
+        this context is restored, even after a compaction. None if the fold began after
+        that prompt, so comparisons ignore it. If a prompt was refused, folds begin
+        before it.
     """
 
     head: int = 0
@@ -184,7 +186,7 @@ class Context:
     fold_from: int = 0
     restored: bool = False
     declared: Surroundings = Surroundings()
-    told: Surroundings = Surroundings()
+    announced: Surroundings = Surroundings()
     withheld: frozenset[str] = frozenset()
     void: frozenset[str] = frozenset()
     refused: frozenset[tuple[str, Feature]] = frozenset()
@@ -212,7 +214,7 @@ class Context:
                 context = replace(context, entries=(*older, *context.entries))
                 older.clear()
             context = context.apply(event)
-            if len(context.entries) > _YOUNG:
+            if len(context.entries) > _RECENT_ENTRIES:
                 older.extend(context.entries)
                 context = replace(context, entries=())
         return replace(context, entries=(*older, *context.entries))
@@ -239,8 +241,7 @@ class Context:
         return ()
 
     def covers(self, cwd: str, additional_directories: Iterable[str]) -> bool:
-        """Return whether what the user has allowed in this session holds in these
-        directories.
+        """Return whether this session's permissions apply in these directories.
 
         :param cwd: absolute path of the working directory.
         """
@@ -256,7 +257,7 @@ class Context:
         """
         return frozenset(image for name, image in self.refused_images if name == model)
 
-    def taken_by(self, model: str) -> dict[Feature, str]:
+    def values_accepted_by(self, model: str) -> dict[Feature, str]:
         """Return the values that a model's provider accepts for features that it
         otherwise refuses.
 
@@ -327,7 +328,7 @@ class Context:
             case SurroundingsChanged(amendment=amendment):
                 return {
                     "entries": self._with(Entry(seq, amendment, note=True)),
-                    "told": self.told.after((amendment,)),
+                    "announced": self.announced.after((amendment,)),
                 }
             case ReasoningWithheld():
                 return self._without_reasoning(event)
@@ -387,7 +388,7 @@ class Context:
                     "entries": without_thinking(
                         event.entries, frozenset(event.carried.void)
                     ),
-                    "told": _declared(event.carried).after(
+                    "announced": _declared(event.carried).after(
                         amendments_in(event.entries)
                     ),
                     "baseline": event.tokens,
@@ -438,16 +439,17 @@ class Context:
                 }
 
     def _refused(self, seq: int, from_seq: int) -> dict[str, Any]:
+        """Return the fields that change after the newest prompt was refused."""
         before = self.before_turn
         if before is None or self.prompted != from_seq:
             kept = tuple(
                 entry for entry in self.entries if entry.summary or entry.seq < from_seq
             )
-            told = self.declared.after(amendments_in(kept))
-            before = replace(self, **_NOT_COUNTED, entries=kept, told=told)
+            announced = self.declared.after(amendments_in(kept))
+            before = replace(self, **_NOT_COUNTED, entries=kept, announced=announced)
         entries = without_thinking(before.entries, self.void)
-        # The removed messages may have read some files. Rereading is cheap, but editing
-        # unseen text is not.
+        # The removed messages may include the contents of files. Reading a file again
+        # is cheap. Editing text that the model has not seen is dangerous.
         changes = _values(
             before, _BEFORE, entries=entries, revision=seq, partial=None, files={}
         )
@@ -462,8 +464,8 @@ class Context:
         # A refusal of the newest prompt must not restore the removed entries.
         if before is not None:
             kept = not_removed(before.entries, event)
-            told = before.declared.after(amendments_in(kept))
-            before = replace(before, **_NOT_COUNTED, entries=kept, told=told)
+            announced = before.declared.after(amendments_in(kept))
+            before = replace(before, **_NOT_COUNTED, entries=kept, announced=announced)
         if turn is not None:
             is_whole = event.from_seq <= turn.from_seq
             turn = (
@@ -475,7 +477,7 @@ class Context:
         return {
             **_NOT_COUNTED,
             "entries": entries,
-            "told": self.declared.after(amendments_in(entries)),
+            "announced": self.declared.after(amendments_in(entries)),
             "revision": seq,
             "files": {},
             "refused_turn": turn,
@@ -483,11 +485,10 @@ class Context:
         }
 
     def _declaring(self, declared: Surroundings) -> dict[str, Any]:
-        # Amendments in the conversation apply after the declaration, regardless of
-        # their order in the log.
+        # Amendments apply after the declaration, whatever their order in the log.
         return {
             "declared": declared,
-            "told": declared.after(amendments_in(self.entries)),
+            "announced": declared.after(amendments_in(self.entries)),
         }
 
     def _without_reasoning(self, event: ReasoningWithheld) -> dict[str, Any]:
@@ -562,7 +563,7 @@ class Context:
         return {
             **self._carried_over(seq, event),
             "entries": entries,
-            "told": _declared(event.carried).after(amendments_in(entries)),
+            "announced": _declared(event.carried).after(amendments_in(entries)),
             "cost": event.carried.cost + _cost(event.usage),
             "baseline": event.tokens_after,
             "swaps": (*event.earlier, seq),
@@ -613,8 +614,8 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
     ThoughtLevelChanged: {"thought_level": "level"},
     AutoCompactionChanged: {"auto_compaction": "on"},
 }
-"""The fields of the context that these events replace, and the fields of the events
-that hold the new values.
+"""The fields of the context that these events replace, each with the event's field
+that contains the new value.
 """
 _CARRIED = tuple(each.name for each in fields(Carried))
 _SETS = (
@@ -626,7 +627,7 @@ _SETS = (
     "refused_images",
     "refused_tools",
 )
-"""The fields of `Carried` that are sets here; a log holds them as sorted lists."""
+"""The fields of `Carried` that are sets in a context and sorted lists in a log."""
 _BEFORE = (
     "entries",
     "usage",
@@ -636,21 +637,22 @@ _BEFORE = (
     "fold_from",
     "restored",
     "declared",
-    "told",
+    "announced",
 )
+"""The fields that are restored when the newest prompt is refused."""
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
+"""The fields of a context whose tokens no provider has counted."""
 
 
 def _declared(carried: Carried) -> Surroundings:
-    """Return the surroundings that requests begin with. Logs of earlier versions have
-    only the system prompt.
+    """Return the surroundings at the beginning of every request.
+
+    Logs of earlier versions contain only the system prompt.
     """
     declared = carried.declared
-    return (
-        declared
-        if declared.sections
-        else replace(declared, sections=sections_in(carried.instructions))
-    )
+    if declared.sections:
+        return declared
+    return replace(declared, sections=sections_in(carried.instructions))
 
 
 def _values(

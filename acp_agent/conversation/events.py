@@ -1,7 +1,7 @@
 """The events of a session's log.
 
-An event is named in the past tense and never changed afterwards. A new kind of event
-also needs a case in `Context.apply` for its effect on the context, and one in
+An event is named in the past tense, and never changes after it is logged. A new kind of
+event also needs a case in `Context._changes` for its effect on the context, and one in
 `session/replay.py` for its replay. New fields must have a default, so that logs of
 older versions stay readable. The events of a compaction are in `swaps.py`, and the
 values that an editor shows are in `views.py`.
@@ -61,7 +61,7 @@ class SessionForked:
     :ivar source: ID of the other session.
     :ivar at: seq of the last entry that was copied.
     :ivar additional_directories: all additional directories.
-    :ivar mode: the mode of the new session; empty for that of the other one.
+    :ivar mode: the mode of the new session; empty if it keeps the other session's mode.
     """
 
     source: str
@@ -77,8 +77,8 @@ class InstructionsLoaded:
     """The system prompt was assembled from the built-in text and the project's
     instruction files.
 
-    It is used until a compaction after which no reasoning of earlier answers is sent.
-    `SurroundingsChanged` tells the model about changes until then.
+    The prompt is used until a compaction that keeps no reasoning of earlier answers.
+    Until then, `SurroundingsChanged` tells the model about changes.
 
     :ivar sections: the parts of `text`; empty in logs of earlier versions.
     """
@@ -92,8 +92,9 @@ class InstructionsLoaded:
 @frozen
 class ToolsDeclared:
     """The tools and the reasoning level at the beginning of every request, until the
-    system prompt is assembled again. `SurroundingsChanged` tells the model about
-    changes until then.
+    system prompt is assembled again.
+
+    Until then, `SurroundingsChanged` tells the model about changes.
     """
 
     tools: tuple[ToolDefinition, ...]
@@ -119,8 +120,7 @@ class ReasoningWithheld:
     :ivar cause: the reason, as a sentence.
     :ivar pieces: names of the pieces of reasoning that are never sent again, since the
         provider rejects them; see `messages.name_of`. All others are sent again once
-        the conversation before them is the same as before, such as after a compaction
-        was undone.
+        the conversation before them is restored, for example by undoing a compaction.
     """
 
     messages: tuple[str, ...]
@@ -147,8 +147,8 @@ class FeatureRefused:
 
 @frozen
 class ImagesRefused:
-    """A provider refused a request because of its images. Requests to this model have a
-    line of text in their place.
+    """A provider refused a request because of its images. Requests to this model contain
+    a line of text in place of each of these images.
 
     :ivar model: `provider/model`.
     :ivar images: hexadecimal SHA-256 of each image's bytes.
@@ -265,8 +265,9 @@ class PlanChanged:
 class ModeChanged:
     """The session's mode changed.
 
-    :ivar scope: how long it lasts: from here on, or until the session is closed if it
-        is open in a directory other than its own.
+    :ivar scope: `session`: the mode lasts from here on. `opening`: it lasts until the
+        session is closed, because the session was opened in a directory other than its
+        own.
     """
 
     mode: str
@@ -352,8 +353,8 @@ class TurnEnded:
     """A turn is over.
 
     :ivar error: the sentence shown to the user if the turn failed.
-    :ivar refused: whether the turn failed because the provider refused a request that
-        continued it, and so refused the turn's messages so far.
+    :ivar refused: whether the turn failed because the provider refused a request after
+        the turn's first answer. The refusal then concerns the turn's messages.
     """
 
     stop_reason: str
@@ -364,10 +365,10 @@ class TurnEnded:
 
 @frozen
 class TurnRefused:
-    """The model or its provider refused. Entries from `from_seq` up to `before_seq`
-    leave the context but stay in the log.
+    """The model or its provider refused to answer. Entries from `from_seq` up to, but not
+    including, `before_seq` leave the context but stay in the log.
 
-    :ivar before_seq: entries from this seq on stay in the context; 0 if none stay.
+    :ivar before_seq: 0 for the end of the context.
     """
 
     from_seq: int
@@ -417,8 +418,8 @@ class EditsUndone:
 
 @frozen
 class MessageSupplied:
-    """A hook supplied a message that replaces another one in the history. The swap
-    after this event keeps it.
+    """A hook supplied a message of the conversation that replaces the current one. The
+    swap that follows keeps the message.
     """
 
     message: Message

@@ -81,7 +81,7 @@ class _Page:
                         )
             case ToolReturned(result=result):
                 name = self._calls.pop(result.call_id, "a call")
-                ending = "failed" if result.is_error else "answered"
+                ending = "failed" if result.is_error else "returned"
                 self._says(
                     AGENT,
                     f"{name} {ending}:",
@@ -94,7 +94,7 @@ class _Page:
             case ContextSwapped(
                 summary=summary, tokens_before=before, tokens_after=after
             ):
-                size = f"From about {before:,} to {after:,} tokens. What stands above is not in the context any more."
+                size = f"From about {before:,} to {after:,} tokens. The messages above are no longer in the context."
                 self._says(COMPACTED, size, *_prose(summary))
             case _:
                 pass
@@ -145,7 +145,7 @@ def _user_part(part: UserPart) -> tuple[str, ...]:
         case Image():
             return (_image(part),)
         case Audio():
-            return (f"A sound ({_code(part.mime_type)}).",)
+            return (f"An audio clip ({_code(part.mime_type)}).",)
         case ResourceLink():
             return (f"Attached: {_code(part.uri)}",)
         case Resource():

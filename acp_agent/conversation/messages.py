@@ -63,10 +63,11 @@ class Stored:
     them.
 
     :ivar sha256: hexadecimal SHA-256 of the bytes, which identifies them in the store.
-    :ivar size: in bytes.
-    :ivar text: whether they are UTF-8 without a zero byte, so that a model can get them
-        as text.
-    :ivar of_text: whether they came as text, which is restored when the log is read.
+    :ivar size: number of bytes.
+    :ivar text: whether the bytes are UTF-8 without a zero byte, so that a model can get
+        them as text.
+    :ivar of_text: whether the bytes were a text in an event. The text is restored when
+        the log is read.
     """
 
     sha256: str
@@ -157,8 +158,8 @@ class CompactedBlock:
     which goes back to the same provider unchanged and before everything else. Other
     providers get `text`.
 
-    :ivar at: digests of the request that asked for the compaction, against which later
-        messages are checked; None in logs of earlier versions, and if the model keeps
+    :ivar at: digests of the request that asked for the compaction. Later messages are
+        checked against them. None in logs of earlier versions, and if the model keeps
         no reasoning through a compaction.
     """
 
@@ -206,12 +207,11 @@ def name_of(thinking: Thinking) -> str:
 class ToolCall:
     """A tool call that the model requests.
 
-    `id` is assigned by the agent and unique in the session, regardless of the model's.
-    If the arguments were not a JSON object, `invalid` holds their raw text and
-    `arguments` is empty.
+    The agent assigns `id`, which is unique in the session. If the arguments were not a
+    JSON object, `invalid` is their raw text and `arguments` is empty.
 
-    :ivar provider_id: the ID from the model's provider, which goes back to that
-        provider; empty if it sent none, or one that the session already has.
+    :ivar provider_id: the provider's ID of the call, which is sent back to that
+        provider. Empty if the provider sent none, or one that the session already has.
     :ivar raw: the arguments as the model wrote them, if the provider compares their
         text and it differs from their compact JSON; otherwise empty.
     """
@@ -312,13 +312,13 @@ class Section:
 
 @frozen
 class Amendment(UserMessage):
-    """Tells the model what has changed in the conversation's surroundings, at the place
-    where it changed.
+    """Tells the model that the conversation's surroundings have changed: the system
+    prompt, the tools or the reasoning level.
 
     The beginning of a request must stay the same, since the provider's cache and the
-    reasoning of earlier answers depend on it. So a changed instruction file, tool or
-    reasoning level is appended. `parts` contains the sections as the model reads them.
-    The adapters send tools and level in the provider's own form, if it has one.
+    reasoning of earlier answers depend on it. So a change is appended to the messages.
+    `parts` contains the sections as the model reads them. The adapters send the tools
+    and the reasoning level in the provider's own form, if it has one.
 
     :ivar sections: changed sections of the system prompt; a removed section has an
         empty text.
@@ -386,7 +386,7 @@ Message: TypeAlias = (
     UserMessage | RecipePrompt | Amendment | AssistantMessage | ToolResult
 )
 # `RecipePrompt` and `Amendment` are listed so that pydantic reads and writes their
-# fields: it picks the class with the most fields of the JSON.
+# fields: it chooses the class that has most of the JSON's fields.
 
 
 @frozen
@@ -394,8 +394,7 @@ class Entry:
     """A message with its place in the log. A summary has the seq of its swap, and
     precedes the messages that were kept.
 
-    :ivar note: whether the agent wrote it for the model, so that it is not from the
-        user.
+    :ivar note: whether the agent, and not the user, wrote the message.
     :ivar shortened: whether the log contains a longer version.
     """
 
@@ -420,14 +419,16 @@ class Entry:
 
 
 def texts_in(part: UserPart | AssistantPart) -> Iterator[str]:
-    """Yield all texts of a part: address, name, title, description, text."""
+    """Yield all texts of a part: its URI, name, title, description and text."""
     for name in ("uri", "name", "title", "description", "text"):
         if text := getattr(part, name, None):
             yield text
 
 
 def words_in(part: UserPart) -> str:
-    """Return the text of a part of a prompt, or the address of a file as one word."""
+    """Return the text of a prompt's part, or a file's address as one word; empty for
+    other parts.
+    """
     match part:
         case Text():
             return part.text
@@ -438,21 +439,22 @@ def words_in(part: UserPart) -> str:
 
 
 def address_of(part: ResourceLink | Resource) -> str:
-    """Return the address of a file as one word, like a URI by RFC 3986. Editors also
-    send plain file names, and the spaces and line ends in such a name must not make
-    parts of it look like text from the user.
+    """Return the address of a file as one word, percent-encoded as in RFC 3986.
+
+    Editors also send plain file names. Without the encoding, a name with spaces or line
+    breaks could look like text from the user.
     """
     uri = part.uri
     if uri.isascii() and uri.isprintable() and " " not in uri:
         return uri
-    apart = {each for each in uri if each.isspace()} | {*hidden_in(uri)}
+    unsafe = {each for each in uri if each.isspace()} | {*hidden_in(uri)}
     return "".join(
-        quote(each, errors="surrogatepass") if each in apart else each for each in uri
+        quote(each, errors="surrogatepass") if each in unsafe else each for each in uri
     )
 
 
 def new_id(prefix: str) -> str:
-    """Return a new unique identifier such as `msg_6f9c…`, which every provider and
-    editor accepts as an ID.
+    """Return a new unique ID such as `msg_6f9c…`. Every provider and editor accepts this
+    form.
     """
     return f"{prefix}_{os.urandom(16).hex()}"

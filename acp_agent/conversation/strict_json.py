@@ -1,5 +1,5 @@
-"""Parses JSON as RFC 8259 defines it, and reads fields of JSON from other programs. A
-field of the wrong type counts as absent.
+"""Parses JSON as RFC 8259 defines it, and reads the fields of JSON objects from other
+programs. A field of the wrong type counts as absent.
 
 Python's own parser also accepts `NaN` and `Infinity`, and reads `1e999` as infinity. No
 provider or editor accepts such a value.
@@ -20,8 +20,8 @@ MAX_COUNT = 1_000_000_000_000
 def parse_json(text: str) -> JsonValue:
     """Parse JSON text.
 
-    :raises ValueError: if the text is not JSON or contains a number that is not finite,
-        with the reason.
+    :raises ValueError: if the text is not JSON, or contains a number that is not finite.
+        The message gives the reason.
     """
     try:
         value: JsonValue = _decoder.decode(text)

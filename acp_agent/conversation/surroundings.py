@@ -48,7 +48,7 @@ Feature: TypeAlias = Literal[
     "include",
     "store",
 ]
-"""A part of an API that not every server supports. `controls`: options for reasoning
+"""An optional part of a provider's API. `controls`: options for reasoning
 that is no longer valid. `compaction`: conversations that the provider has compacted.
 `trigger`: an item at the end of a request that asks for a compaction. `tools`,
 `effort`: changing tools or the reasoning level in the middle of a conversation.
@@ -111,16 +111,16 @@ def as_instructions(text: str) -> str:
     """Return the instructions of a file or a server, escaped for the frame of their
     section.
 
-    They cannot close the frame, so they cannot pass for instructions from another
-    source. Invisible characters are named, since people who review a file do not see
-    them.
+    The text cannot close the frame, so it cannot pass for instructions from another
+    source. Invisible characters are replaced with their names, since people who review
+    a file do not see them.
     """
     return _FRAME.sub(r"<\1quoted-\2", revealed(text))
 
 
 def sections_in(instructions: str) -> tuple[Section, ...]:
-    """Split the system prompt of an earlier version's log, which has no sections, into
-    sections.
+    """Split a system prompt into sections. Logs of earlier versions contain only its
+    text.
     """
     head = instructions.partition("\n<instructions file=")[0]
     facts = [Section(match[1], match[0]) for match in _FACT.finditer(head)]
@@ -139,37 +139,33 @@ def amendments_in(entries: Iterable[Entry]) -> Iterable[Amendment]:
 
 
 def changed_sections(
-    told: Iterable[Section], now: Iterable[Section]
+    before: Iterable[Section], after: Iterable[Section]
 ) -> tuple[Section, ...]:
     """Return the sections of the system prompt that differ. A removed section has an
     empty text.
     """
-    before = {section.name: section.text for section in told}
-    present = {section.name: section.text for section in now}
+    old = {section.name: section.text for section in before}
+    new = {section.name: section.text for section in after}
     changed = [
-        Section(name, text)
-        for name, text in present.items()
-        if before.get(name, "") != text
+        Section(name, text) for name, text in new.items() if old.get(name, "") != text
     ]
-    gone = [
-        Section(name, "")
-        for name, text in before.items()
-        if text and name not in present
-    ]
+    gone = [Section(name, "") for name, text in old.items() if text and name not in new]
     return (*changed, *gone)
 
 
-def changed_tools(
-    told: Surroundings, tools: tuple[ToolDefinition, ...], thought_level: str
+def tools_amendment(
+    announced: Surroundings, tools: tuple[ToolDefinition, ...], thought_level: str
 ) -> Amendment | None:
     """Return the amendment that tells the model about these tools and this reasoning
-    level, or None if it knows.
+    level, or None if it already knows both.
+
+    :param announced: the surroundings that the model knows.
     """
-    before = {tool.name: tool for tool in told.tools or ()}
+    before = {tool.name: tool for tool in announced.tools or ()}
     present = {tool.name for tool in tools}
     added = tuple(tool for tool in tools if before.get(tool.name) != tool)
     removed = tuple(name for name in before if name not in present)
-    level = None if thought_level == told.thought_level else thought_level
+    level = None if thought_level == announced.thought_level else thought_level
     if not added and not removed and level is None:
         return None
     return Amendment(

@@ -1,8 +1,8 @@
-"""The events of a compaction: it replaced a part of the context, was undone, failed, or
-was not used. Also the texts that every compaction keeps word for word.
+"""The events of compactions: a compaction replaced a part of the context, was undone,
+failed, or was not used. Also the texts that every compaction keeps word for word.
 
-A swap and its undo contain everything that a fold beginning at them needs.
-`Context.apply` defines their effect, and `events.py` re-exports them.
+A swap and its undo contain everything that a fold needs in order to begin there.
+`Context._changes` defines their effect, and `events.py` re-exports them.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class ContextSwapped:
     :ivar summary: the summary as the user reads it.
     :ivar sent: the summary as the model reads it, framed as history.
     :ivar keep_from: seq of the first event whose message is kept word for word; the
-        swap's own seq if there is none.
+        swap's own seq if no message is kept.
     :ivar pinned: earlier messages that are also kept, between the summary and the tail:
         the prompt of a turn that is still running.
     :ivar tokens_before: tokens of the context that was replaced.
@@ -205,8 +205,8 @@ class ContextSwapped:
     :ivar fold_from: seq at which a fold of the log's tail must begin; 0 for the first
         kept message.
     :ivar earlier: seqs of the earlier compactions that are still in effect.
-    :ivar behind: an amendment after the kept messages, since nothing may come between
-        `sent` and them.
+    :ivar behind: an amendment that follows the kept messages, since nothing may come
+        between `sent` and these messages.
     """
 
     compaction_id: str

@@ -36,8 +36,8 @@ class TurnOver:
 
 @frozen
 class PromptTaken:
-    """A live prompt was added to the conversation. The client that sent it may show it
-    already.
+    """A live prompt was added to the conversation. The client that sent it may already
+    show it.
     """
 
     message_id: str
@@ -88,8 +88,8 @@ class CallAnnounced:
 class CallStarted:
     """The call is allowed and running. `view` is the result of its preparation.
 
-    :ivar asks: whether it has already run, and the user is asked if it may run again
-        with more access.
+    :ivar asks: whether the call has already run, and the user is being asked whether it
+        may run again with more access.
     """
 
     call_id: str
@@ -115,10 +115,10 @@ class CallOutput:
 
 @frozen
 class CallFinished:
-    """The call has ended. A replay sends only this update of a call, so that it is
-    complete.
+    """The call has ended. This update describes the whole call, since a replay sends no
+    other.
 
-    :ivar refused_by: what did not allow the call without asking the user; None if it
+    :ivar refused_by: what refused the call without asking the user; None if the call
         was allowed, if the user was asked, and in a replay.
     """
 

@@ -1,5 +1,5 @@
-"""What an editor shows besides text: tool calls, the files that they use, and the plan.
-Plain values in events.
+"""The values in events that an editor shows besides text: tool calls, the files that
+they use, and the plan.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class FileVersion:
 
 @frozen
 class CallView:
-    """What an editor shows for a tool call besides the text of its result.
+    """A tool call as an editor shows it, without the text of its result.
 
     :ivar diffs: changes to the contents of files.
     :ivar changes: files that were deleted, moved or copied.

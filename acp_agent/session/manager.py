@@ -206,7 +206,7 @@ class SessionManager:
         :raises InvalidParamsError: if the cursor is not one of ours.
         """
         return await self._services.store.list(
-            cwd=cwd, cursor=cursor, archived=archived, not_begun=()
+            cwd=cwd, cursor=cursor, archived=archived, include_unused=()
         )
 
     async def status(self, session_id: str) -> Status:

@@ -152,15 +152,15 @@ class SessionMcp:
         if tools != self.tools:
             self._tools = tools
 
-    def sections(self, told: Iterable[Section]) -> tuple[Section, ...]:
+    def sections(self, announced: Iterable[Section]) -> tuple[Section, ...]:
         """Return the servers' instructions as sections of the system prompt.
 
-        :param told: the sections that the model knows. A server that has not answered
+        :param announced: the sections that the model knows. A server that has not answered
             yet keeps its section from there.
         """
         known = {
             section.name: section
-            for section in told
+            for section in announced
             if section.name.startswith(SERVER_SECTION)
         }
         if not self._servers:
@@ -200,9 +200,9 @@ class SessionMcp:
         if not self._servers:
             return None
         made = await self._made(parts)
-        told = parts if made is None else made
+        sent = parts if made is None else made
         resources = await self.resources(parts)
-        return (*told, *resources) if made is not None or resources else None
+        return (*sent, *resources) if made is not None or resources else None
 
     async def resources(self, parts: tuple[UserPart, ...]) -> tuple[Resource, ...]:
         """Return the contents of the resources that a prompt names, without duplicates.

@@ -117,13 +117,16 @@ class ProjectInstructions:
         return loaded
 
 
-def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
+def sections_amendment(
+    announced: Sequence[Section], current: Sequence[Section]
+) -> Amendment | None:
     """Return the message that tells the model what has changed in the system prompt;
     None if nothing has.
 
-    :param told: the sections that the model knows.
+    :param announced: the sections that the model knows.
+    :param current: the sections of the current files.
     """
-    changed = changed_sections(told, now)
+    changed = changed_sections(announced, current)
     if not changed:
         return None
     lines = [

@@ -213,7 +213,7 @@ def read_page(
     cursor: str | None,
     limit: int,
     archived: ArchiveFilter,
-    not_begun: Collection[str] | None,
+    include_unused: Collection[str] | None,
 ) -> SessionPage:
     """Return a page of the list; see `SessionStore.list`.
 
@@ -239,10 +239,10 @@ def read_page(
         }
         where += f" AND cwd IN ({', '.join(f':{name}' for name in places)})"
         values |= places
-    if not_begun is not None:
+    if include_unused is not None:
         named = {
-            f"not_begun_{number}": storable(each)
-            for number, each in enumerate(not_begun)
+            f"unused_{number}": storable(each)
+            for number, each in enumerate(include_unused)
         }
         where += f" AND (begun OR archived_at IS NOT NULL OR session_id IN ({', '.join(f':{name}' for name in named)}))"
         values |= named

@@ -284,17 +284,17 @@ class SessionStore:
         cursor: str | None = None,
         limit: int = 50,
         archived: ArchiveFilter = "exclude",
-        not_begun: Collection[str] | None = None,
+        include_unused: Collection[str] | None = None,
     ) -> SessionPage:
         """Return a page of sessions, newest first.
 
         :param cwd: list only the sessions in this directory, including sessions that
             reach it through other symbolic links.
-        :param not_begun: ids of sessions to list even if they were never prompted,
+        :param include_unused: ids of sessions to list even if they were never prompted,
             named, archived or created by a fork. None lists all such sessions.
         :raises InvalidParamsError: if the cursor is invalid.
         """
-        return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
+        return await self._run(read_page, cwd, cursor, limit, archived, include_unused)
 
     async def places(self) -> tuple[str, ...]:
         """Return the distinct working directories of all sessions."""

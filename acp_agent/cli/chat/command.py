@@ -327,7 +327,7 @@ class _Conversation:
                 self._tasks.start_soon(self._do_aside, self._choose_session)
             case "sessions":
                 records = (
-                    await self._opened.store.list(limit=_LISTED, not_begun=())
+                    await self._opened.store.list(limit=_LISTED, include_unused=())
                 ).sessions
                 self._list(
                     (record.session_id == self._session.session_id, row_of(record))
@@ -400,7 +400,7 @@ class _Conversation:
         """Ask for another session of this directory."""
         cwd = str(self._session.state.cwd)
         current = self._session.session_id
-        page = await self._opened.store.list(cwd, limit=_LISTED, not_begun=())
+        page = await self._opened.store.list(cwd, limit=_LISTED, include_unused=())
         others = [record for record in page.sessions if record.session_id != current]
         if not others:
             raise InvalidParamsError(

@@ -88,12 +88,12 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
     if name is None:
         cwd = Path.cwd()
         for folder in _project_folders(cwd, user_home(os.environ)):
-            page = await store.list(cwd=str(folder), limit=1, not_begun=())
+            page = await store.list(cwd=str(folder), limit=1, include_unused=())
             if page.sessions:
                 return page.sessions[0]
         gone = [
             each
-            for each in (await store.list(limit=ALL, not_begun=())).sessions
+            for each in (await store.list(limit=ALL, include_unused=())).sessions
             if not _has_directory(each)
         ]
         advice = "`acp-agent sessions` lists all of them."

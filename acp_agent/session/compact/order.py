@@ -54,7 +54,7 @@ from acp_agent.session.recipes.available import SessionRecipes
 from acp_agent.session.recipes.questions import RecipeQuestions
 from acp_agent.session.recipes.run import RecipeRun
 from acp_agent.session.source import OriginalEntries
-from acp_agent.session.workspace import git_place, retold
+from acp_agent.session.workspace import git_place, sections_amendment
 
 REQUESTED: tuple[CompactionTrigger, ...] = ("manual", "hook")
 """Triggers that compact even if there is room."""
@@ -255,10 +255,10 @@ def _behind(
     """
     if not result.sent:
         return None
-    told = context.declared.after(amendments_in(kept))
-    amendment = retold(told.sections, context.told.sections) or Amendment(
-        new_id("msg"), ()
-    )
+    announced = context.declared.after(amendments_in(kept))
+    amendment = sections_amendment(
+        announced.sections, context.announced.sections
+    ) or Amendment(new_id("msg"), ())
     parts = (*result.behind, *amendment.parts)
     return replace(amendment, parts=parts) if parts else None
 
@@ -370,21 +370,21 @@ class Orders:
         )
 
     async def renewed(
-        self, order: Order, active: ActiveModel, *, turn_over: bool
+        self, order: Order, active: ActiveModel, *, after_turn: bool
     ) -> Order:
         """Return the same order for the current conversation.
 
-        :param turn_over: whether no prompt is being answered.
+        :param after_turn: whether no prompt is being answered.
         """
         state, revision, index = await self._conversation(active)
         order = replace(order, state=state, revision=revision, index=index)
-        return order.after_turn() if turn_over else order
+        return order.after_turn() if after_turn else order
 
     async def strategy(self, active: ActiveModel) -> str:
         """Return the first strategy of automatic compactions with this model."""
         said = self._requests.compaction(active.name)
         recipe = await self._recipes.compact_recipe()
-        default = _default_strategy(self._requests.rules(active), by_hand=False)
+        default = _default_strategy(self._requests.rules(active), is_requested=False)
         return said.strategy or recipe.compaction.strategy or default
 
     async def _conversation(
@@ -427,9 +427,9 @@ class Orders:
         rules = self._requests.rules(active)
         size = said.size or options.size
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
-        by_hand = trigger in REQUESTED
+        is_requested = trigger in REQUESTED
         messages = state.request.messages
-        if by_hand and tokens is not None:
+        if is_requested and tokens is not None:
             # An empty conversation leaves nothing to share.
             tokens = max(1, min(tokens, state.by_hand_size))
         sent = (await self._requests.limits(active, messages)).sent
@@ -437,13 +437,13 @@ class Orders:
             prompt="",
             strategy=said.strategy
             or options.strategy
-            or _default_strategy(rules, by_hand=by_hand),
+            or _default_strategy(rules, is_requested=is_requested),
             size=tokens,
             tail=swap.keep_tail_tokens,
             summary=swap.max_summary_tokens,
             sections=options.sections or (),
             verify=options.verify or "mark",
-            by_hand=by_hand,
+            by_hand=is_requested,
             must_fit=trigger == "overflow",
             # A provider may accept less than its profile says.
             limits=Limits(
@@ -479,5 +479,5 @@ def before_open_calls(context: Context) -> Context:
     return replace(context, entries=context.entries[: next(answers)])
 
 
-def _default_strategy(rules: ReasoningRules, *, by_hand: bool) -> str:
-    return "native" if rules.native_first and not by_hand else "summary"
+def _default_strategy(rules: ReasoningRules, *, is_requested: bool) -> str:
+    return "native" if rules.native_first and not is_requested else "summary"

@@ -76,7 +76,7 @@ class TurnCompaction:
         if isinstance(self._background.failure, CompactionVetoedError):
             self._background.drop()
 
-    async def by_hand(self, run: RecipeRun) -> str:
+    async def compact_manually(self, run: RecipeRun) -> str:
         """Compact because the user asked for it. Use the background summary if it was
         begun with the same recipe.
 
@@ -105,11 +105,13 @@ class TurnCompaction:
         result = await self._parts.compactor.run_strategies(order.after_turn())
         return result.summary if result else ""
 
-    async def for_hook(self, wanted: Compact, *, turn_over: bool = True) -> None:
+    async def compact_for_hook(
+        self, wanted: Compact, *, after_turn: bool = True
+    ) -> None:
         """Compact because a hook asked for it. If that fails, log the failure and let
         the turn continue.
 
-        :param turn_over: whether the newest prompt has been answered, so that it may be summarised
+        :param after_turn: whether the newest prompt has been answered, so that it may be summarised
             too.
         """
         self._background.drop()
@@ -118,7 +120,7 @@ class TurnCompaction:
                 "hook", await self._requests.active(), instructions=wanted.instructions
             )
             await self._parts.compactor.compact(
-                order.after_turn() if turn_over else order
+                order.after_turn() if after_turn else order
             )
         except AgentError as error:
             await self._note_failure(error)
@@ -163,7 +165,7 @@ class TurnCompaction:
                 decide(replace(await self._situation(active), opens_turn=True))
                 == "use_summary"
             ):
-                await self._use_prepared(active, turn_over=True)
+                await self._use_prepared(active, after_turn=True)
 
     async def after_refusal(
         self, model: ActiveModel, refusal: ContextOverflowError
@@ -348,7 +350,7 @@ class TurnCompaction:
         return active.profile.prices if is_gone else None
 
     async def _use_prepared(
-        self, active: ActiveModel, *, turn_over: bool = False
+        self, active: ActiveModel, *, after_turn: bool = False
     ) -> None:
         """Swap in the ready summary. On an error, mark the background summary as
         failed.
@@ -358,7 +360,7 @@ class TurnCompaction:
         assert draft.order is not None
         try:
             now = await self._parts.orders.renewed(
-                draft.order, active, turn_over=turn_over
+                draft.order, active, after_turn=after_turn
             )
             now = replace(now, uncached=self._uncached(active))
             await self._parts.compactor.compact(now, draft)

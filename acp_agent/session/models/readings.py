@@ -103,11 +103,11 @@ async def _judge_low(
         if is_half:
             requests.learn_cut(now, requests.estimate(asked))
         # A cloud provider does not truncate requests, so its count is wrong.
-        told = not now.guessed or model.parallel != "many"
+        may_cut = not now.guessed or model.parallel != "many"
         return Reading(
             True,
             _cut_notice(model.name, counted, least, None if now.guessed else window)
-            if told
+            if may_cut
             else "",
         )
     return Reading(is_impossible)

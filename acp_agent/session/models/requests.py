@@ -34,7 +34,7 @@ from acp_agent.conversation.messages import (
     Message,
     ToolDefinition,
 )
-from acp_agent.conversation.surroundings import Surroundings, changed_tools
+from acp_agent.conversation.surroundings import Surroundings, tools_amendment
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import (
     CompactionError,
@@ -52,7 +52,7 @@ from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.models.learned import RefusedCount
 from acp_agent.session.models.models import ActiveModel, SessionModels
 from acp_agent.session.state import SessionState
-from acp_agent.session.workspace import ProjectInstructions, retold
+from acp_agent.session.workspace import ProjectInstructions, sections_amendment
 from acp_agent.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Requests:
         loaded = await self._instructions.read(
             self._state.directories, settings.home, settings.root, self.read_limits
         )
-        more = self._mcp.sections(self.context.told.sections)
+        more = self._mcp.sections(self.context.announced.sections)
         if not more:
             return loaded
         text = "\n\n".join((loaded.text, *(section.text for section in more)))
@@ -188,7 +188,7 @@ class Requests:
             request = replace(
                 request, refused_images=request.refused_images | remembered
             )
-        if context.told.tools is None:
+        if context.announced.tools is None:
             request = replace(
                 request,
                 tools=self._definitions()[0],
@@ -227,7 +227,7 @@ class Requests:
         :param now: the system prompt from the current files.
         """
         before: tuple[Event, ...] = ()
-        if amendment := retold(context.told.sections, now.sections):
+        if amendment := sections_amendment(context.announced.sections, now.sections):
             before = (SurroundingsChanged(amendment),)
         return (*before, prompted, *self.changes(context))
 
@@ -235,22 +235,22 @@ class Requests:
         """Return the events that tell the model the current tools and reasoning level;
         none if it knows them.
         """
-        told = context.told
+        announced = context.announced
         tools = self._definitions()[0]
         level = self._thought_level(context)
-        if told.tools is None:
+        if announced.tools is None:
             return (ToolsDeclared(tools, level),)
         compared = self._compared
         if (
             compared is not None
-            and compared[0] is told
+            and compared[0] is announced
             and compared[1] is tools
             and compared[2] == level
         ):
             return ()
-        if amendment := changed_tools(told, tools, level):
+        if amendment := tools_amendment(announced, tools, level):
             return (SurroundingsChanged(amendment),)
-        self._compared = (told, tools, level)
+        self._compared = (announced, tools, level)
         return ()
 
     async def tell_changes(self) -> None:
@@ -493,19 +493,19 @@ def request_of(
     :param messages: the messages of the context.
     :param model: `provider/model`.
     """
-    told = context.told
+    announced = context.announced
     request = ModelRequest(
         model=model.partition("/")[2],
         system=context.instructions,
         messages=messages,
-        tools=told.tools or (),
-        thought_level=told.thought_level,
+        tools=announced.tools or (),
+        thought_level=announced.thought_level,
         declared=context.declared,
         unbound=bisect_right(context.entries, context.unbound_until, key=_seq_of),
         refused=frozenset(
             feature for name, feature in context.refused if name == model
         ),
-        takes=context.taken_by(model),
+        takes=context.values_accepted_by(model),
         refused_images=context.images_refused_by(model),
     )
     return without_tools(request, context.tools_refused_by(model))

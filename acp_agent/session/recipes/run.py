@@ -127,8 +127,10 @@ class RecipeRun:
 
         near = get_close_matches(word, REPORTS, n=1, cutoff=_ALIKE)
         is_beginning = len(word) >= _SHORTEST_BEGINNING
-        begun = [each for each in REPORTS if is_beginning and each.startswith(word)]
-        return next(iter([*near, *begun]), "")
+        completions = [
+            each for each in REPORTS if is_beginning and each.startswith(word)
+        ]
+        return next(iter([*near, *completions]), "")
 
     async def rendered(
         self, around: RecipeSurroundings | None = None, seconds: float = RENDER_SECONDS
@@ -320,7 +322,7 @@ class _CommandRunner:
             stderr.
         :raises CommandError: if the program could not be started, or if the time is up.
         """
-        begun = time.monotonic()
+        started_at = time.monotonic()
         try:
             usable, _ = self._sandbox.usable() if self._sandbox else (None, "")
         except SandboxError as error:
@@ -360,7 +362,7 @@ class _CommandRunner:
                     _kill_group(process)
                     process.wait()
                     self._process = None
-                self._left -= time.monotonic() - begun
+                self._left -= time.monotonic() - started_at
             return code, _beginning(output), _beginning(complaint)
 
     def close(self) -> None:

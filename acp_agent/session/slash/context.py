@@ -295,11 +295,11 @@ class CompactReports:
             f"- Pinned: {counted(len(context.memory.pins), 'text')}",
             "- Compactions so far:" if history else "- Compactions so far: none",
         ]
-        told = (
+        entries = (
             _history(seq, event, states.get(seq, taken_back))
             for seq, event in history.items()
         )
-        return "\n".join([*lines, *told])
+        return "\n".join([*lines, *entries])
 
     async def _undo(self) -> str:
         """Undo the newest compaction that is in force.

@@ -81,7 +81,7 @@ _REFUSED = "the provider no longer accepts it"
 _NO_LEVEL = (
     "{model} does not accept the chosen thinking level. It uses its provider's default."
 )
-_TOLD: dict[Feature, str] = {
+_REFUSED_TEXTS: dict[Feature, str] = {
     "functions": (
         "{model} does not support tools, according to its provider, so it cannot read or change files or run commands."
         " It answers from the conversation alone. Choose another model to use tools. A local server may need"
@@ -128,14 +128,14 @@ class AnswerStream:
     )
 
     async def ask(
-        self, active: ActiveModel, begins: Callable[[], None] = lambda: None
+        self, active: ActiveModel, on_answer: Callable[[], None] = lambda: None
     ) -> Reply:
         """Call the model once, and show its answer while it arrives.
 
         However this ends, all text that has streamed is in the log, and the user has
         seen it. Call `log` to log the answer itself.
 
-        :param begins: called whenever a part of the answer arrives.
+        :param on_answer: called whenever a part of the answer arrives.
         :raises ModelError: see `Provider.stream`.
         """
         # The last answer may have been cut off before its flush.
@@ -148,7 +148,9 @@ class AnswerStream:
         whole = await active.resolved(request)
         self._notices.streaming = True
         try:
-            answered = await self._streamed(active, request, whole, message_id, begins)
+            answered = await self._streamed(
+                active, request, whole, message_id, on_answer
+            )
         except ExceptionGroup as failures:
             self._notices.streaming = False
             error = _first(failures)
@@ -196,7 +198,7 @@ class AnswerStream:
         request: ModelRequest,
         whole: ModelRequest,
         message_id: str,
-        begins: Callable[[], None],
+        on_answer: Callable[[], None],
     ) -> Answered:
         """Send a request, and save and show its answer while it arrives.
 
@@ -215,14 +217,14 @@ class AnswerStream:
                 async for event in stream:
                     match event:
                         case TextDelta() | ThinkingDelta():
-                            begins()
+                            on_answer()
                             try:
                                 # `send` yields to other tasks, which takes 10 µs.
                                 send.send_nowait(event)
                             except anyio.WouldBlock:
                                 await send.send(event)
                         case Answered():
-                            begins()
+                            on_answer()
                             answered = event
                         case _:
                             await self._adapt(active, event, request)
@@ -267,12 +269,12 @@ class AnswerStream:
         await self._log.append(
             FeatureRefused(active.name, refused.feature, refused.takes)
         )
-        told = _TOLD.get(refused.feature)
-        if told is not None and refused.takes:
-            told = _OTHER_LEVEL
-        if told is not None:
+        text = _REFUSED_TEXTS.get(refused.feature)
+        if text is not None and refused.takes:
+            text = _OTHER_LEVEL
+        if text is not None:
             takes = ", ".join(refused.takes.split())
-            await self._notices.tell_once(told.format(model=active.name, takes=takes))
+            await self._notices.tell_once(text.format(model=active.name, takes=takes))
 
     async def _leave_images_out(
         self, active: ActiveModel, images: tuple[str, ...]
@@ -340,7 +342,9 @@ class AnswerStream:
         if request.tools and "functions" in known.refused:
             features.append("functions")
         for feature in features:
-            await self._notices.tell_once(_TOLD[feature].format(model=active.name))
+            await self._notices.tell_once(
+                _REFUSED_TEXTS[feature].format(model=active.name)
+            )
         for feature in _LEVELS:
             if request.thought_level and feature in known.takes:
                 takes = ", ".join(known.takes[feature].split())

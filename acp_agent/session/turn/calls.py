@@ -158,7 +158,7 @@ class ToolCalls:
                     return "cancelled"
                 if not prepared.asks:
                     await self._show(CallStarted(call.id, view))
-                self._record.begun_call = call.id
+                self._record.started_call = call.id
                 result = await _or_failure(
                     effective, view, prepared.run(_reporter(self._show, call.id))
                 )

@@ -56,7 +56,7 @@ async def resolve(
         )
     return SlashCommand(
         read_only=False,
-        execute=partial(compaction.by_hand, complete),
+        execute=partial(compaction.compact_manually, complete),
         recipe_run=complete,
     )
 

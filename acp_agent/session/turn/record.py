@@ -59,7 +59,7 @@ class TurnRecord:
     call has a result.
 
     :ivar titles: gives the session its titles.
-    :ivar begun_call: the id of the last call that began to run in this process.
+    :ivar started_call: ID of the last call that was started in this process.
     """
 
     _log: SessionLog
@@ -67,7 +67,7 @@ class TurnRecord:
     _requests: Requests
     titles: Titles
     _show: Show
-    begun_call: str = ""
+    started_call: str = ""
 
     async def recover(self) -> None:
         """Read new events from the log, and close a turn that a killed process left
@@ -186,7 +186,7 @@ class TurnRecord:
         open_calls = {call.id: call for call in context.open_calls}
         reason = "cancelled" if stop == "cancelled" else "interrupted"
         closing = closing_events(
-            context, reason, self._toolbox.view_of, self.begun_call
+            context, reason, self._toolbox.view_of, self.started_call
         )
         # There is no time limit: showing waits until a slow editor reads or
         # disconnects.

@@ -192,7 +192,7 @@ class Turn:
             # The open calls of a cancelled turn have no results yet, so keep a ready
             # summary for the next turn.
             if stop != "cancelled":
-                await self._compact_for_hook(turn_over=True)
+                await self._compact_for_hook(after_turn=True)
                 await self._compaction.use_ready_summary()
             return stop
         finally:
@@ -223,7 +223,7 @@ class Turn:
         :returns: why the turn ends, or None to call the model again.
         """
         parts = self._parts
-        await self._compact_for_hook(turn_over=False)
+        await self._compact_for_hook(after_turn=False)
         active = await self._compaction.before_request()
         await parts.requests.tell_changes()
         background = parts.compaction.background
@@ -304,13 +304,13 @@ class Turn:
 
     # --- hooks ---
 
-    async def _compact_for_hook(self, *, turn_over: bool) -> None:
+    async def _compact_for_hook(self, *, after_turn: bool) -> None:
         """Compact if a hook asked for it during an event that does not allow
         compaction.
         """
         wanted = self._parts.hooks.take_compaction()
         if wanted is not None:
-            await self._compaction.for_hook(wanted, turn_over=turn_over)
+            await self._compaction.compact_for_hook(wanted, after_turn=after_turn)
 
     async def _after_stop(self, response: str) -> bool:
         """Run the hooks for a final answer. Return whether the model is to be called
@@ -343,7 +343,7 @@ class Turn:
         parts = self._parts
         match outcome.action:
             case Compact():
-                await self._compaction.for_hook(outcome.action)
+                await self._compaction.compact_for_hook(outcome.action)
             case Summarize():
                 summary = await self._compaction.summary(outcome.action.instructions)
                 if summary:

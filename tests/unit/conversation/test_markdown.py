@@ -176,7 +176,7 @@ def test_calls_results_and_attachments_have_their_place() -> None:
         "```\ninside\n```\n\nAn image (`image/png`): `file:///c.png`.\n\n"
         "## Agent\n\nI read.\n\n`read` was called:\n\n"
         '````json\n{\n  "path": "a`b.txt"\n}\n````\n\n'.replace("````", "```")
-        + "`read` answered:\n\n```\none\ntwo\n```\n\n`edit` was called:\n\n```json\n{\n```\n\n"
+        + "`read` returned:\n\n```\none\ntwo\n```\n\n`edit` was called:\n\n```json\n{\n```\n\n"
         "`edit` failed:\n\n```\nno JSON\n```\n\nDone.\n"
     )
 

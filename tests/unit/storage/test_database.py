@@ -306,9 +306,9 @@ async def test_a_database_of_an_earlier_version_is_read_and_goes_on(
         3,
     )
     assert not record.archived
-    assert [row.session_id for row in (await store.list(not_begun=())).sessions] == [
-        "s1"
-    ]
+    assert [
+        row.session_id for row in (await store.list(include_unused=())).sessions
+    ] == ["s1"]
     await store.archive("s1", True)
     assert [
         row.session_id for row in (await store.list("/shop", archived="only")).sessions

@@ -145,7 +145,9 @@ async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_lis
         async def shown(
             *named: str, cwd: str | None = None, archived: ArchiveFilter = "exclude"
         ) -> set[str]:
-            return {*await in_pages(store, cwd, archived=archived, not_begun=named)}
+            return {
+                *await in_pages(store, cwd, archived=archived, include_unused=named)
+            }
 
         assert await shown() == {"s1", "s2", "s8"}
         assert await shown("s1", "s5", "s6", "unknown", "\ud800") == {
@@ -162,19 +164,19 @@ async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_lis
         assert "s3" not in await shown()
 
 
-@pytest.mark.parametrize("not_begun", [None, (), ("s1", "s2")])
+@pytest.mark.parametrize("include_unused", [None, (), ("s1", "s2")])
 @pytest.mark.parametrize("archived", ["exclude", "include", "only"])
 @pytest.mark.parametrize("cwd", [None, "/shop"])
 async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
     tmp_path: Path,
     cwd: str | None,
     archived: ArchiveFilter,
-    not_begun: tuple[str, ...] | None,
+    include_unused: tuple[str, ...] | None,
 ) -> None:
     connection = open_database(tmp_path / "sessions.db")
     asked: list[str] = []
     connection.set_trace_callback(asked.append)
-    read_page(connection, cwd, None, 50, archived, not_begun)
+    read_page(connection, cwd, None, 50, archived, include_unused)
     connection.set_trace_callback(None)
     *_, query = asked  # an earlier query may look up the directories
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
