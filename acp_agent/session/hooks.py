@@ -64,7 +64,9 @@ _WAITING = (
     "lists them."
 )
 _Version: TypeAlias = tuple[Path, str] | None
-"""Changes when other hooks of the project may run; None if no hooks may run."""
+"""Identifies the project's hooks that may run: their folder and digest. None if none may
+run.
+"""
 _RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
 """The hooks of a recipe that are asked after all other hooks, and the ones that are
 asked before them.
@@ -75,13 +77,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Prompt:
-    """What hooks are told about the prompt that is being answered, and which hooks have
-    already made the model continue.
+    """The state of the hooks for the prompt that is being answered.
 
-    :ivar run: the run of the prompt's recipe, if it names one.
+    :ivar run: the run of the prompt's recipe, if the prompt names one.
     :ivar recipe: the hooks of that recipe.
     :ivar answers: the number of answers without tool calls so far.
-    :ivar blamed: see `Dispatcher.dispatch`.
+    :ivar blamed: the hooks that have made the model continue; see
+        `Dispatcher.dispatch`.
     """
 
     run: RecipeRun | None = None
@@ -108,8 +110,8 @@ class SessionHooks:
         self._services = services
         self._transcript = Transcript(services.store, state.id, services.home)
         self._dispatcher: Dispatcher | None = None
-        self._own: tuple[Hook, ...] = ()
-        self._allowed: _Version = None
+        self._user_hooks: tuple[Hook, ...] = ()
+        self._project_version: _Version = None
         self._faults: tuple[str, ...] = ()
         self._prompt = _Prompt()
         self._start_lock = anyio.Lock()
@@ -118,10 +120,10 @@ class SessionHooks:
 
     @contextmanager
     def running(self, run: RecipeRun | None) -> Generator[None]:
-        """Also ask a recipe's hooks while its prompt is being answered.
+        """Ask a recipe's hooks too while the `with` block answers its prompt.
 
-        :param run: the run of the recipe; None for a prompt without one. If the recipe
-            compacts, its hooks are asked only about the compaction.
+        :param run: the run of the recipe; None for a prompt without one. The hooks of a
+            recipe that compacts are asked only about the compaction.
         """
         self._prompt = _Prompt(run)
         if run is not None and not run.compacts:
@@ -133,8 +135,8 @@ class SessionHooks:
 
     @property
     def may_act(self) -> bool:
-        """Return whether there are hooks, or whether that is still unknown. A recipe's
-        hooks count only while the recipe runs.
+        """Return whether there are hooks; True also if they have not been loaded yet. A
+        recipe's hooks count only while the recipe runs.
         """
         return self._dispatcher is None or any(
             (self._dispatcher.hooks, *self._prompt.recipe)
@@ -152,21 +154,21 @@ class SessionHooks:
                 await self._session_start(self._state.source)
 
     async def renew(self) -> None:
-        """Load the project's hooks that may run now. Dispatch `session_start` to the
-        new ones.
+        """Load the project's hooks again if other hooks may run now, and dispatch
+        `session_start` to them.
         """
-        await self._ready()
+        await self._loaded()
         before = self._faults
         self._faults = self._state.settings.hook_faults
         await self._tell_left_out(
             fault for fault in self._faults if fault not in before
         )
-        if _version(self._trust.hooks) == self._allowed:
+        if _version(self._trust.hooks) == self._project_version:
             return
-        hooks = await self._take_project()
+        hooks = await self._load_project_hooks()
         if any("session_start" in hook.events for hook in hooks):
             async with self._notices.slow(_WAITING):
-                outcome = await self._made(hooks).dispatch(
+                outcome = await self._new_dispatcher(hooks).dispatch(
                     SessionStart(await self._moment(), self._state.source)
                 )
             await self.add(self._unread(outcome.context))
@@ -183,8 +185,8 @@ class SessionHooks:
         await self.add(self._unread(outcome.context))
 
     def _unread(self, texts: Sequence[str]) -> Sequence[str]:
-        """Return the added texts that the context does not contain yet. It may contain
-        some from an earlier start.
+        """Return the texts that the context does not contain yet. It may contain some
+        from an earlier start of the session.
         """
         messages = [
             message.parts
@@ -227,7 +229,7 @@ class SessionHooks:
         )
 
     async def turn_end(self, response: str) -> Outcome:
-        """Dispatch `turn_end`. Each answer without tool calls has the next number."""
+        """Dispatch `turn_end` after an answer without tool calls, and count the answer."""
         self._prompt.answers += 1
         return await self._ask(
             lambda at: TurnEnd(at, response), blamed=self._prompt.blamed
@@ -243,14 +245,14 @@ class SessionHooks:
 
     # --- a compaction ---
 
-    async def listen(self, name: EventName) -> bool:
+    async def is_handled(self, name: EventName) -> bool:
         """Return whether any hook handles an event. A recipe's hooks count only while
         the recipe runs.
         """
         last, first = self._prompt.recipe
         return any(
             name in hook.events
-            for hook in (*first, *(await self._ready()).hooks, *last)
+            for hook in (*first, *(await self._loaded()).hooks, *last)
         )
 
     async def before_compaction(
@@ -297,8 +299,8 @@ class SessionHooks:
         await self._session_start("compact")
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
-        """Dispatch `turn_end` for a recipe that compacts. Such a run has one answer,
-        and can only end in the swap.
+        """Dispatch `turn_end` for a recipe that compacts. The answer of such a recipe is
+        the summary.
         """
         hooks = _recipe_hooks(run.recipe)
         return await self._ask(
@@ -306,7 +308,7 @@ class SessionHooks:
         )
 
     async def prompt_additions(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
-        """Return what the handlers of a compacting recipe add to its prompt."""
+        """Return the texts that the handlers of a compacting recipe add to its prompt."""
         outcome = await self._ask(
             lambda at: UserMessageSend(at, prompt),
             recipe=_recipe_hooks(run.recipe),
@@ -325,8 +327,8 @@ class SessionHooks:
     # --- requests of hooks ---
 
     def take_compaction(self) -> Compact | None:
-        """Return, and then forget, the compaction that a hook requested at an event
-        that does not allow one.
+        """Return and forget the compaction that a hook requested at an event that does
+        not allow one.
         """
         wanted = self._wanted_compaction
         self._wanted_compaction = None
@@ -352,13 +354,14 @@ class SessionHooks:
         alone: bool = False,
         blamed: set[HookKey] | None = None,
     ) -> Outcome:
-        """Dispatch an event. It is created only if there are hooks.
+        """Create an event and dispatch it, if there are hooks.
 
-        :param recipe: the hooks of a recipe; the running recipe's if not given.
-        :param alone: whether only the recipe's hooks are asked.
-        :param blamed: see `Dispatcher.dispatch`; given only if the model has answered.
+        :param make: creates the event.
+        :param recipe: the hooks of a recipe. None means the running recipe.
+        :param alone: whether to ask only the recipe's hooks.
+        :param blamed: see `Dispatcher.dispatch`. None if the model has not answered.
         """
-        dispatcher = self._made(()) if alone else await self._ready()
+        dispatcher = self._new_dispatcher(()) if alone else await self._loaded()
         last, first = recipe or self._prompt.recipe
         if not (dispatcher.hooks or first or last):
             return NOTHING
@@ -376,8 +379,8 @@ class SessionHooks:
         return outcome
 
     def _want_compaction(self, name: EventName, wanted: Compact) -> None:
-        """Remember a compaction that has to wait. Other requests are ignored until it
-        is done.
+        """Remember a compaction that has to wait. Later requests are ignored until it
+        has run.
         """
         if self._wanted_compaction is None:
             self._wanted_compaction = wanted
@@ -388,7 +391,7 @@ class SessionHooks:
             )
 
     async def _moment(self, *, answered: bool = False) -> Moment:
-        """Return what every event says about the current session.
+        """Return the part of an event that describes the current session.
 
         :param answered: whether the event is about the newest answer rather than the
             next one.
@@ -403,8 +406,7 @@ class SessionHooks:
             last.output_tokens if last else 0,
             current_context_window=used,
         )
-        # Without a model there is no window. The prompt that needs a model says what to
-        # set.
+        # Without a model there is no window. The next prompt reports the missing model.
         with suppress(AgentError):
             active = await self._requests.active()
             used = self._requests.used(active) or used
@@ -432,35 +434,36 @@ class SessionHooks:
 
     # --- the known hooks ---
 
-    async def _ready(self) -> Dispatcher:
+    async def _loaded(self) -> Dispatcher:
+        """Return the dispatcher. Discover the hooks first if that has not happened yet."""
         if self._dispatcher is None:
             await self._trust.ensure_read()
             settings = self._state.settings
-            own = await discover(settings, _USER_ORIGINS)
-            self._own = own.hooks
+            found = await discover(settings, _USER_ORIGINS)
+            self._user_hooks = found.hooks
             self._faults = settings.hook_faults
-            await self._tell_left_out(own.errors)
-            await self._take_project()
+            await self._tell_left_out(found.errors)
+            await self._load_project_hooks()
             assert self._dispatcher is not None
         return self._dispatcher
 
-    async def _take_project(self) -> tuple[Hook, ...]:
-        """Replace the project's hooks with the ones that may run now, and return them."""
+    async def _load_project_hooks(self) -> tuple[Hook, ...]:
+        """Replace the project's hooks with those that may run now. Return the new hooks."""
         code = self._trust.hooks
         hooks = tuple[Hook, ...]()
         if code is not None:
-            # Use the code that was allowed, even if the settings have changed since.
+            # The trusted code counts, even if the settings have changed since.
             settings = replace(
                 self._state.settings, project=code.place, hooks=code.commands
             )
             found = await discover(settings, ("project",), self._state.made, code)
             await self._tell_left_out(found.errors)
             hooks = tuple(guarded(hook, code.hooks_are_same) for hook in found.hooks)
-        self._dispatcher = self._made((*self._own, *hooks))
-        self._allowed = _version(code)
+        self._dispatcher = self._new_dispatcher((*self._user_hooks, *hooks))
+        self._project_version = _version(code)
         return hooks
 
-    def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
+    def _new_dispatcher(self, hooks: Sequence[Hook]) -> Dispatcher:
         return Dispatcher(hooks, self._services, self._notices.tell, self._notices.tell)
 
     async def _tell_left_out(self, errors: Iterable[object]) -> None:

@@ -1,4 +1,4 @@
-"""`BackgroundSummary`: prepares a summary in the background, for a later compaction."""
+"""`BackgroundSummary`: writes a summary in the background, for a later compaction."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
-    """Writes a summary of a fixed revision of the context while the turn continues; at
-    most one at a time.
+    """Writes at most one summary at a time while the turn continues. The summary covers
+    the context's revision at its beginning.
 
     The summary is shown only if a caller waits for it. An unused summary is dropped,
     and its cost is logged.
@@ -41,9 +41,9 @@ class BackgroundSummary:
     _tasks: TaskGroup
     _cache: PromptCache
     _draft: SummaryDraft | None = None
-    # The summary that was being written when the turn's request began.
-    _beside: SummaryDraft | None = None
-    _turn: bool = False  # whether a turn that has called the model is running
+    # The summary that was being written when the turn called the model.
+    _concurrent: SummaryDraft | None = None
+    _in_turn: bool = False  # whether a turn that has called the model is running
 
     def give_way(self) -> None:
         """Record that the turn is about to call the model.
@@ -51,23 +51,23 @@ class BackgroundSummary:
         If the model's server answers one request at a time, the summary waits until the
         turn is over.
         """
-        self._turn = True
-        self._beside = None
+        self._in_turn = True
+        self._concurrent = None
         self._cache.asked()
         draft = self._draft
         if draft is not None:
             draft.courtesy.give_way()
-            self._beside = None if draft.is_answered else draft
+            self._concurrent = None if draft.is_answered else draft
 
     def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
-        """Record that the turn's answer has begun.
+        """Record that the turn's answer has started to arrive.
 
-        If the same server finished the summary first, it made the turn wait, so it
+        If the same server first finished the summary, it made the turn wait. So it
         answers one request at a time.
         """
         self._cache.answered(active.name)
-        draft = self._beside
-        self._beside = None
+        draft = self._concurrent
+        self._concurrent = None
         if draft is None or draft.order is None or active.parallel != "unknown":
             return
         if draft.is_answered and draft.order.model.provider is active.provider:
@@ -75,7 +75,7 @@ class BackgroundSummary:
 
     def go_on(self) -> None:
         """Record that the turn is over, and let the summary proceed."""
-        self._turn = False
+        self._in_turn = False
         if self._draft is not None:
             self._draft.courtesy.go_on()
 
@@ -114,18 +114,18 @@ class BackgroundSummary:
     def begin(self, active: ActiveModel, order: Order | None = None) -> None:
         """Begin a summary of the current context.
 
-        :param order: the order of a summary that is prepared while the user pauses.
-            None makes an order, and writes no summary if masking old results is enough.
+        :param order: the order of a summary that is prepared while the user pauses. If
+            None, make an order, and write no summary if masking old results is enough.
         """
         self.drop()
         self._draft = SummaryDraft(self._log.context.revision, self._cache.now)
-        if not self._turn:
+        if not self._in_turn:
             self._draft.courtesy.go_on()
         self._draft.order = order
         self._tasks.start_soon(self._write, active, self._draft)
 
     def fail(self, error: AgentError) -> None:
-        """Mark the summary as unusable, and store the error."""
+        """Drop the summary, and record why this context gets no other one."""
         self.drop()
         self._draft = SummaryDraft(
             self._log.context.revision, self._cache.now, outcome=error
@@ -179,7 +179,7 @@ class BackgroundSummary:
             if not draft.is_done:
                 draft.outcome = "not needed"
             draft.wake()
-            # Shielded, since the session may be closing. An append is fast.
+            # The shield is needed if the session is closing. An append is fast.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if (
                     calls is not None
@@ -194,7 +194,7 @@ class BackgroundSummary:
 
     def _note_read(self, draft: SummaryDraft) -> None:
         """Record that the summary's request read the conversation from the provider's
-        cache, which extends its lifetime there.
+        cache. Reading extends the time that the provider keeps the conversation.
         """
         order = draft.order
         calls = draft.calls

@@ -62,18 +62,28 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class Compactor:
-    """Runs the compactions of one session.
-
-    :ivar failed_at: sequence number of the log when an automatic compaction last failed
-        or was not possible.
-    """
+    """Runs the compactions of one session."""
 
     _log: SessionLog
     _service: CompactionService
     _hooks: SessionHooks
     _requests: Requests
     _show: Show
-    failed_at: int = 0
+    # Head of the log when an automatic compaction last failed or was not possible.
+    _failed_at: int = field(default=0, init=False)
+
+    @property
+    def tried_at(self) -> int:
+        """Return the sequence number of the newest compaction, or of the log's head at
+        the newest failed attempt if that is later; 0 if there was neither.
+        """
+        return max(self._failed_at, *self._log.context.swaps[-1:], 0)
+
+    def note_failed_attempt(self) -> None:
+        """Record that an automatic compaction of the current context failed, or had
+        nothing to compact.
+        """
+        self._failed_at = self._log.context.head
 
     async def compact(
         self, order: Order, draft: SummaryDraft | None = None
@@ -83,23 +93,23 @@ class Compactor:
         :param draft: the background summary to use instead of a new one. It may be
             unfinished.
         :raises AgentError: if the compaction failed. The context is unchanged. The
-            failure was shown and logged if the compaction was shown, or was requested
-            and not vetoed.
+            failure has been shown and logged, except if the compaction was not shown
+            yet and was automatic or vetoed.
         """
-        shown = _CompactionDisplay(order.trigger, self._show)
-        calls = ModelCalls(order.model.stream, shown.chunk, shown.begin)
+        display = _CompactionDisplay(order.trigger, self._show)
+        calls = ModelCalls(order.model.stream, display.chunk, display.start)
         began = anyio.current_time()
         swapped = None
         try:
-            result = await self._take_draft(order, draft, shown, calls)
+            result = await self._take_draft(order, draft, display, calls)
             if result is None:
                 result = await self.prepare(order, calls)
             if result is None:
-                if shown.begun:
+                if display.is_started:
                     raise CompactionError("There was nothing to compact.", _UNCHANGED)
                 return None
             result, swap, added = await self._approve_summary(order, result)
-            await shown.begin()
+            await display.start()
             instructions = None
             if not swap.preserve_system_prompt:
                 instructions = await self._requests.instructions()
@@ -107,7 +117,7 @@ class Compactor:
             waited = anyio.current_time() - began
             result = replace(result, receipt=replace(result.receipt, waited=waited))
             build = partial(
-                order.swap_events, result, shown.compaction_id, instructions
+                order.swap_events, result, display.compaction_id, instructions
             )
             # A cancel after the append is too late, since the user must see everything
             # that is in the log.
@@ -119,21 +129,21 @@ class Compactor:
                 with suppress(AgentError):
                     await self._show(await self._requests.usage())
         except anyio.get_cancelled_exc_class():
-            await self._report_end(shown, None, calls)
+            await self._report_end(display, None, calls)
             raise
         except AgentError as error:
-            await self._report_end(shown, error, calls)
+            await self._report_end(display, error, calls)
             raise
         except Exception as error:
             failure = CompactionError(
                 log_failure(_log, "The compaction failed inside the agent", error),
                 _UNCHANGED,
             )
-            await self._report_end(shown, failure, calls)
+            await self._report_end(display, failure, calls)
             raise failure from error
         assert swapped is not None  # every other path has returned or raised
-        # Do this outside the `try` block, since a failure from here on does not undo
-        # the swap.
+        # These hooks run outside the `try` block, since their failure does not undo the
+        # swap.
         await self._hooks.after_compaction(
             order.trigger, order.state.budget.window, swapped.summary, before
         )
@@ -144,15 +154,15 @@ class Compactor:
         self,
         order: Order,
         draft: SummaryDraft | None,
-        shown: _CompactionDisplay,
+        display: _CompactionDisplay,
         calls: ModelCalls,
     ) -> CompactedState | None:
-        """Return the background summary, fitted to the current conversation, and count
+        """Return the background summary, updated for the current conversation, and count
         its cost; None if there is none or it failed.
         """
         if draft is None:
             return None
-        written = await draft.take(shown.chunk)
+        written = await draft.take(display.chunk)
         if written is None:
             return None
         if written.usage is not None:
@@ -167,7 +177,8 @@ class Compactor:
         return replace(result, receipt=replace(result.receipt, saving=saving))
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
-        """Run the `before_compaction` hooks, then compact without committing.
+        """Run the `before_compaction` hooks, and return the new context without swapping
+        it in.
 
         If there is nothing to compact, run no hooks and return None.
 
@@ -179,7 +190,7 @@ class Compactor:
         window = order.state.budget.window
         instructions = order.run.instructions
         hooked = NOTHING
-        if await self._hooks.listen("before_compaction") and await self._has_work(
+        if await self._hooks.is_handled("before_compaction") and await self._has_work(
             order
         ):
             hooked = await self._hooks.before_compaction(
@@ -238,10 +249,10 @@ class Compactor:
     async def run_strategies(
         self, order: Order, calls: ModelCalls | None = None
     ) -> CompactedState | None:
-        """Run the order's strategies and return the result, without running hooks or
-        committing anything.
+        """Run the order's strategies and return the new context, without running hooks
+        or swapping it in.
 
-        :param calls: shows the summary as it streams and counts its cost; None for
+        :param calls: shows the summary while it streams, and counts its cost. None does
             neither.
         """
         calls = calls or ModelCalls(order.model.stream)
@@ -273,9 +284,11 @@ class Compactor:
         self, order: Order, result: CompactedState
     ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
         """Ask the recipe's `turn_end` hooks whether to swap in a summary that a model
-        or a hook wrote.
+        or another hook wrote. Excerpts and masking need no approval.
 
-        Excerpts and masking need no approval.
+        :returns: the approved result, the swap that the hooks requested, and texts that
+            hooks add for the model.
+        :raises CompactionError: if a hook refused the summary, or if it is too long.
         """
         if not result.sent or result.strategy == "excerpts":
             return result, order.run.swap, ()
@@ -306,51 +319,63 @@ class Compactor:
         return result, swap, outcome.context
 
     async def _report_end(
-        self, shown: _CompactionDisplay, error: AgentError | None, calls: ModelCalls
+        self, display: _CompactionDisplay, error: AgentError | None, calls: ModelCalls
     ) -> None:
         """Log and show that a compaction failed or was cancelled.
 
-        If it was neither shown nor requested, or if it was vetoed before it was shown,
-        only log its cost.
+        Only log the cost if the compaction was not shown yet and it was cancelled,
+        vetoed or automatic.
+
+        :param error: None if the compaction was cancelled.
         """
         ended, reason = ("cancelled", None) if error is None else ("failed", str(error))
         is_failure = error is not None and not isinstance(error, CompactionVetoedError)
-        is_reported = shown.begun or (is_failure and shown.trigger in REQUESTED)
+        is_reported = display.is_started or (
+            is_failure and display.trigger in REQUESTED
+        )
         with anyio.CancelScope(shield=True):
             # The next append reports an error of the log. The compaction shown in the
             # editor must end in any case.
             with suppress(AgentError):
                 if is_reported:
                     event = CompactionFailed(
-                        shown.compaction_id, shown.trigger, ended, reason, calls.usage
+                        display.compaction_id,
+                        display.trigger,
+                        ended,
+                        reason,
+                        calls.usage,
                     )
                     await self._log.append(event)
                 elif calls.usage is not None:
                     await self._log.append(SummaryDropped(calls.usage))
             if is_reported:
-                await shown.begin()
+                await display.start()
                 await self._show(
-                    CompactionFinished(shown.compaction_id, ended, error=reason)
+                    CompactionFinished(display.compaction_id, ended, error=reason)
                 )
 
 
 @dataclass(eq=False, slots=True)
 class _CompactionDisplay:
-    """Shows one compaction. `CompactionStarted` is sent before the first model call or
-    chunk, or at the latest before the end.
+    """Shows one compaction to the client.
+
+    `CompactionStarted` is sent before the first model call or chunk, or at the latest
+    before the end of the compaction.
     """
 
     trigger: CompactionTrigger
     _show: Show
-    begun: bool = False
+    is_started: bool = False
     compaction_id: str = field(default_factory=partial(new_id, "cmp"))
 
-    async def begin(self) -> None:
-        if not self.begun:
-            self.begun = True
+    async def start(self) -> None:
+        """Show that the compaction has started, once."""
+        if not self.is_started:
+            self.is_started = True
             await self._show(CompactionStarted(self.compaction_id, self.trigger))
 
     async def chunk(self, text: str) -> None:
-        await self.begin()
+        """Show more of the summary."""
+        await self.start()
         if text:
             await self._show(CompactionChunk(self.compaction_id, text))

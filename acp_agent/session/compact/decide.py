@@ -3,15 +3,15 @@ refusals and earlier attempts.
 
 | level        | reached at                         | action                                                         |
 | ------------ | ---------------------------------- | -------------------------------------------------------------- |
-| none         |                                    | swap in a ready summary if that saves money                    |
-| prepare      | 70 % of the usable window          | begin a summary in the background                              |
+| none         | below 70 % of the usable window    | swap in a ready summary if that saves money                    |
+| prepare      | 70 %                               | begin a summary in the background                              |
 | threshold    | 80 %                               | swap in the summary as soon as it is written                   |
 | urgent       | 95 %                               | swap in excerpts, unless the user prefers to wait              |
 | request_size | nine tenths of the images or bytes | swap in excerpts, unless the user prefers to wait              |
 | full         | the request does not fit           | swap in excerpts, even if automatic compaction is off          |
 
-After a refusal by the provider, the context is shortened at any level. If the next
-request is refused too, before any answer, the turn ends.
+If the provider refuses a request as too large, the context is shortened at any level.
+If the next request is refused too, the turn ends.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ swap in excerpts. `wait_for_summary`: pause the turn until the summary is writte
 """
 
 GROWTH = 0.02
-"""Share of the usable window by which a context must grow before another summary of it
-is begun.
+"""Share of the usable window by which a context must grow before the next background
+summary of it begins.
 """
 
 
@@ -51,9 +51,9 @@ class Situation:
     :ivar undone: whether the newest compaction was undone.
     :ivar writes: whether the chosen strategy calls a model.
     :ivar prepares: whether summaries are written in the background.
-    :ivar wait: whether the user prefers waiting for a summary to excerpts.
-    :ivar background: state of the background summary; `unavailable` if it failed or
-        masking is enough, so that there will be no summary of this context.
+    :ivar wait: whether the user would rather wait for a summary than have excerpts.
+    :ivar background: state of the background summary. `unavailable` means that this
+        context gets no summary, because it failed or because masking is enough.
     :ivar opens_turn: whether this is the first request since a prompt.
     :ivar grown: growth since the last compaction, or the last attempt at one, as a
         share of the usable window.
@@ -62,13 +62,13 @@ class Situation:
         provider's prompt cache has expired.
     :ivar used: whether the prepared summary has just been swapped in, or swapping it in
         has just failed.
-    :ivar refused: whether the provider refused the last request, or cut off its answer,
-        for lack of room.
+    :ivar refused: whether the provider refused the last request as too large, or cut off
+        its answer because the window was full.
     :ivar shorter_fits: whether the same request fits with a shorter answer, which has
         not been tried yet.
-    :ivar made_room: whether this turn was already compacted after a refusal, and the
-        model has not answered since. After an answer that the window cut off, any
-        compaction after a refusal in this turn counts.
+    :ivar made_room: whether this turn was already compacted after a refusal. If the last
+        request was refused, the compaction counts only if the model has not answered
+        since. If its answer was cut off, it always counts.
     """
 
     level: Pressure
@@ -91,8 +91,10 @@ class Situation:
 def decide(situation: Situation) -> Action:
     """Return what to do before a request is sent, or after a request was refused."""
     if situation.refused:
-        if situation.shorter_fits or situation.made_room:
-            return "shorten" if situation.shorter_fits else "give_up"
+        if situation.shorter_fits:
+            return "shorten"
+        if situation.made_room:
+            return "give_up"
         if situation.background == "ready":
             return "use_summary"
         return "wait_for_summary" if situation.wait else "without_model"

@@ -111,8 +111,8 @@ class Order:
         return replace(self, policy=replace(self.policy, steps=steps), note=note)
 
     def after_turn(self) -> Order:
-        """Return this order for use after the turn, when the newest prompt may be
-        summarised too.
+        """Return this order for a compaction after the turn, which may summarise the
+        newest prompt too.
         """
         return replace(self, state=replace(self.state, turn_from=None))
 
@@ -312,9 +312,9 @@ class Orders:
         """Return an order for the current conversation.
 
         :param run: the recipe that the user ran; None for the recipe named `compact`.
-        :param refused: the limit that the request exceeded according to the provider,
-            whatever our own count says.
-        :param instructions: the instructions of the hook that asks for the compaction.
+        :param refused: the limit that the provider said the request exceeds, whatever
+            our own count says.
+        :param instructions: the instructions of the hook that asked for the compaction.
         :raises RecipeError: if the recipe cannot be rendered.
         :raises CompactionError: if the log cannot be read, or if the trigger is
             `manual` and the model for summaries cannot be used.
@@ -374,7 +374,7 @@ class Orders:
     ) -> Order:
         """Return the same order for the current conversation.
 
-        :param after_turn: whether no prompt is being answered.
+        :param after_turn: whether the turn is over; see `Order.after_turn`.
         """
         state, revision, index = await self._conversation(active)
         order = replace(order, state=state, revision=revision, index=index)

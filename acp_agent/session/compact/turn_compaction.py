@@ -77,18 +77,18 @@ class TurnCompaction:
             self._background.drop()
 
     async def compact_manually(self, run: RecipeRun) -> str:
-        """Compact because the user asked for it. Use the background summary if it was
-        begun with the same recipe.
+        """Compact because the user asked for it. Use the background summary if it is
+        written with the same recipe.
 
-        :returns: an empty text: the user has seen the receipt of the swap.
+        :returns: an empty text, since the user sees the receipt of the swap.
         :raises CompactionError: if the compaction failed, or there is nothing to
             compact. The context is unchanged.
         """
         active = await self._requests.active()
         order = await self._parts.orders.make("manual", active, run)
         draft = self._background.draft
-        begun = draft and draft.order
-        if not begun or not begun.is_like(order):
+        prepared = draft and draft.order
+        if not prepared or not prepared.is_like(order):
             self._background.drop()
             draft = None
         if await self._parts.compactor.compact(order, draft) is None:
@@ -111,8 +111,8 @@ class TurnCompaction:
         """Compact because a hook asked for it. If that fails, log the failure and let
         the turn continue.
 
-        :param after_turn: whether the newest prompt has been answered, so that it may be summarised
-            too.
+        :param after_turn: whether the newest prompt has been answered, so that it may
+            be summarised too.
         """
         self._background.drop()
         try:
@@ -135,7 +135,7 @@ class TurnCompaction:
         """
         active = await self._requests.active()
         if self._background.state == "none":
-            self._background.drop()  # a leftover of another revision of the context
+            self._background.drop()  # it may be of an earlier revision of the context
         situation = await self._situation(active)
         self._opens_turn = False
         action = decide(situation)
@@ -215,8 +215,8 @@ class TurnCompaction:
     async def after_cut(self, model: ActiveModel, answer: AssistantMessage) -> bool:
         """Make room for the rest of an answer that was cut off.
 
-        :returns: False if the answer reached its own token limit, or if no room could
-            be made.
+        :returns: whether there is room. False also if the answer only reached its own
+            token limit.
         :raises CompactionError: if the window is full and nothing could be shortened.
         """
         if not truncated_by_window(answer, model.budget):
@@ -258,12 +258,11 @@ class TurnCompaction:
         made_room: bool,
         shorter_fits: bool = False,
     ) -> str:
-        """Compact, even if our estimate fits, or ask for a shorter answer.
-
-        :returns: why neither works; empty if one does.
+        """Compact, whatever our own estimate says, or ask for a shorter answer.
 
         :param made_room: see `Situation`.
         :param shorter_fits: see `Situation`.
+        :returns: why neither works; empty if one does.
         """
         context = self._requests.context
         action = decide(
@@ -304,7 +303,7 @@ class TurnCompaction:
             threshold=settings.threshold,
             prepare=settings.prepare,
         )
-        since = max(self._parts.compactor.failed_at, *context.swaps[-1:], 0)
+        since = self._parts.compactor.tried_at
         grown = 0
         if level != "none":
             grown = estimate_messages(
@@ -386,7 +385,7 @@ class TurnCompaction:
             if trigger == "overflow" and isinstance(error, CompactionVetoedError):
                 raise
             reason = str(error)
-        self._parts.compactor.failed_at = self._requests.context.head
+        self._parts.compactor.note_failed_attempt()
         if trigger == "overflow":
             self._requests.check_fits(active, reason)
 

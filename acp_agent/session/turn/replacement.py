@@ -18,6 +18,7 @@ from acp_agent.errors import AgentError, HookError
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models.requests import Requests
+from acp_agent.tools.text import counted
 
 
 async def replace_context(
@@ -25,11 +26,11 @@ async def replace_context(
 ) -> None:
     """Replace the conversation with a hook's messages, and show the replacement.
 
-    :raises HookError: if the first message is not the user's.
+    :raises HookError: if the first message is not from the user.
     """
     used = requests.used(await requests.active())
     prefix = requests.prefix_tokens()
-    build = partial(replacement, messages, used, prefix)
+    build = partial(replacement_events, messages, used, prefix)
     with anyio.CancelScope(shield=True):
         *_, swap = await log.append_built(build)
         await show(finished(swap))
@@ -38,7 +39,7 @@ async def replace_context(
             await show(await requests.usage())
 
 
-def replacement(
+def replacement_events(
     messages: Sequence[Message], used: int, prefix_tokens: int, context: Context
 ) -> tuple[*tuple[Event, ...], ContextSwapped]:
     """Return the events that replace a context with a hook's messages.
@@ -49,19 +50,19 @@ def replacement(
     :param messages: a valid history that begins with a user message.
     :param used: tokens of the current context.
     :param prefix_tokens: estimated tokens of the system prompt and the tools.
-    :raises HookError: if the first message is not the user's.
+    :raises HookError: if the first message is not from the user.
     """
     first = messages[0] if messages else None
     others = messages[1:]
     if not isinstance(first, UserMessage):
         raise HookError(
-            "A hook tried to replace the conversation with messages that do not begin with the user's."
+            "A hook tried to replace the conversation, but the first of its messages is not from the user."
         )
     swap = ContextSwapped(
         compaction_id=new_id("cmp"),
         message_id=new_id("msg"),
         trigger="hook",
-        summary=f"A hook replaced the conversation by {len(messages)} of its own messages.",
+        summary=f"A hook replaced the conversation with {counted(len(messages), 'message')} of its own.",
         sent=first.parts,
         keep_from=context.head + 1,
         carried=context.carried(),

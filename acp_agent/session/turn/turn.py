@@ -48,8 +48,8 @@ _MAY_BE_TOO_LONG = (
     " the server's window, or start the server with a larger one."
 )
 MAX_CONTINUES = 5
-"""Maximum number of times that hooks may continue one prompt. This bounds the cost of a hook that always
-continues.
+"""Maximum number of times that hooks may continue one prompt. This bounds the cost of a
+hook that always continues.
 """
 
 
@@ -74,8 +74,8 @@ class Turn:
         self._has_nudged = False
 
     async def run(self) -> StopReason:
-        """Run the prompt to its end. However it ends, every call in the log has a
-        result afterwards.
+        """Run the turn to its end. However it ends, every call in the log has a result
+        afterwards.
 
         :raises AgentError: if the prompt cannot be answered.
         """
@@ -245,8 +245,8 @@ class Turn:
     def _ends_turn(self, answer: AssistantMessage) -> bool:
         """Return whether the turn ends with this answer.
 
-        It does if the answer is final, there are no hooks that could act after it, and no summary is
-        ready to be swapped in.
+        The answer must be final, no hook may act after it, and no summary may be ready
+        to be swapped in.
         """
         is_ready = self._parts.compaction.background.state == "ready"
         has_text = bool(answer.text.strip())
@@ -288,10 +288,10 @@ class Turn:
         return None
 
     async def _nudge(self, active: ActiveModel) -> bool:
-        """Tell the user that an answer was empty, and prepare another call of the
-        model, once per prompt.
+        """Tell the user that an answer was empty, and ask the model once more if this
+        is the prompt's first empty answer.
 
-        :returns: whether the model is to be called again.
+        :returns: whether to call the model again.
         """
         if self._has_nudged:
             text = _NO_ANSWER + (_MAY_BE_TOO_LONG if active.guessed else "")
@@ -305,17 +305,15 @@ class Turn:
     # --- hooks ---
 
     async def _compact_for_hook(self, *, after_turn: bool) -> None:
-        """Compact if a hook asked for it during an event that does not allow
-        compaction.
+        """Run the compaction that a hook requested during an event that does not allow
+        one, if there is such a request.
         """
         wanted = self._parts.hooks.take_compaction()
         if wanted is not None:
             await self._compaction.compact_for_hook(wanted, after_turn=after_turn)
 
     async def _after_stop(self, response: str) -> bool:
-        """Run the hooks for a final answer. Return whether the model is to be called
-        again.
-        """
+        """Run the hooks for a final answer. Return whether to call the model again."""
         hooks = self._parts.hooks
         record = self._parts.record
         for dispatch in (hooks.turn_end, hooks.agent_stop):
@@ -360,8 +358,8 @@ class Turn:
                 pass
 
     async def _continue(self, outcome: Outcome) -> bool:
-        """Add the messages with which a hook continues the prompt. Return whether there
-        are any.
+        """Append the messages with which a hook continues the prompt. Return whether the
+        prompt continues.
         """
         messages = (
             list(outcome.action.messages)

@@ -231,7 +231,7 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
         await it.prompt("One? " + LONG)
         [shown] = shown_compactions(it.agent)
         assert (
-            "A hook replaced the conversation by 1 of its own messages." in shown.text
+            "A hook replaced the conversation with 1 message of its own." in shown.text
         )
         await it.prompt("Two?")
         assert [said(message) for message in it.last] == [f"{SUMMARY}\nTwo?"]

@@ -48,7 +48,7 @@ async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_b
         await it.prompt("One?", Reply(LONG))
         await it.prompt("Replace it.", Reply("Done."))
         [shown] = shown_compactions(it.agent)
-        assert "replaced the conversation by 4 of its own messages" in shown.text
+        assert "replaced the conversation with 4 messages of its own" in shown.text
         await it.prompt("Two?", Reply("Second."))
         roles = [message["role"] for message in it.last]
         assert roles == ["user", "assistant", "user", "assistant", "user"]

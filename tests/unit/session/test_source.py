@@ -18,7 +18,7 @@ from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.session.log import SessionLog
 from acp_agent.session.source import OriginalEntries
-from acp_agent.session.turn.replacement import replacement
+from acp_agent.session.turn.replacement import replacement_events
 from acp_agent.storage.store import SessionStore
 from support.logs import LogBuilder, legal_logs
 
@@ -104,7 +104,7 @@ def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_
         UserMessage("u1", (Text("Only this."),)),
         UserMessage("u2", (Text("And this."),)),
     )
-    log.add(*replacement(supplied, 1_000, 10, log.context))
+    log.add(*replacement_events(supplied, 1_000, 10, log.context))
     assert any(isinstance(event, MessageSupplied) for event in log.events)
     source, _ = anyio.run(sourced, list(log.events), {log.head - 2}, tmp_path)
     assert texts(source) == ["Only this.", "And this."]

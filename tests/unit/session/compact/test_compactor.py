@@ -103,7 +103,7 @@ class Desk:
         yield TextDelta("\nA cart.")
         yield Answered((Text("# Goal\nA cart."),), "end_turn", Usage(100, 10))
 
-    async def listen(self, name: str) -> bool:
+    async def is_handled(self, name: str) -> bool:
         return True
 
     async def before_compaction(
