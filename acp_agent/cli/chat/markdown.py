@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from acp_agent.cli.chat.plain import PlainText
+from acp_agent.cli.chat.plain import PlainText, StreamedText
 from acp_agent.cli.chat.wrapping import broken, joined, restyled, width_of
 from acp_agent.cli.terminal.client import Line
 
@@ -52,11 +52,11 @@ _MARKS = str.maketrans("", "", "*_`[]()<>!\\~ \t")
 """Characters that rendering a line may remove or add."""
 
 
-class MarkdownText:
+class MarkdownText(StreamedText):
     """Renders a text line by line: headings, emphasis, code spans, links and tables.
 
-    Fenced and indented code stays exactly as it is. A table is held until its last row.
-    The result does not depend on where the text is cut into pieces.
+    Fenced and indented code stays exactly as it is. A table is shown once its last row
+    has arrived. The preview shows an unfinished line, and an unfinished table.
     """
 
     def __init__(self) -> None:
@@ -66,20 +66,7 @@ class MarkdownText:
         self._long: PlainText | None = None  # shows a line that is too long to parse
         self._blocks = _Blocks()
 
-    def feed(self, text: str, columns: int) -> list[Line]:
-        """Add a piece of the text, and return the rows that are complete by now."""
-        rows: list[Line] = []
-        *lines, rest = text.replace("\r", "").split("\n")
-        for line in lines:
-            self._add(line, columns, rows)
-            self._end_line(columns, rows)
-        self._add(rest, columns, rows)
-        return rows
-
     def preview(self, columns: int) -> list[Line]:
-        """Return rows that show the unfinished table and line as far as they are
-        known.
-        """
         if self._long is not None:
             return self._long.preview(columns)
         line = "".join(self._line)
@@ -95,13 +82,11 @@ class MarkdownText:
         return rows
 
     def finish(self, columns: int) -> list[Line]:
-        """Return the last rows."""
         rows = self.feed("\n", columns) if self._length else []
         self._end_table(columns, rows)
         return rows
 
     def _add(self, text: str, columns: int, rows: list[Line]) -> None:
-        """Add a part of a line."""
         if self._long is not None:
             rows.extend(self._long.feed(text, columns))
             return

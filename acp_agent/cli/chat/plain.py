@@ -1,7 +1,10 @@
-"""`PlainText`: text that arrives in pieces, broken into rows as it is."""
+"""`StreamedText`: text that arrives in pieces and is shown in rows. `PlainText` shows it
+as it is.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal
 
 from prompt_toolkit.utils import get_cwidth
@@ -13,18 +16,10 @@ _MAX_REST = 2_000
 _FENCE = "```"
 
 
-class PlainText:
-    """Breaks prose between words. Code and tables keep their lines, so that people can
-    copy them.
-
-    The result does not depend on where the text is cut into pieces. Each character is
-    looked at about once, however long a line or a word is.
+class StreamedText(ABC):
+    """Turns a text that arrives in pieces into rows. The rows do not depend on where the
+    text is cut into pieces.
     """
-
-    def __init__(self) -> None:
-        self._rest = ""  # the end of the unfinished row
-        self._in_code = False
-        self._begin_line()
 
     def feed(self, text: str, columns: int) -> list[Line]:
         """Add a piece of the text, and return the rows that are complete by now."""
@@ -36,13 +31,40 @@ class PlainText:
         self._add(rest, columns, rows)
         return rows
 
+    @abstractmethod
     def preview(self, columns: int) -> list[Line]:
-        """Return the end of the unfinished row."""
+        """Return rows that show the text after the last complete row."""
+
+    @abstractmethod
+    def finish(self, columns: int) -> list[Line]:
+        """Return the last rows."""
+
+    @abstractmethod
+    def _add(self, text: str, columns: int, rows: list[Line]) -> None:
+        """Add a part of a line, and append the rows that it completes to `rows`."""
+
+    @abstractmethod
+    def _end_line(self, columns: int, rows: list[Line]) -> None:
+        """End the line, and append the rows that this completes to `rows`."""
+
+
+class PlainText(StreamedText):
+    """Breaks prose between words. Code and tables keep their lines, so that people can
+    copy them.
+
+    Each character is looked at about once, however long a line or a word is.
+    """
+
+    def __init__(self) -> None:
+        self._rest = ""  # the end of the unfinished row
+        self._in_code = False
+        self._begin_line()
+
+    def preview(self, columns: int) -> list[Line]:
         del columns  # only complete rows are broken
         return [[("", self._rest)]] if self._rest else []
 
     def finish(self, columns: int) -> list[Line]:
-        """Return the last row."""
         return self.feed("\n", columns)
 
     def _begin_line(self) -> None:
@@ -71,7 +93,6 @@ class PlainText:
         return "code" if self._in_code or self._kind == "fence" else ""
 
     def _add(self, text: str, columns: int, rows: list[Line]) -> None:
-        """Add a part of a line."""
         if self._kind == "prose":
             self._break(text, columns, rows)
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from acp_agent.cli.chat.commands import COMMANDS
 from acp_agent.cli.chat.markdown import MarkdownText
-from acp_agent.cli.chat.plain import PlainText
+from acp_agent.cli.chat.plain import PlainText, StreamedText
 from acp_agent.cli.chat.screen import FOLDED_ROWS, Screen, cut_row
 from acp_agent.cli.chat.wrapping import restyled
 from acp_agent.cli.terminal.client import Line, TerminalView, patch_lines
@@ -66,9 +66,9 @@ class ChatView(TerminalView):
             self._print_rows(self._streamed.feed(self._safe_stream.flush(), columns))
             self._print_rows(self._streamed.finish(columns))
 
-    def _formatter(self) -> MarkdownText | PlainText:
-        """Return the formatter of a text that streams: Markdown stays as it is without
-        colours.
+    def _formatter(self) -> StreamedText:
+        """Return a formatter for streamed text. Without colours, Markdown is shown as it
+        is.
         """
         return MarkdownText() if self.screen.has_colours else PlainText()
 
