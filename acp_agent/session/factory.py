@@ -102,7 +102,7 @@ async def open_session(
             await _update_directories(log, directories, settings)
     writable = writable_folders(directories[0], settings.sandbox.write)
     await to_thread.run_sync(
-        distrust, everywhere, writable, await services.store.places()
+        distrust, everywhere, writable, await services.store.working_directories()
     )
     state = SessionState(session_id, everywhere, settings, log, source, mcp_servers)
     state.mode_elsewhere = _mode_elsewhere(state, directories)

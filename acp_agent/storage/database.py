@@ -56,20 +56,17 @@ def open_database(path: Path) -> sqlite3.Connection:
     if writable:
         ensure_private_dir(path.parent)
         if _wal(path).exists():
-            # Otherwise a new database would apply the write-ahead log of a deleted one.
+            # The database must exist too. A new one would apply the write-ahead log of
+            # the one that was deleted.
             file_id(path)
         _make_private(path)
     file_id(path)
     with storage_errors(path):
-        # In a read-only folder, SQLite opens a WAL database without a `-wal` file only
-        # if the database is declared immutable.
-        options = (
-            "mode=rw"
-            if writable
-            else "mode=ro"
-            if _wal(path).exists()
-            else "mode=ro&immutable=1"
-        )
+        options = "mode=rw" if writable else "mode=ro"
+        if not writable and not _wal(path).exists():
+            # In a read-only folder, SQLite opens a WAL database without a `-wal` file
+            # only if the database is declared immutable.
+            options += "&immutable=1"
         connection = sqlite3.connect(
             _uri(path, options),
             uri=True,
@@ -148,7 +145,7 @@ def storage_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StorageError(_sentence(path, error)) from error
+        raise StorageError(_explanation(path, error)) from error
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -156,13 +153,13 @@ def is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _sentence(path: Path, error: sqlite3.Error) -> str:
+def _explanation(path: Path, error: sqlite3.Error) -> str:
+    """Return what went wrong, and what the user can do."""
     # The lowest byte of an extended code, such as SQLITE_IOERR_WRITE, is the primary
     # code.
     code = getattr(error, "sqlite_errorcode", 0)
-    # There is no room for the 32 KiB of the `-shm` file.
     if code == sqlite3.SQLITE_IOERR_SHMSIZE:
-        return _full(path)
+        return _full(path)  # there is no room for the 32 KiB of the `-shm` file
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (
@@ -200,8 +197,8 @@ def _copy_of(path: Path, version: int) -> Path:
 
 
 def _copy(path: Path, version: int) -> None:
-    """Copy the database unless there is already a copy. The caller holds the write
-    lock.
+    """Copy the database, unless there is already a copy of this version. The caller
+    holds the write lock.
     """
     copy = _copy_of(path, version)
     if copy.exists():
@@ -263,8 +260,8 @@ def file_id(path: Path) -> tuple[int, int]:
 
 
 _LOST = (
-    "Nothing was written. Put the file back, or a copy of it. To start over, delete the rest of it and the files "
-    f"with the same name, {_ELSEWHERE}. Then restart acp-agent."
+    "Nothing was written. Put the file back, or a copy of it. To start over, delete all files whose names begin "
+    f"with its name, {_ELSEWHERE}. Then restart acp-agent."
 )
 
 
@@ -296,8 +293,8 @@ def _make_private(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    """Create a new database. It gets its final name only once complete, so an empty
-    file is never a new database.
+    """Create a new database. The file gets its final name only once it is complete, so
+    an empty file is never a new database.
     """
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.new-", dir=path.parent)
@@ -333,7 +330,7 @@ _ADVICE = f"Check its owner and permissions, {_ELSEWHERE}."
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    # Read a single snapshot: another process may be creating the tables.
+    # Read one snapshot, since another process may be creating the tables.
     with transaction(connection, "DEFERRED"):
         version = _pragma(connection, "user_version")
         application = _pragma(connection, "application_id")
@@ -356,8 +353,8 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
-    # SQLite does not wait for the lock here if several processes open a new database at
-    # the same time.
+    # If several processes open a new database at the same time, SQLite does not wait for
+    # the lock by itself.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

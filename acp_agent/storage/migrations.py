@@ -96,8 +96,8 @@ def _m2_search(connection: sqlite3.Connection) -> None:
 
 def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sessions ADD COLUMN archived_at INTEGER")
-    # These indexes serve to read the list of all sessions, and of one directory's
-    # sessions, page by page.
+    # With these indexes, the lists of all sessions and of one directory's sessions are
+    # read page by page without sorting.
     connection.execute(
         "CREATE INDEX sessions_by_time ON sessions (updated_at DESC, session_id) WHERE deleted_at IS NULL"
     )
@@ -149,8 +149,8 @@ def _m4_blobs(connection: sqlite3.Connection) -> None:
 
 
 def _m5_begun(connection: sqlite3.Connection) -> None:
-    # Editors open many sessions that are never used. A trigger sets the flag, since
-    # processes of an earlier version may still be writing.
+    # Marks the sessions that were used, since editors open many that are not. A trigger
+    # sets the flag, since processes of an earlier version may still be writing.
     connection.execute(
         "ALTER TABLE sessions ADD COLUMN begun INTEGER NOT NULL DEFAULT 0"
     )

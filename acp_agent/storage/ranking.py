@@ -64,8 +64,8 @@ _SHORTEST_NAME = 4
 class Query:
     """A parsed search query.
 
-    :ivar words: the folded words and phrases, in the order of the query and without
-        duplicates.
+    :ivar words: the words and phrases as `texts.folded` returns them, in the order of
+        the query and without duplicates.
     :ivar quoted: the quoted phrases.
     :ivar names: the words that look like identifiers or paths.
     """
@@ -104,7 +104,7 @@ class Ranking:
         self._text_of = text_of
         self._containing_all = containing_all
         self._entries = index.entries()
-        self._left_out = frozenset(
+        self._excluded = frozenset(
             number for number, (seq, _) in enumerate(self._entries, 1) if seq in without
         )
         self._rows: dict[str, frozenset[int]] = {}
@@ -112,83 +112,78 @@ class Ranking:
     def best(self, query: Query, limit: int) -> list[int]:
         """Return the sequence numbers of the best messages, best first."""
         found = (
-            self._of_one(query, limit)
+            self._rank_one(query, limit)
             if len(query.words) == 1
-            else self._of_many(query, limit)
+            else self._rank_many(query, limit)
         )
         return [self._entries[number - 1][0] for number in found]
 
-    def _of_one(self, query: Query, limit: int) -> list[int]:
+    def _rank_one(self, query: Query, limit: int) -> list[int]:
         """Return the messages that contain the query's only word or phrase, or similar
         words if it is not quoted.
         """
         [phrase] = query.words
-        held = self._holding(phrase, None, limit)
-        if held and len(held) < limit and len(tokens(phrase)) == 1:
-            stems = self._having_all(tokens(phrase)) - self._left_out
-            held = dict.fromkeys(stems, 0) | held
-        if held or query.quoted:
-            return nlargest(limit, held, key=lambda number: (held[number], number))
+        levels = self._matches(phrase, None, limit)
+        if levels and len(levels) < limit and len(tokens(phrase)) == 1:
+            stems = self._with_all(tokens(phrase)) - self._excluded
+            levels = dict.fromkeys(stems, 0) | levels
+        if levels or query.quoted:
+            return nlargest(limit, levels, key=lambda number: (levels[number], number))
         scores = self._scores(query.words)
-        similar = scores.keys() - self._left_out
+        similar = scores.keys() - self._excluded
         return nlargest(limit, similar, key=lambda number: (scores[number], number))
 
-    def _of_many(self, query: Query, limit: int) -> list[int]:
+    def _rank_many(self, query: Query, limit: int) -> list[int]:
+        """Return the best messages for a query of several words or phrases."""
         scores = self._scores(query.words)
         literal: Mapping[int, int] = {}
         if not query.quoted:
-            literal = self._holding(" ".join(query.words), None, limit)
-        held = [
-            self._holding(phrase, scores, limit)
+            literal = self._matches(" ".join(query.words), None, limit)
+        matches = [
+            self._matches(phrase, scores, limit)
             for phrase in (*query.quoted, *query.names)
         ]
-        having_all = self._having_all(
+        with_all = self._with_all(
             [token for word in query.words for token in tokens(word)]
         )
-        first: set[int] = {*literal, *having_all}.union(*held)
+        first: set[int] = {*literal, *with_all}.union(*matches)
         found = first | scores.keys()
-        required = [
-            frozenset(holders) for holders in held[: len(query.quoted)] if holders
-        ]
+        required = [frozenset(each) for each in matches[: len(query.quoted)] if each]
         if required:
             found &= _intersection(required) or frozenset(chain.from_iterable(required))
-        found -= self._left_out
+        found -= self._excluded
 
-        def worth(number: int) -> tuple[float, ...]:
-            exact = literal.get(number, 0)
-            names = sum(number in holders for holders in held)
-            level = sum(holders.get(number, 0) for holders in held)
-            return (
-                exact,
-                names,
-                level,
-                number in having_all,
-                0 if exact else scores.get(number, 0),
-                number,
-            )
+        def rank(number: int) -> tuple[float, ...]:
+            whole_query = literal.get(number, 0)
+            phrases = sum(number in each for each in matches)
+            level = sum(each.get(number, 0) for each in matches)
+            score = 0 if whole_query else scores.get(number, 0)
+            return whole_query, phrases, level, number in with_all, score, number
 
-        # Apart from the messages in `first`, only the messages with the best scores can
-        # be among the results.
+        # Of the messages that are not in `first`, only those with the best scores can be
+        # among the results.
         some = set(nlargest(limit, found, key=lambda number: scores.get(number, 0))) | (
             found & first
         )
-        return nlargest(limit, some, key=worth)
+        return nlargest(limit, some, key=rank)
 
     def _scores(self, words: Iterable[str]) -> dict[int, float]:
         """Return the scores of all messages that contain a word of the query, and of
         the messages next to them.
         """
         count = len(self._entries)
-        having: dict[str, frozenset[int]] = {}
+        rows_of: dict[str, frozenset[int]] = {}
         for piece in _pieces(token for word in words for token in tokens(word)):
             if rows := self._rows_of(piece) or self._rows_of_part(piece):
-                having[piece] = rows
+                rows_of[piece] = rows
         most = max(_COMMON * count, _FEW)
-        telling = {
-            piece: rows for piece, rows in having.items() if len(rows) <= most
-        } or having
-        beside = NEIGHBOUR_SHARE if len(telling) >= _QUESTION else 0
-        weights = {piece: _rarity(len(rows), count) for piece, rows in telling.items()}
+        distinctive = {
+            piece: rows for piece, rows in rows_of.items() if len(rows) <= most
+        } or rows_of
+        neighbour_weight = NEIGHBOUR_SHARE if len(distinctive) >= _QUESTION else 0
+        weights = {
+            piece: _rarity(len(rows), count) for piece, rows in distinctive.items()
+        }
         average = sum(length for _, length in self._entries) / max(1, count)
         norms = [
             (K1 + 1) / (1 + K1 * (1 - B + B * length / average))
@@ -196,9 +191,11 @@ class Ranking:
         ]
         scores: dict[int, float] = {}
         covered: dict[int, float] = {}
-        for piece, rows in telling.items():
+        for piece, rows in distinctive.items():
             weight = weights[piece]
-            for number, share in _with_neighbours(rows, norms, beside).items():
+            for number, share in _with_neighbours(
+                rows, norms, neighbour_weight
+            ).items():
                 scores[number] = scores.get(number, 0) + weight * share
             for number in rows:
                 covered[number] = covered.get(number, 0) + weight
@@ -208,7 +205,7 @@ class Ranking:
             for number, score in scores.items()
         }
 
-    def _holding(
+    def _matches(
         self, phrase: str, scores: Mapping[int, float] | None, limit: int
     ) -> dict[int, int]:
         """Return messages that contain a phrase, each with the level of the match.
@@ -225,54 +222,54 @@ class Ranking:
         pattern = phrase_pattern(phrase)
         part = re.compile(pattern)
         whole = re.compile(whole_pattern(pattern))
-        held: dict[int, int] = {}
+        levels: dict[int, int] = {}
         wholes = 0
-        for number in self._in_order(self._having_all(split), scores):
+        for number in self._in_order(self._with_all(split), scores):
             text = self._text_of(self._entries[number - 1][0])
             if whole.search(text):
-                held[number] = 3 if phrase in text else 2
+                levels[number] = 3 if phrase in text else 2
                 wholes += 1
             elif part.search(text):
-                held[number] = 1
+                levels[number] = 1
             if wholes == limit:
-                return held
-        if len(held) < limit:
-            for number in self._in_order(self._containing(split), scores):
-                if number not in held and part.search(
+                return levels
+        if len(levels) < limit:
+            for number in self._in_order(self._with_sequence(split), scores):
+                if number not in levels and part.search(
                     self._text_of(self._entries[number - 1][0])
                 ):
-                    held[number] = 1
-                if len(held) == limit:
+                    levels[number] = 1
+                if len(levels) == limit:
                     break
-        return held
+        return levels
 
     def _in_order(
         self, numbers: Collection[int], scores: Mapping[int, float] | None
     ) -> list[int]:
-        wanted = [number for number in numbers if number not in self._left_out]
+        wanted = [number for number in numbers if number not in self._excluded]
         if scores is None:
             return sorted(wanted, reverse=True)
         return sorted(
             wanted, key=lambda number: (scores.get(number, 0), number), reverse=True
         )
 
-    def _having_all(self, split: Iterable[str]) -> frozenset[int]:
+    def _with_all(self, split: Iterable[str]) -> frozenset[int]:
         """Return the messages that contain words with the same stems as all of these
         tokens.
         """
         return _intersection([self._rows_of(piece) for piece in _pieces(split)])
 
-    def _containing(self, split: Sequence[str]) -> Collection[int]:
+    def _with_sequence(self, split: Sequence[str]) -> Collection[int]:
         """Return all messages that may contain these tokens in sequence, even as parts
         of words.
         """
-        found = self._having_parts(split)
+        found = self._with_all_parts(split)
         if len(found) <= _READ_AT_ONCE:
             return found
         numbers = {self._entries[number - 1][0]: number for number in found}
         return [numbers[seq] for seq in self._containing_all(numbers, split)]
 
-    def _having_parts(self, split: Iterable[str]) -> Collection[int]:
+    def _with_all_parts(self, split: Iterable[str]) -> Collection[int]:
         """Return the messages that, according to the index, may contain all of these
         tokens as parts of words.
         """
@@ -288,11 +285,11 @@ class Ranking:
             if len(found) <= _READ_AT_ONCE:
                 break
         # A truncated word may contain any of the parts.
-        return self._index.cut().union(found)
+        return self._index.messages_with_cut_words().union(found)
 
     def _rows_of(self, piece: str) -> frozenset[int]:
         if piece not in self._rows:
-            self._rows[piece] = self._index.having(piece)
+            self._rows[piece] = self._index.messages_with(piece)
         return self._rows[piece]
 
     def _rows_of_part(self, piece: str) -> frozenset[int] | None:
@@ -302,12 +299,12 @@ class Ranking:
         return (
             self._rows_of(piece)
             if is_unspaced(piece)
-            else self._index.having_part(piece)
+            else self._index.messages_with_part(piece)
         )
 
 
-def _rarity(having: int, count: int) -> float:
-    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+def _rarity(matches: int, count: int) -> float:
+    return math.log(1 + (count - matches + 0.5) / (matches + 0.5))
 
 
 def _pieces(split: Iterable[str]) -> list[str]:
@@ -317,21 +314,21 @@ def _pieces(split: Iterable[str]) -> list[str]:
 
 
 def _with_neighbours(
-    rows: Iterable[int], norms: Sequence[float], beside: float
+    rows: Iterable[int], norms: Sequence[float], neighbour_weight: float
 ) -> dict[int, float]:
     """Return the weight of a word in each message that contains it, and in the
     neighbouring messages.
     """
-    worth = {number: norms[number - 1] for number in rows}
-    if not beside:
-        return worth
-    own = tuple(worth.items())
+    weights = {number: norms[number - 1] for number in rows}
+    if not neighbour_weight:
+        return weights
+    own = tuple(weights.items())
     for number, share in own:
-        lent = beside * share
+        lent = neighbour_weight * share
         for neighbour in (number - 1, number + 1):
-            if 1 <= neighbour <= len(norms) and worth.get(neighbour, 0) < lent:
-                worth[neighbour] = lent
-    return worth
+            if 1 <= neighbour <= len(norms) and weights.get(neighbour, 0) < lent:
+                weights[neighbour] = lent
+    return weights
 
 
 def _intersection(sets: Sequence[frozenset[int]]) -> frozenset[int]:

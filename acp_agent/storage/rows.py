@@ -42,7 +42,7 @@ _ARCHIVED: dict[ArchiveFilter, str] = {
     "only": "AND archived_at IS NOT NULL",
 }
 
-_PLACES = "SELECT DISTINCT cwd FROM sessions WHERE deleted_at IS NULL"
+_DIRECTORIES = "SELECT DISTINCT cwd FROM sessions WHERE deleted_at IS NULL"
 
 _FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
 _READ_EVENTS = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
@@ -57,8 +57,8 @@ _REFERENCE = '"of_text"'
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
-    """Return a session's number, its head, and the sequence number where its context
-    begins.
+    """Return a session's number, its head, and the sequence number at which the fold of
+    its context begins.
 
     :raises SessionNotFoundError: if there is no such session.
     """
@@ -105,11 +105,11 @@ def read_some(
 
 
 def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str | None:
-    """Return a stored entry in lower case, in which all letters and digits of its texts
-    appear unescaped.
+    """Return an entry's JSON in lower case, to search it without decoding it.
 
-    :returns: None if that cannot be guaranteed, since a text is stored elsewhere or the
-        entry is not all ASCII.
+    :returns: None if letters or digits of the entry's texts may be missing from the
+        JSON: because a text is stored separately, or because there are other characters
+        than ASCII.
     """
     for *_, data in connection.execute(_READ_EVENT, (session, seq)).fetchall():
         if data.isascii() and "\\u" not in data and _REFERENCE not in data:
@@ -120,8 +120,9 @@ def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str |
 def load(
     connection: sqlite3.Connection, seq: int, kind: str, data: str
 ) -> tuple[Event, int]:
-    """Return a logged event with its referenced texts restored, and the number of
-    characters read.
+    """Decode an event, and restore its separately stored texts.
+
+    :returns: the event, and the number of characters that were read.
     """
     event = decode(kind, data, seq)
     size = len(data)
@@ -223,7 +224,9 @@ def read_page(
     :param limit: 1 or more.
     :raises InvalidParamsError: if the cursor is invalid.
     """
-    time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
+    time, session_id = (
+        (_LARGEST_INTEGER, "") if cursor is None else _parse_cursor(cursor)
+    )
     values: dict[str, str | int | None] = {
         "time": time,
         "id": session_id,
@@ -233,12 +236,12 @@ def read_page(
     # list's order.
     where = _ARCHIVED[archived]
     if cwd is not None:
-        places = {
-            f"cwd_{number}": place
-            for number, place in enumerate(_same_places(connection, cwd))
+        directories = {
+            f"cwd_{number}": directory
+            for number, directory in enumerate(_same_directories(connection, cwd))
         }
-        where += f" AND cwd IN ({', '.join(f':{name}' for name in places)})"
-        values |= places
+        where += f" AND cwd IN ({', '.join(f':{name}' for name in directories)})"
+        values |= directories
     if include_unused is not None:
         named = {
             f"unused_{number}": storable(each)
@@ -252,19 +255,19 @@ def read_page(
     return SessionPage(shown, _cursor(shown[-1]) if len(records) > limit else None)
 
 
-def read_places(connection: sqlite3.Connection) -> list[str]:
+def read_working_directories(connection: sqlite3.Connection) -> list[str]:
     """Return the distinct working directories of all sessions."""
-    return [place for (place,) in connection.execute(_PLACES)]
+    return [directory for (directory,) in connection.execute(_DIRECTORIES)]
 
 
-def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
+def _same_directories(connection: sqlite3.Connection, cwd: str) -> list[str]:
     """Return `cwd` and all other paths that sessions use for the same directory."""
     real = _real(cwd)
     given = storable(cwd)
-    known = read_places(connection)
+    known = read_working_directories(connection)
     return [
         given,
-        *(place for place in known if place != given and _real(place) == real),
+        *(each for each in known if each != given and _real(each) == real),
     ]
 
 
@@ -293,12 +296,14 @@ def _record(
 
 
 def _cursor(last: SessionRecord) -> str:
+    """Return the cursor of the page after this session."""
     return urlsafe_b64encode(
         json.dumps([last.updated_at, last.session_id]).encode()
     ).decode()
 
 
-def _place(cursor: str) -> tuple[int, str]:
+def _parse_cursor(cursor: str) -> tuple[int, str]:
+    """Return the update time and the ID of the last session of the earlier page."""
     try:
         updated_at, session_id = json.loads(urlsafe_b64decode(cursor))
     except (TypeError, ValueError, RecursionError):

@@ -1,10 +1,10 @@
 """Searches one session with its index (`search_index.py`, `ranking.py`) or, without an
 index, by scanning all messages.
 
-There is no index if Python's SQLite has no FTS5, if the store is read-only, if the disk
-is full, or while another process writes the index. A query that consists of punctuation
-(`->`) is also answered by a scan. The scan finds any part of any word. It takes 150 ms
-for 10,000 messages (17 MB) and ranks only by the number of matching words.
+A scan is used if Python's SQLite has no FTS5, if the store is read-only, if the disk is
+full, or while another process writes the index. It is also used for a query that
+consists of punctuation (`->`). A scan finds any part of any word. It takes 150 ms for
+10,000 messages (17 MB), and ranks only by the number of matching words.
 """
 
 from __future__ import annotations
@@ -35,12 +35,16 @@ from acp_agent.storage.texts import (
 )
 
 MOST_WORDS = 32
+"""Maximum number of words of a query that are used."""
 LONGEST_QUERY = 2000
+"""Maximum number of characters of a query that are used."""
 SNIPPET = 240
+"""Maximum length of a snippet, in characters."""
 FIRST_LINE = 120
 """Maximum length of a neighbour's first line, in characters."""
 
 _LEAD = 60
+"""How many characters a snippet shows before the first match."""
 _AROUND = 8
 """How many messages on either side are searched for a neighbour with text."""
 _QUERY_WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
@@ -145,11 +149,8 @@ def _query(query: str, words: tuple[str, ...]) -> Query:
 
 
 def _query_words(query: str) -> tuple[str, ...]:
-    """Return the phrases in double quotes and the other words, separated by spaces,
-    without duplicates.
-
-    Only the first `LONGEST_QUERY` characters, and at most `MOST_WORDS` of their words,
-    are used.
+    """Return the phrases in double quotes and the other words of a query, without
+    duplicates.
     """
     found = (
         quoted.strip() or plain
@@ -181,7 +182,7 @@ def _indexed(
     def containing_all(seqs: Iterable[int], split: Sequence[str]) -> Iterator[int]:
         for seq in seqs:
             stored = read_stored(connection, session, seq)
-            # Most entries need not be decoded to see that they lack a token.
+            # For most entries, this shows without decoding that a token is missing.
             if stored is None or all(token in stored for token in split):
                 yield seq
 
@@ -230,12 +231,10 @@ def _ranked(
             if echoes.is_echo(event):
                 continue
             text = folded(searchable_text(event))
-            if held := [whole for word, whole in wholes if word.search(text)]:
-                yield (
-                    len(held),
-                    sum(whole.search(text) is not None for whole in held),
-                    seq,
-                )
+            matched = [whole for word, whole in wholes if word.search(text)]
+            if matched:
+                whole_words = sum(whole.search(text) is not None for whole in matched)
+                yield len(matched), whole_words, seq
 
 
 def _found(
@@ -296,12 +295,11 @@ def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
     folded_text = folded(text)
     places = [found.start() for word in words if (found := word.search(folded_text))]
 
-    def worth(start: int) -> tuple[int, int]:
-        return sum(
-            -_LEAD <= place - start < SNIPPET - 2 * _LEAD for place in places
-        ), -start
+    def shown_words(start: int) -> tuple[int, int]:
+        shown = sum(-_LEAD <= place - start < SNIPPET - 2 * _LEAD for place in places)
+        return shown, -start
 
-    first = max(0, max(places, key=worth, default=0) - _LEAD)
+    first = max(0, max(places, key=shown_words, default=0) - _LEAD)
     # Take more than fits, since white space is collapsed later.
     line = " ".join(text[first : first + 2 * SNIPPET].split())
     if text[:first].strip():

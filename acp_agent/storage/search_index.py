@@ -119,8 +119,8 @@ def extend(
     :param store: path of the store's file.
     :param characters: the batch ends after the message with which it reaches this
         length.
-    :returns: whether there is more to index. Also False if there can be no index, for
-        example without FTS5, on a full disk or while the index is locked.
+    :returns: whether there is more to index. False also if the index cannot be written:
+        without FTS5, on a full disk, or while it is locked.
     :raises SessionNotFoundError: if there is no such session.
     """
     if not _has_fts5(connection):
@@ -129,8 +129,8 @@ def extend(
     file = _file(store, session)
     try:
         _make_private(file)
-        # Here, an error of the store is mistaken for an error of the index. The search
-        # without an index then reports it.
+        # An error of the store is mistaken for an error of the index here. The search
+        # without an index meets the same error and reports it.
         with _opened(file, "rw") as index:
             _prepare(index)
             before = _covered(index)
@@ -175,8 +175,8 @@ def forget(store: Path, session: int) -> None:
 
 
 def forget_deleted(connection: sqlite3.Connection, store: Path) -> None:
-    """Delete the indexes of deleted sessions, since earlier versions of the agent leave
-    such indexes behind.
+    """Delete the indexes of deleted sessions. Earlier versions of the agent leave such
+    indexes behind.
     """
     prefix = _file_prefix(store)
     numbers: dict[int, Path] = {}
@@ -208,7 +208,7 @@ class SearchIndex:
             "SELECT seq, length FROM entries ORDER BY id"
         ).fetchall()
 
-    def having(self, piece: str) -> frozenset[int]:
+    def messages_with(self, piece: str) -> frozenset[int]:
         """Return the numbers of the messages that contain a word with the same stem.
 
         :param piece: a word from `query_pieces`.
@@ -219,9 +219,9 @@ class SearchIndex:
             f'"{piece}"*' if is_unspaced(piece) and len(piece) == 1 else f'"{piece}"'
         )
 
-    def having_part(self, part: str) -> frozenset[int] | None:
-        """Return the numbers of the messages with an indexed word that contains `part`;
-        None if there are too many such words to look up.
+    def messages_with_part(self, part: str) -> frozenset[int] | None:
+        """Return the numbers of the messages with an indexed word that contains `part`.
+        Return None if there are too many such words to look up.
         """
         words = list(islice(self._words_with(part), _MOST_WORDS))
         if len(words) == _MOST_WORDS:
@@ -232,7 +232,7 @@ class SearchIndex:
             else frozenset()
         )
 
-    def cut(self) -> frozenset[int]:
+    def messages_with_cut_words(self) -> frozenset[int]:
         """Return the numbers of the messages with a word that is too long to be indexed
         in full.
         """
@@ -312,7 +312,7 @@ def _opened(file: Path, mode: str) -> Generator[sqlite3.Connection]:
             yield index
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _PASSING:
+        if code in _TRANSIENT_ERRORS:
             _log.info(
                 "The search index %s cannot be used at the moment (%s)", file, error
             )
@@ -322,7 +322,7 @@ def _opened(file: Path, mode: str) -> Generator[sqlite3.Connection]:
         raise IndexUnusableError from error
 
 
-_PASSING = frozenset(
+_TRANSIENT_ERRORS = frozenset(
     (
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -335,7 +335,7 @@ _PASSING = frozenset(
         sqlite3.SQLITE_INTERRUPT,
     )
 )
-"""Errors that do not imply a damaged file."""
+"""Errors after which the file is not considered damaged."""
 
 
 def _prepare(index: sqlite3.Connection) -> None:
@@ -386,7 +386,7 @@ def _next_batch(
     before: _Covered | None,
     characters: int,
 ) -> _Batch | None:
-    """Read the next messages that are not indexed yet; None if there are none."""
+    """Read the next messages that are not indexed yet. Return None if there are none."""
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
         if before is not None and not _is_of(connection, session, before, session_id):

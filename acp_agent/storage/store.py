@@ -41,9 +41,9 @@ from acp_agent.storage.rows import (
     fold_from,
     read_events,
     read_page,
-    read_places,
     read_record,
     read_some,
+    read_working_directories,
     storable,
 )
 from acp_agent.storage.search import FoundMessage, search
@@ -60,7 +60,8 @@ LAST_SECONDS = 1.0
 _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
-# Takes about ten milliseconds to index; a prompt may have to wait that long.
+# Indexing this many characters takes about ten milliseconds, for which a prompt may have
+# to wait.
 _PREPARED_CHARACTERS = 1 << 16
 
 _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
@@ -290,15 +291,16 @@ class SessionStore:
 
         :param cwd: list only the sessions in this directory, including sessions that
             reach it through other symbolic links.
-        :param include_unused: ids of sessions to list even if they were never prompted,
-            named, archived or created by a fork. None lists all such sessions.
+        :param include_unused: IDs of unused sessions to list. A session is unused if it
+            was never prompted, named or archived, and is not a fork. None lists all
+            unused sessions.
         :raises InvalidParamsError: if the cursor is invalid.
         """
         return await self._run(read_page, cwd, cursor, limit, archived, include_unused)
 
-    async def places(self) -> tuple[str, ...]:
+    async def working_directories(self) -> tuple[str, ...]:
         """Return the distinct working directories of all sessions."""
-        return tuple(await self._run(read_places))
+        return tuple(await self._run(read_working_directories))
 
     async def archive(self, session_id: str, archived: bool) -> None:
         """Hide a session from the default list, or show it again. Its update time does
@@ -315,8 +317,8 @@ class SessionStore:
         await self._run(self._delete, session_id)
 
     def begin_shutdown(self) -> None:
-        """From now on, wait only briefly for locks, since the process is ending, and
-        log failed writes.
+        """Wait only briefly for locks from now on, since the process is ending, and log
+        failed writes.
         """
         self._give_up_from = min(self._give_up_from, time.monotonic() + LAST_SECONDS)
 
@@ -372,7 +374,7 @@ class SessionStore:
     def _retry_while_locked(self, work: Callable[[], T]) -> T:
         """Run a transaction, and retry it while another process holds the lock.
 
-        SQLite's own waiting could not be cut short during shutdown.
+        SQLite can wait for the lock itself, but a shutdown could not end that wait.
         """
         until = time.monotonic() + BUSY_SECONDS
         while True:

@@ -34,8 +34,8 @@ unique, such as digests and encoded bytes.
 """
 
 CUT_WORD = "\ue000"
-"""Marks a message that contains a longer word. It is not a letter, so no text contains
-it as a word.
+"""The word under which messages with a truncated word are indexed. It is no letter, so no
+text contains it as a word.
 """
 
 _RECALL_TOOL = "recall"
@@ -75,9 +75,7 @@ def role_of(event: Event) -> Role:
 
 
 def title_of(event: Event) -> str:
-    """Return the title of the call for a tool result, and an empty string for other
-    events.
-    """
+    """Return the title of a tool result's call; empty for other events."""
     return event.view.title if isinstance(event, ToolReturned) else ""
 
 
@@ -101,8 +99,8 @@ class RecallEchoes:
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case and without accents. Character offsets change
-    little.
+    """Return the text in lower case and without accents. The offsets of its characters
+    stay nearly the same.
     """
     lower = text.lower()
     if lower.isascii():
@@ -140,8 +138,8 @@ def index_words(text: str) -> dict[str, None]:
 
 
 def query_pieces(token: str) -> list[str]:
-    """Return the index words to look up for a query token. A text that contains the
-    token contains all of them.
+    """Return the words to look up in the index for a token of a query. A text that
+    contains the token contains all of these words.
     """
     pieces: list[str] = []
     for piece in _pieces().findall(token):

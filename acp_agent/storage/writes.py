@@ -57,7 +57,7 @@ _ARCHIVE = """
     UPDATE sessions SET archived_at = CASE WHEN ? THEN coalesce(archived_at, ?) END
     WHERE session_id = ? AND deleted_at IS NULL
 """
-_BURY = """
+_MARK_DELETED = """
     UPDATE sessions SET deleted_at = ?, cwd = '', additional_directories = '[]', title = NULL
     WHERE session_id = ? AND deleted_at IS NULL RETURNING id
 """
@@ -71,11 +71,11 @@ def create(
     events: tuple[Event, ...],
     copied: tuple[str, int] = ("", 0),
 ) -> tuple[LoggedEvent, ...]:
-    """See `SessionStore.create` and `SessionStore.fork`. A fork copies entries without
-    decoding them.
+    """Create or fork a session; see `SessionStore.create` and `SessionStore.fork`. A fork
+    copies entries without decoding them.
 
     :param copied: the session to copy entries from, and the sequence number of the last
-        entry to copy.
+        entry to copy. The default copies nothing.
     :raises StorageError: if the id is in use or belonged to a deleted session.
     """
     source, at = copied
@@ -121,7 +121,7 @@ def append(
     expected: int,
     events: tuple[Event, ...],
 ) -> tuple[LoggedEvent, ...]:
-    """See `SessionStore.append`."""
+    """Append events to a log; see `SessionStore.append`."""
     # Encode before taking the lock, since other processes wait for it.
     logged, rows, blobs = _numbered(expected, events)
     head = expected + len(logged)
@@ -153,7 +153,9 @@ def append(
 
 
 def archive(connection: sqlite3.Connection, session_id: str, archived: bool) -> None:
-    """See `SessionStore.archive`."""
+    """Hide a session from the default list, or show it again; see
+    `SessionStore.archive`.
+    """
     with transaction(connection):
         find(connection, session_id)
         connection.execute(_ARCHIVE, (archived, _now(), storable(session_id)))
@@ -169,11 +171,13 @@ def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
         # database, and rebuild the index if it is missing.
         connection.execute("DROP TABLE IF EXISTS message_index")
         connection.execute("UPDATE sessions SET indexed = 0 WHERE indexed > 0")
-        buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
-        if buried is not None:
-            connection.execute("DELETE FROM events WHERE session = ?", buried)
-            connection.execute("DELETE FROM blob_uses WHERE session = ?", buried)
-    return None if buried is None else buried[0]
+        deleted = connection.execute(
+            _MARK_DELETED, (_now(), storable(session_id))
+        ).fetchone()
+        if deleted is not None:
+            connection.execute("DELETE FROM events WHERE session = ?", deleted)
+            connection.execute("DELETE FROM blob_uses WHERE session = ?", deleted)
+    return None if deleted is None else deleted[0]
 
 
 def _insert_events(
@@ -182,8 +186,8 @@ def _insert_events(
     rows: Iterable[_Row],
     blobs: Mapping[str, bytes],
 ) -> None:
-    """Insert the blobs before the events: inserting an event fires a trigger that marks
-    its blobs as used.
+    """Insert blobs, and then the events that refer to them. Inserting an event fires a
+    trigger that marks its blobs as used.
     """
     connection.executemany(_INSERT_BLOB, blobs.items())
     connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
@@ -195,7 +199,7 @@ def _numbered(
     """Return the events with their sequence numbers, their rows, and the blobs that
     they refer to.
 
-    The events are returned in the form in which a later reader will load them.
+    The events are returned as a later reader will load them.
     """
     moment = _now()
     logged: list[LoggedEvent] = []
@@ -204,7 +208,7 @@ def _numbered(
     for seq, whole in enumerate(events, head + 1):
         event = extract_blobs(whole, blobs)
         data = encode(extract_texts(event, blobs))
-        # The codec replaces characters that it cannot store with this one.
+        # `encode` writes U+FFFD in place of characters that cannot be stored.
         stored = (
             restore_texts(decode(event.kind, data), blobs.get)
             if "\ufffd" in data

@@ -228,7 +228,7 @@ async def _check_sessions() -> AsyncIterator[_Said]:
         yield "ok", "There are none yet."
         return
     store = await SessionStore.open(database)
-    distrust(former=await store.places())
+    distrust(former=await store.working_directories())
     await store.aclose()
     yield "ok", f"{database} can be opened."
 
