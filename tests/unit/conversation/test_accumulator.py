@@ -1,4 +1,4 @@
-"""A fold that goes on where it stopped."""
+"""The accumulator: a fold that continues where it stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from acp_agent.accumulator import Accumulator
 
 
 @given(st.lists(st.lists(st.integers(0, 2), max_size=6).map(tuple), max_size=6))
-def test_whatever_was_folded_before_the_fold_is_that_of_these_items_alone(
+def test_the_result_depends_only_on_the_given_items(
     asked: list[tuple[int, ...]],
 ) -> None:
     accumulator = Accumulator[int, tuple[int, ...]](
@@ -19,7 +19,7 @@ def test_whatever_was_folded_before_the_fold_is_that_of_these_items_alone(
     assert [accumulator.over(items) for items in asked] == asked
 
 
-def test_what_continues_the_last_items_is_folded_alone() -> None:
+def test_only_new_items_are_folded_if_they_continue_the_last_ones() -> None:
     added: list[tuple[int, ...]] = []
     accumulator = Accumulator[int, int](
         0, lambda folded, more: added.append(more) or folded + sum(more)
@@ -30,7 +30,7 @@ def test_what_continues_the_last_items_is_folded_alone() -> None:
     assert added == [(1, 2), (3,), (1, 4)]
 
 
-def test_items_that_cannot_be_folded_lose_none_of_those_before() -> None:
+def test_an_error_while_folding_loses_no_earlier_items() -> None:
     def add(folded: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
         if "bad" in added:
             raise ValueError("bad")

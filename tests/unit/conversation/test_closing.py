@@ -1,4 +1,4 @@
-"""Closing turns that did not end by themselves."""
+"""Closing turns that were cancelled or interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.logs import is_legal, legal_logs
 
 
 @given(legal_logs(), st.data())
-def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_seen_lost(
+def test_closing_a_log_cut_off_anywhere_makes_it_valid_and_keeps_all_shown_text(
     log: tuple[LoggedEvent, ...], data: st.DataObject
 ) -> None:
     broken = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
@@ -46,7 +46,7 @@ def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_see
     st.sampled_from(["cancelled", "interrupted"]),
     st.booleans(),
 )
-def test_no_more_than_the_first_open_call_may_have_had_an_effect_and_that_only_where_it_may_have_begun(
+def test_only_a_started_first_open_call_may_have_had_an_effect(
     log: tuple[LoggedEvent, ...],
     data: st.DataObject,
     reason: Literal["cancelled", "interrupted"],

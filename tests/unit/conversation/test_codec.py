@@ -59,11 +59,11 @@ def test_every_kind_of_event_has_an_example_and_a_golden_form() -> None:
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_an_event_is_persisted_in_the_form_that_older_logs_have(kind: str) -> None:
+def test_events_are_persisted_in_the_form_of_older_logs(kind: str) -> None:
     assert json.loads(encode(EXAMPLES[kind])) == GOLDEN[kind]
 
 
-def test_an_example_has_no_field_at_its_default() -> None:
+def test_no_example_has_a_field_with_its_default_value() -> None:
     for event in EXAMPLES.values():
         plain = [
             each.name
@@ -74,7 +74,7 @@ def test_an_example_has_no_field_at_its_default() -> None:
 
 
 @pytest.mark.parametrize("kind", FIRST_GOLDEN)
-def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(
+def test_fields_missing_from_the_first_logs_get_their_defaults(
     kind: str,
 ) -> None:
     meant = EXAMPLES[kind]
@@ -114,7 +114,7 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
 
 
 @pytest.mark.parametrize("kind", LEDGER_GOLDEN)
-def test_of_what_older_compactions_carried_the_pins_and_rules_stay_and_the_rest_is_dropped(
+def test_only_pins_and_rules_are_read_from_the_memory_of_older_compactions(
     kind: str,
 ) -> None:
     old = LEDGER_GOLDEN[kind]
@@ -134,12 +134,12 @@ def test_of_what_older_compactions_carried_the_pins_and_rules_stay_and_the_rest_
 
 
 @given(any_event())
-def test_every_event_comes_back_as_it_went(event: Event) -> None:
+def test_decoding_an_encoded_event_returns_the_same_event(event: Event) -> None:
     assert decode(event.kind, encode(event)) == event
 
 
 @given(any_event(WILD_TEXT))
-def test_whatever_text_an_event_holds_its_form_is_valid_utf_8_and_stable(
+def test_any_text_in_an_event_is_encoded_as_stable_valid_utf_8(
     event: Event,
 ) -> None:
     text = encode(event)
@@ -163,7 +163,7 @@ def test_a_lone_surrogate_becomes_the_replacement_character_in_values_and_keys()
 
 
 @pytest.mark.parametrize("name", ["read", "read\udc80"])
-def test_a_number_that_json_does_not_have_becomes_null_however_the_rest_is_written(
+def test_numbers_that_json_cannot_represent_become_null(
     name: str,
 ) -> None:
     call = ToolCall("call_1", name, {"a": [float("nan"), {"b": float("-inf")}, 1.5]})
@@ -179,7 +179,7 @@ def test_a_number_that_json_does_not_have_becomes_null_however_the_rest_is_writt
 @pytest.mark.parametrize(
     "depth", [90, 120, 180, 190, 195, 200, 210, 250, 260, 400, 900]
 )
-def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
+def test_arguments_of_any_depth_can_be_read_back(depth: int) -> None:
     nested: Any = 1
     for _ in range(depth):
         nested = {"a": [nested]}
@@ -210,7 +210,7 @@ def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
         ("context_swapped", '{"compaction_id": "c"}'),
     ],
 )
-def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(
+def test_an_unreadable_entry_raises_a_storage_error_that_names_its_kind(
     kind: str, data: str
 ) -> None:
     with pytest.raises(StorageError, match=rf"'{kind}'.*update acp-agent"):
@@ -219,7 +219,7 @@ def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(
         decode(kind, data, 7)
 
 
-def test_a_field_that_a_newer_version_added_is_passed_over() -> None:
+def test_fields_of_newer_versions_are_ignored() -> None:
     assert decode("title_changed", '{"title": "a", "colour": "red"}') == TitleChanged(
         "a"
     )

@@ -48,9 +48,7 @@ def texts(context: Context) -> list[str]:
     ]
 
 
-def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estimate() -> (
-    None
-):
+def test_a_swap_clears_usage_and_seen_files_and_sets_the_estimate() -> None:
     log = LogBuilder()
     log.prompt("fix it")
     log.step(calls=2, usage=Usage(100, 20, 3, 4))
@@ -63,7 +61,7 @@ def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estim
     assert (log.context.baseline, log.context.baseline_seq) == (100, log.head)
 
 
-def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> None:
+def test_only_messages_that_the_agent_wrote_are_notes() -> None:
     log = LogBuilder()
     log.prompt("fix it")
     log.pin("prices are cents")
@@ -98,7 +96,7 @@ def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> No
     ]
 
 
-def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> (
+def test_a_fold_that_begins_after_a_refused_prompt_removes_the_rest_of_its_turn() -> (
     None
 ):
     log = LogBuilder()
@@ -109,7 +107,7 @@ def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_o
     assert (context.entries, context.usage, context.baseline) == ((), None, 0)
 
 
-def test_a_prompt_is_what_the_recipe_says_and_a_command_is_nothing() -> None:
+def test_the_model_gets_a_recipes_text_and_nothing_for_a_command() -> None:
     log = LogBuilder()
     log.prompt("/fix it", sent="Fix it well.")
     log.end()
@@ -118,7 +116,7 @@ def test_a_prompt_is_what_the_recipe_says_and_a_command_is_nothing() -> None:
     assert log.context.turn_from == log.head
 
 
-def test_checkpoints_of_an_answer_add_up_until_the_whole_one_supersedes_them() -> None:
+def test_checkpoints_of_an_answer_add_up_until_the_complete_answer() -> None:
     log = LogBuilder()
     log.prompt("hello")
     log.add(PartialAnswer("msg_9", "Go", "h"), PartialAnswer("msg_9", "od", "m"))
@@ -129,9 +127,7 @@ def test_checkpoints_of_an_answer_add_up_until_the_whole_one_supersedes_them() -
     assert texts(log.context) == ["hello", "Good day"]
 
 
-def test_a_checkpoint_is_forgotten_with_the_next_prompt_and_with_the_turns_end() -> (
-    None
-):
+def test_the_next_prompt_or_the_turns_end_drops_a_checkpoint() -> None:
     for forget in (lambda log: log.prompt("next"), lambda log: log.end("cancelled")):
         log = LogBuilder()
         log.prompt("hello")
@@ -140,7 +136,7 @@ def test_a_checkpoint_is_forgotten_with_the_next_prompt_and_with_the_turns_end()
         assert log.context.partial is None
 
 
-def test_an_answer_that_says_nothing_is_no_message_but_is_paid_for() -> None:
+def test_an_empty_answer_adds_no_message_but_counts_as_cost() -> None:
     log = LogBuilder()
     log.prompt("hello")
     log.add(
@@ -154,7 +150,7 @@ def test_an_answer_that_says_nothing_is_no_message_but_is_paid_for() -> None:
     assert log.context.cost == 0.5
 
 
-def test_open_calls_are_those_of_the_newest_answer_without_a_result() -> None:
+def test_open_calls_are_the_newest_answers_calls_without_a_result() -> None:
     log = LogBuilder()
     assert log.context.open_calls == ()
     log.prompt("fix it")
@@ -177,9 +173,7 @@ def test_open_calls_are_those_of_the_newest_answer_without_a_result() -> None:
     assert log.context.open_calls == ()
 
 
-def test_the_newest_version_of_a_file_counts_and_one_that_is_gone_is_known_to_be() -> (
-    None
-):
+def test_the_newest_version_of_a_file_counts_even_if_it_was_deleted() -> None:
     log = LogBuilder()
     for path, digest in (("/a", "1"), ("/b", "1"), ("/a", "2"), ("/b", None)):
         log.add(
@@ -192,9 +186,7 @@ def test_the_newest_version_of_a_file_counts_and_one_that_is_gone_is_known_to_be
     assert log.context.files == {"/a": "2", "/b": None}
 
 
-def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add_up() -> (
-    None
-):
+def test_the_cost_includes_answers_and_all_compactions_even_failed_ones() -> None:
     log = LogBuilder()
     log.prompt("fix it")
     log.step("a", usage=Usage(1, cost=0.25))
@@ -221,7 +213,7 @@ def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add
         (SessionForked("sess_1", 1, "/shop", ("/l",)), False),
     ],
 )
-def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_no_others(
+def test_grants_apply_only_in_the_directories_that_the_session_had(
     event: Event, holds: bool
 ) -> None:
     log = LogBuilder()
@@ -268,7 +260,7 @@ def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_n
     ],
     ids=lambda value: value.kind if hasattr(value, "kind") else "",
 )
-def test_a_setting_is_what_was_said_last_and_outlives_a_compaction(
+def test_the_newest_value_of_a_setting_outlives_a_compaction(
     event: Event, changes: dict[str, object]
 ) -> None:
     log = LogBuilder()

@@ -1,4 +1,4 @@
-"""What holds of the context for every legal log; see `support.logs`."""
+"""Properties of the context for every valid log; see `support.logs`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ Log = tuple[LoggedEvent, ...]
 
 
 @given(legal_logs(), st.data())
-def test_a_fold_that_stops_and_goes_on_later_sees_the_same(
-    log: Log, data: st.DataObject
-) -> None:
+def test_a_fold_can_stop_and_continue_later(log: Log, data: st.DataObject) -> None:
     pause = data.draw(st.integers(0, len(log)))
     context = Context.from_log(log[:pause])
     for entry in log[pause:]:
@@ -45,8 +43,8 @@ def test_a_fold_that_stops_and_goes_on_later_sees_the_same(
 
 
 def fold_start(log: Log) -> int:
-    """Where the newest compaction, undo or refusal of a log lets a fold begin, as their
-    events say; 0 for the start.
+    """Return where the newest compaction, undo or refusal says that a fold of the log
+    may begin; 0 for the beginning.
     """
     for entry in reversed(log):
         match entry.event:
@@ -62,7 +60,7 @@ def fold_start(log: Log) -> int:
 
 
 @given(legal_logs())
-def test_at_every_moment_the_messages_are_legal_and_the_tail_that_the_newest_compaction_names_is_enough(
+def test_messages_are_always_valid_and_follow_from_the_tail_of_the_last_swap(
     log: Log,
 ) -> None:
     context = Context()
@@ -76,20 +74,20 @@ def test_at_every_moment_the_messages_are_legal_and_the_tail_that_the_newest_com
         )
         if not context.open_calls:
             assert is_legal(context.messages)
-        # What was read of these files does not hold any more.
+        # The model's version of these files is outdated.
         if isinstance(entry.event, EditsUndone):
             assert not context.files.keys() & set(entry.event.paths)
             assert context.entries[-1].note
     assert all(repr(before) == kept for before, kept in seen), (
-        "applying an event leaves the context before it as it was"
+        "applying an event changed the context before it"
     )
 
 
 def steps(
     log: Log, *kinds: type[Event]
 ) -> Iterator[tuple[list[Context], LoggedEvent, Context]]:
-    """Every entry of these kinds: the contexts after each of the entries before it,
-    from the empty one on, and the one after it.
+    """Yield, for every entry of these kinds, the contexts after each entry before it,
+    starting with the empty context, and the context after it.
     """
     contexts = [Context()]
     for entry in log:
@@ -100,7 +98,7 @@ def steps(
 
 
 @given(legal_logs())
-def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the_turn_did(
+def test_a_refusal_restores_the_context_before_the_prompt(
     log: Log,
 ) -> None:
     for contexts, entry, after in steps(log, TurnRefused):
@@ -136,7 +134,7 @@ def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the
 
 
 @given(legal_logs())
-def test_what_a_provider_has_refused_twice_leaves_the_context_and_nothing_else_does(
+def test_only_messages_that_a_provider_refused_twice_leave_the_context(
     log: Log,
 ) -> None:
     for contexts, entry, after in steps(log, TurnRefused):
@@ -163,7 +161,7 @@ def test_what_a_provider_has_refused_twice_leaves_the_context_and_nothing_else_d
 
 
 def without_void(entries: Iterable[Entry], context: Context) -> tuple[Entry, ...]:
-    """The entries without the provider's form of reasoning that it did not take."""
+    """Return the entries without the provider's form of rejected reasoning."""
     return tuple(
         replace(
             entry,
@@ -188,7 +186,7 @@ def without_data(part: AssistantPart, context: Context) -> AssistantPart:
 
 
 def shortened(entries: Iterable[Entry], event: ContextSwapped) -> tuple[Entry, ...]:
-    """The entries with those messages rewritten that the event rewrites."""
+    """Return the entries with the messages that the event rewrites."""
     new = {rewritten.seq: rewritten.message for rewritten in event.rewritten}
     return tuple(
         replace(entry, message=new[entry.seq], shortened=True)
@@ -199,7 +197,7 @@ def shortened(entries: Iterable[Entry], event: ContextSwapped) -> tuple[Entry, .
 
 
 @given(legal_logs())
-def test_a_swap_leaves_its_summary_the_pinned_and_the_tail_or_rewrites_messages_and_changes_no_other(
+def test_a_swap_changes_only_the_messages_that_it_replaces_or_rewrites(
     log: Log,
 ) -> None:
     for contexts, entry, after in steps(log, ContextSwapped):
@@ -245,7 +243,7 @@ def test_a_swap_leaves_its_summary_the_pinned_and_the_tail_or_rewrites_messages_
 
 
 @given(legal_logs())
-def test_an_undone_swap_leaves_what_was_there_before_it_and_what_was_said_since(
+def test_undoing_a_swap_restores_the_messages_before_it_and_keeps_later_ones(
     log: Log,
 ) -> None:
     for contexts, entry, after in steps(log, ContextRestored):
@@ -278,7 +276,7 @@ def test_an_undone_swap_leaves_what_was_there_before_it_and_what_was_said_since(
 
 
 @given(legal_logs())
-def test_when_every_compaction_is_undone_the_context_is_as_if_none_had_been(
+def test_undoing_every_compaction_gives_the_context_without_compactions(
     log: Log,
 ) -> None:
     undone = LogBuilder()
@@ -296,7 +294,7 @@ def test_when_every_compaction_is_undone_the_context_is_as_if_none_had_been(
 
 
 @given(legal_logs())
-def test_pins_outlive_everything_but_being_taken_back_and_no_number_is_given_twice(
+def test_pins_stay_until_removed_and_no_number_is_reused(
     log: Log,
 ) -> None:
     context = Context()

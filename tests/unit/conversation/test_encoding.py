@@ -1,5 +1,5 @@
-"""Base64 as it comes from outside: the same characters for the same bytes, however they
-were written.
+"""Normalizing base64 from outside, so that the same bytes always have the same
+characters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from acp_agent.conversation.encoding import decoded, plain, text_in
     st.booleans(),
     st.sampled_from(["", "\n", "\r\n", " ", "\t"]),
 )
-def test_the_same_bytes_are_the_same_characters_however_they_were_written(
+def test_all_spellings_of_the_same_bytes_become_the_same_base64(
     content: bytes, for_addresses: bool, padded: bool, between: str
 ) -> None:
     standard = base64.b64encode(content).decode()
@@ -36,12 +36,12 @@ def test_the_same_bytes_are_the_same_characters_however_they_were_written(
 @pytest.mark.parametrize(
     "data", ["!!", "A", "AAAAA", "AA==AA==", "AAA=A", "é", "\ud800"]
 )
-def test_what_is_no_base64_stays_as_it_is(data: str) -> None:
+def test_text_that_is_not_base64_stays_unchanged(data: str) -> None:
     assert plain(data) == data
     assert decoded(data) is None
 
 
-def test_bits_behind_the_last_byte_are_cleared() -> None:
+def test_unused_bits_after_the_last_byte_are_cleared() -> None:
     assert [plain(data) for data in ("QR==", "AAAAQUJ=", "AAAA")] == [
         "QQ==",
         "AAAAQUI=",
@@ -50,7 +50,7 @@ def test_bits_behind_the_last_byte_are_cleared() -> None:
 
 
 @given(st.text(max_size=200))
-def test_whatever_it_is_once_is_enough(data: str) -> None:
+def test_normalizing_base64_twice_changes_nothing_more(data: str) -> None:
     assert plain(plain(data)) == plain(data)
 
 

@@ -1,4 +1,4 @@
-"""Long histories are folded in pieces, which must not be seen in what comes out."""
+"""Long logs are folded in pieces. The result is the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def sixty_steps(log: LogBuilder) -> None:
         log.step(f"Step {number}.", calls=number % 3)
 
 
-def test_a_long_log_folds_as_its_events_do_one_by_one() -> None:
+def test_folding_a_long_log_equals_applying_its_events_one_by_one() -> None:
     log = LogBuilder()
     log.prompt("Fix it.")
     sixty_steps(log)

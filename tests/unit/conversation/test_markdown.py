@@ -1,5 +1,5 @@
-"""A conversation as a Markdown document: nothing said is missing, and no text swallows
-what stands below it.
+"""A conversation as a Markdown document: it contains everything that was said, and no
+text swallows the text below it.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ TEXTS = st.lists(
 
 
 def headings(document: str) -> list[str]:
-    """The texts of all second-level headings, as a Markdown reader sees them at the top
-    of the document.
+    """Return the texts of all second-level headings at the top level of the document,
+    as a Markdown parser sees them.
     """
     tokens = COMMON_MARK.parse(document)
     return [
@@ -88,7 +88,7 @@ def headings(document: str) -> list[str]:
 
 
 def document_of(messages: Iterable[Message], title: str = "Conversation") -> str:
-    """What a log in which these messages were said is told as."""
+    """Return the document for a log with these messages."""
     events: list[Event] = []
     for message in messages:
         match message:
@@ -119,7 +119,7 @@ def of(text: str, role: str) -> Message:
         st.tuples(TEXTS, st.sampled_from(["user", "assistant", "tool"])), max_size=4
     )
 )
-def test_every_text_stands_in_the_document_and_none_swallows_the_heading_below_it(
+def test_the_document_contains_every_text_and_every_heading_stays_a_heading(
     said: list[tuple[str, str]],
 ) -> None:
     messages = [of(text, role) for text, role in said]
@@ -133,7 +133,7 @@ def test_every_text_stands_in_the_document_and_none_swallows_the_heading_below_i
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_a_fence_is_longer_than_all_that_it_holds(text: str) -> None:
+def test_a_fence_is_longer_than_any_fence_inside_it(text: str) -> None:
     tokens = COMMON_MARK.parse(f"{fenced(text, 'json')}\n\n## After\n")
     assert [(token.type, token.info) for token in tokens[:2]] == [
         ("fence", "json"),
@@ -141,7 +141,7 @@ def test_a_fence_is_longer_than_all_that_it_holds(text: str) -> None:
     ]
 
 
-def test_ordinary_markdown_stays_as_it_was_written() -> None:
+def test_ordinary_markdown_stays_unchanged() -> None:
     answer = "Do:\n\n1. This:\n   ```sh\n   make\n   ```\n2. That.\n\n```py\nx = 1\n```\n\n> ```\n> quoted\n> ```\n"
     assert f"\n{answer}\n" in document_of([AssistantMessage("m", (Text(answer),))])
     cut = "Do:\n\n```py\nx ="
@@ -150,7 +150,7 @@ def test_ordinary_markdown_stays_as_it_was_written() -> None:
     ).replace("`" * 4, "```")
 
 
-def test_calls_results_and_attachments_have_their_place() -> None:
+def test_calls_results_and_attachments_are_part_of_the_document() -> None:
     call = ToolCall("call_1", "read", {"path": "a`b.txt"})
     document = document_of(
         [
@@ -181,7 +181,7 @@ def test_calls_results_and_attachments_have_their_place() -> None:
     )
 
 
-def test_a_log_is_told_as_the_user_saw_it_with_its_compactions() -> None:
+def test_a_log_becomes_the_document_that_the_user_saw_with_compactions() -> None:
     swap = ContextSwapped(
         compaction_id="c",
         message_id="m",

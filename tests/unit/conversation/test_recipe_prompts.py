@@ -1,5 +1,5 @@
-"""A prompt that runs a recipe: what the model reads, and what the user typed, through
-whatever happens to it.
+"""Prompts that run a recipe: what the model reads and what the user typed, also after
+compactions and refusals.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def prompted(*shown: UserPart, sent: tuple[UserPart, ...] | None) -> tuple[Entry
     return Context.from_log([LoggedEvent(1, 0, event)]).entries
 
 
-def test_what_is_attached_to_a_recipe_is_not_kept_twice() -> None:
+def test_attachments_of_a_recipes_prompt_are_not_stored_twice() -> None:
     shown = (
         Text("/review "),
         ResourceLink("file:///a", "a"),
@@ -69,14 +69,14 @@ def test_what_is_attached_to_a_recipe_is_not_kept_twice() -> None:
     assert entry.message.parts[1:] == shown[1:]
 
 
-def test_what_the_user_did_not_write_has_nothing_that_the_user_typed() -> None:
+def test_entries_that_the_user_did_not_write_have_no_typed_parts() -> None:
     said = UserMessage("m", (Text("Never push."),))
     assert Entry(1, said, summary=True).typed == Entry(1, said, note=True).typed == ()
     assert Entry(1, AssistantMessage("m", (Text("Never push."),))).typed == ()
 
 
 @given(legal_logs())
-def test_every_prompt_in_a_context_says_what_was_typed_whatever_became_of_it_and_after_a_restart(
+def test_every_prompt_keeps_the_typed_parts_even_after_a_restart(
     log: Log,
 ) -> None:
     shown = {
@@ -108,7 +108,7 @@ def test_every_prompt_in_a_context_says_what_was_typed_whatever_became_of_it_and
 
 
 @given(st.lists(MESSAGES, max_size=3), st.lists(MESSAGES, max_size=3))
-def test_a_recipes_prompt_in_an_event_of_a_compaction_comes_back_as_it_went(
+def test_recipe_prompts_in_compaction_events_can_be_decoded(
     pinned: list[UserMessage], rewritten: list[Message]
 ) -> None:
     swap = EXAMPLES["context_swapped"]
@@ -132,9 +132,7 @@ def test_a_recipes_prompt_in_an_event_of_a_compaction_comes_back_as_it_went(
         assert decode(event.kind, encode(event)) == event
 
 
-def test_a_log_from_before_the_mark_and_the_same_word_elsewhere_change_nothing() -> (
-    None
-):
+def test_older_logs_and_other_fields_named_typed_can_be_decoded() -> None:
     swap = EXAMPLES["context_swapped"]
     assert isinstance(swap, ContextSwapped)
     message = UserMessage(

@@ -1,4 +1,4 @@
-"""A prompt that is cancelled while the configuration is read."""
+"""A prompt that is cancelled while the configuration is being read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Client(TerminalClient):
         return "allow_always"
 
 
-async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(
+async def test_configuration_read_for_a_cancelled_prompt_is_read_again(
     tmp_path: Path,
 ) -> None:
     config = tmp_path / "project" / ".acp-agent" / "config.yaml"
@@ -65,11 +65,11 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(
             state, services, client, notices, ProjectInstructions()
         ).settle()
         state.settings = services.settings(None)
-        begun = threading.Event()
+        started = threading.Event()
         go_on = threading.Event()
 
         def settings(cwd: Path | None, root: Path | None = None) -> Settings:
-            begun.set()
+            started.set()
             go_on.wait(5)
             return services.settings(cwd)
 
@@ -83,7 +83,7 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(trust.settle)
-                await to_thread.run_sync(begun.wait)
+                await to_thread.run_sync(started.wait)
                 tasks.cancel_scope.cancel()
             assert not state.settings.hooks
             go_on.set()

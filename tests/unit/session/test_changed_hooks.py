@@ -1,6 +1,4 @@
-"""A trusted project's hooks that change while a session is open: what is asked by then,
-and what the user is told.
-"""
+"""A trusted project's hooks that change while a session is open."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ GUARD = "hooks:\n  PreToolUse:\n    - {command: 'exit 2', timeout: 5}\n"
 WRONG = GUARD.replace("timeout", "timeuot")
 
 
-def told(it: Stage) -> list[str]:
+def notices(it: Stage) -> list[str]:
     return [str(update["title"]) for update in it.agent.updates(kind="notice")]
 
 
-async def test_a_guard_that_becomes_wrong_in_the_midst_of_a_session_is_told_each_time_it_does(
+async def test_each_time_a_hook_becomes_invalid_the_user_is_told(
     tmp_path: Path,
 ) -> None:
     files = {"a.txt": "one", CONFIG: GUARD}
@@ -40,7 +38,7 @@ async def test_a_guard_that_becomes_wrong_in_the_midst_of_a_session_is_told_each
         for times, config in ((1, WRONG), (1, WRONG), (1, GUARD), (2, WRONG)):
             read_now = await read(config)
             assert (read_now == "A hook refused this call.") == (config == GUARD)
-            assert [text.startswith(left_out) for text in told(it)] == [True] * times
+            assert [text.startswith(left_out) for text in notices(it)] == [True] * times
         assert it.agent.desk.permissions == []
         log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
         assert log.count(f"hook left out: {it.folder / CONFIG}:3: ") == 2

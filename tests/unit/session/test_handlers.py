@@ -32,7 +32,7 @@ hooks:
 LONG = "The cart adds prices. " * 900
 
 
-async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_about(
+async def test_a_compacting_recipes_handlers_run_whatever_started_the_compaction(
     tmp_path: Path,
 ) -> None:
     recipe = tmp_path / "state" / "recipes" / "compact.md"
@@ -57,7 +57,7 @@ async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_
                 await it.prompt("/compact")
             else:
                 await it.filled(OUT_OF_ROOM)
-                # Such a jump is believed only if it comes twice.
+                # A count that jumps like this is believed only the second time.
                 await it.filled(OUT_OF_ROOM)
             await it.prompt("Two?", Reply("Yes."))
             assert [each.statuses[-1] for each in shown_compactions(it.agent)] == [
@@ -69,8 +69,8 @@ async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_
             assert (
                 asked_last(request).count(f"{RECIPE_TEXT}\n\nPrices are in cents.") == 1
             )
-            # What was added behind the answer stands behind the summary, once, what
-            # other hooks added with it.
+            # The text added after the answer follows the summary once, together with
+            # the texts of other hooks.
             texts = [text for _, text in conversation({"messages": it.last})]
             [added] = [
                 n for n, text in enumerate(texts) if "The week ends on Friday." in text
@@ -81,5 +81,5 @@ async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_
             export = tmp_path / "short.md"
             assert "A cart." in export.read_text()
             export.unlink()
-        # Nobody else is told that a turn ends.
+        # No other hook gets an event for the end of a turn.
         assert len((tmp_path / "stops").read_text().splitlines()) == 5

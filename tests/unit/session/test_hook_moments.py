@@ -1,4 +1,4 @@
-"""What every event says of its session: who asked, and which answer it is."""
+"""The fields of hook events that describe the session: turn numbers and who prompted."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from support.memory import stage
 from support.models import Reply, ToolCall
 
-KEEP = [{"command": "(cat; echo) >> ../told.jsonl"}]
+KEEP = [{"command": "(cat; echo) >> ../events.jsonl"}]
 SUMMARY = [{"command": ["echo", '{"summary": "All about carts."}']}]
 READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
 OTHERS = ("turn_end", "agent_stop")
 HOOKS = dict.fromkeys(("user_message_send", "before_tool_call", *OTHERS), KEEP)
 
 
-async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_a_session_and_main_asks(
+async def test_turn_numbers_continue_across_prompts_compactions_and_reopening(
     tmp_path: Path,
 ) -> None:
     replies = [
@@ -39,9 +39,9 @@ async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_
         await it.prompt("/look")
         lines = [
             json.loads(line)
-            for line in (tmp_path / "told.jsonl").read_text().splitlines()
+            for line in (tmp_path / "events.jsonl").read_text().splitlines()
         ]
-        told = [
+        numbers = [
             (line["event"], line["turn_number"])
             for line in lines
             if line["invoked_by"] == "main"
@@ -51,7 +51,7 @@ async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_
             for number in (1, 3)
         )
         two = [(event, 2) for event in HOOKS]
-        assert told == [*one, *two, *three]
+        assert numbers == [*one, *two, *three]
         recipes = [
             (line["event"], line["invoked_by"])
             for line in lines
@@ -63,7 +63,7 @@ async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_
         ]
 
 
-async def test_what_a_start_adds_is_in_the_context_once_until_it_says_something_else_or_is_compacted(
+async def test_text_from_session_start_is_added_once_until_it_changes_or_is_compacted(
     tmp_path: Path,
 ) -> None:
     hooks = {
@@ -75,7 +75,7 @@ async def test_what_a_start_adds_is_in_the_context_once_until_it_says_something_
         *(Reply(f"Answer {number}.") for number in range(4)),
     ]
 
-    def told() -> list[int]:
+    def counts() -> list[int]:
         request = json.dumps(it.server.calls[-1].body)
         return [request.count(rule) for rule in ("Mind the cents.", "Mind the euros.")]
 
@@ -90,7 +90,7 @@ async def test_what_a_start_adds_is_in_the_context_once_until_it_says_something_
             await it.agent.request("session/close", {"sessionId": it.session})
             await it.agent.resume(it.session, it.folder)
             await it.prompt("And now?")
-            assert told() == expected
+            assert counts() == expected
         await it.prompt("/compact")
         await it.prompt("And then?")
-        assert told()[1] == 1
+        assert counts()[1] == 1

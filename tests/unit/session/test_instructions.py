@@ -1,4 +1,4 @@
-"""The system prompt: which instruction files are read into it, and which are not."""
+"""The system prompt: which instruction files it contains."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECRET = "a secret of somebody else's"
 
 
 class Places:
-    """A home, a repository with a folder in it, and a file outside of both."""
+    """A home, a repository with a folder in it, and a file outside both."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
@@ -48,7 +48,7 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
 
 
-def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(
+def test_files_are_read_from_the_home_and_then_from_the_repository_root_down(
     places: Places,
 ) -> None:
     files = [
@@ -67,7 +67,7 @@ def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(
     assert "Above the repository." not in loaded.text
 
 
-async def test_a_repository_that_appears_later_is_in_the_next_system_prompt(
+async def test_a_repository_created_later_is_in_the_next_system_prompt(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "src"
@@ -81,7 +81,7 @@ async def test_a_repository_that_appears_later_is_in_the_next_system_prompt(
     assert "Git repository: yes" in after.text
 
 
-async def test_instructions_that_were_read_ahead_are_returned_once_and_for_their_place(
+async def test_instructions_read_ahead_are_used_once_and_only_for_their_directories(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -96,7 +96,7 @@ async def test_instructions_that_were_read_ahead_are_returned_once_and_for_their
     assert "Use spaces." not in (await instructions.read((home,), home, None)).text
 
 
-async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(
+async def test_files_that_are_not_regular_are_reported_without_waiting(
     places: Places,
 ) -> None:
     os.mkfifo(places.repo / "AGENTS.md")
@@ -123,10 +123,10 @@ async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(
     )
 
 
-def test_a_file_of_any_size_is_read_to_a_limit_that_is_named(places: Places) -> None:
+def test_a_large_file_is_read_up_to_a_limit_that_is_reported(places: Places) -> None:
     with (places.repo / "AGENTS.md").open("wb") as file:
         file.write(b"begin ")
-        file.truncate(1 << 40)  # a terabyte, of which nothing is on the disk
+        file.truncate(1 << 40)  # a sparse file of one terabyte
     text = places.load().text
     assert "begin" in text
     assert f"only its first {MAX_FILE_BYTES // 1024} KiB are here" in text
@@ -135,7 +135,7 @@ def test_a_file_of_any_size_is_read_to_a_limit_that_is_named(places: Places) -> 
 @pytest.mark.parametrize(
     "target", ["../secret", "/proc/self/environ", "../repository-beside/AGENTS.md"]
 )
-def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(
+def test_a_link_out_of_the_repository_is_reported_and_not_read(
     places: Places, target: str
 ) -> None:
     beside = places.repo.parent / "repository-beside"
@@ -152,7 +152,7 @@ def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(
     assert "PATH=" not in loaded.text
 
 
-def test_outside_of_a_repository_a_link_may_lead_within_its_directory(
+def test_outside_a_repository_links_within_the_directory_are_read(
     places: Places, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain"
@@ -177,12 +177,12 @@ def test_links_within_the_repository_are_read_once(places: Places) -> None:
     assert loaded.text.count("Rules.") == 1
 
 
-def test_the_home_s_own_file_may_link_anywhere(places: Places) -> None:
+def test_the_homes_own_file_may_be_a_link_to_anywhere(places: Places) -> None:
     (places.home / "AGENTS.md").symlink_to(places.outside)
     assert SECRET in places.load().text
 
 
-def test_a_working_directory_that_was_reached_by_a_link_is_read_all_the_same(
+def test_a_working_directory_reached_through_a_link_is_read(
     places: Places, tmp_path: Path
 ) -> None:
     real = tmp_path / "real"

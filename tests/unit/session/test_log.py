@@ -1,4 +1,4 @@
-"""A log to which another process appends as well."""
+"""A log to which another process also appends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from acp_agent.storage.store import SessionStore
 from support.stores import START, opened, read
 
 
-async def test_what_another_process_appended_is_known_once_from_what_was_shown_last(
+async def test_events_of_another_process_are_reported_once(
     tmp_path: Path,
 ) -> None:
     async with (
@@ -43,7 +43,7 @@ async def test_what_another_process_appended_is_known_once_from_what_was_shown_l
         assert log.take_missed() is None
 
 
-async def test_a_setting_is_changed_behind_what_another_process_says_at_that_moment(
+async def test_a_setting_is_appended_after_concurrent_events_of_another_process(
     tmp_path: Path,
 ) -> None:
     async with (
@@ -63,7 +63,7 @@ async def test_a_setting_is_changed_behind_what_another_process_says_at_that_mom
         assert log.context.turn_from is not None
 
 
-async def test_a_turn_goes_on_however_often_another_process_changes_a_setting_before_it_can_append(
+async def test_a_turn_continues_however_often_another_process_appends_first(
     tmp_path: Path,
 ) -> None:
     async def change(head: int, mode: str) -> None:
@@ -79,7 +79,7 @@ async def test_a_turn_goes_on_however_often_another_process_changes_a_setting_be
         modes = ["plan", "full-access", "accept-edits"]
 
         def build(context: Context) -> tuple[Event, ...]:
-            if modes:  # between our look at the log and our append
+            if modes:  # after we have read the log and before we append
                 with ThreadPoolExecutor(1) as elsewhere:
                     elsewhere.submit(
                         anyio.run, change, context.head, modes.pop(0)

@@ -1,4 +1,4 @@
-"""Opening sessions: one of which nobody could be told is not left behind."""
+"""A session whose client is gone while it is opened is not left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acp_agent.storage.store import SessionStore
 
 
 class Gone(TerminalClient):
-    """A client that is not there any more when it is first asked something."""
+    """A client that is gone when it is first called."""
 
     def __getattribute__(self, name: str) -> object:
         if name == "shows_notices":
@@ -22,7 +22,7 @@ class Gone(TerminalClient):
         return super().__getattribute__(name)
 
 
-async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_left_behind(
+async def test_no_session_is_left_if_its_client_is_gone_at_creation_or_fork(
     tmp_path: Path,
 ) -> None:
     store = await SessionStore.open(tmp_path / "home" / "sessions.db")

@@ -1,4 +1,4 @@
-"""When the user is told what belongs to no answer, by a client that has no notices."""
+"""Notices for clients that have no notices of their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from acp_agent.session.notices import Notices
 
 
 class Screen:
-    """Keeps what is shown."""
+    """Collects what is shown."""
 
     def __init__(self) -> None:
         self.shown: list[Update] = []
@@ -24,9 +24,7 @@ class Screen:
         ]
 
 
-async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_the_end() -> (
-    None
-):
+async def test_notices_wait_between_turns_and_during_answers_but_none_is_lost() -> None:
     screen = Screen()
     notices = Notices(screen.show, as_messages=True)
     await notices.tell("before")

@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Verdicts about calls, by mode and by grants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EFFECTS: tuple[Effect, ...] = ("none", "read", "edit", "execute")
 
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("mode", INSIDE_VERDICTS)
-def test_a_mode_decides_by_what_a_call_does_and_where(
+def test_a_mode_decides_by_a_calls_effect_and_location(
     mode: str, effect: Effect
 ) -> None:
     assert judge(mode, Access(effect), ()) == INSIDE_VERDICTS[mode][effect]
@@ -60,7 +60,7 @@ def test_the_tables_cover_every_mode() -> None:
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("mode", INSIDE_VERDICTS)
 @pytest.mark.parametrize("outside", [(), OUTSIDE], ids=["inside", "outside"])
-def test_a_grant_spares_a_question_and_lifts_no_ban(
+def test_a_grant_replaces_a_question_but_lifts_no_ban(
     mode: str, effect: Effect, outside: tuple[Path, ...]
 ) -> None:
     access = Access(effect, outside, "edit")
@@ -70,7 +70,7 @@ def test_a_grant_spares_a_question_and_lifts_no_ban(
     assert judge(mode, access, {"something else"}) == asked
 
 
-def test_a_grant_holds_for_its_kind_of_call_and_outside_for_that_path_alone() -> None:
+def test_a_grant_covers_one_kind_of_call_and_one_path_outside() -> None:
     inside = Access("edit", (), "edit")
     git = Access("execute", (), "shell: git")
     near = Access("edit", OUTSIDE, "edit")
@@ -84,7 +84,7 @@ def test_a_grant_holds_for_its_kind_of_call_and_outside_for_that_path_alone() ->
 
 
 @pytest.mark.parametrize("kind", ["list", "glob", "grep", "read"])
-def test_a_grant_to_look_at_a_directory_outside_covers_neither_what_is_around_it_nor_another_look(
+def test_a_grant_to_list_a_directory_covers_no_other_path_and_no_other_tool(
     kind: str,
 ) -> None:
     listed = grant_subject(Access("read", (Path("/etc"),), "list"))

@@ -1,4 +1,4 @@
-"""A project's config.yaml with keys that are not for it."""
+"""A project's config.yaml with keys that a project may not set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.models import Reply
 CONFIG = "max_turn_requests: 5\nproviders:\n  openai: {base_url: https://evil.example}\nfrobnicate: 1\n"
 
 
-async def test_a_session_opens_beside_forbidden_and_unknown_keys_of_its_project_and_tells_of_them(
+async def test_forbidden_and_unknown_keys_of_a_project_are_reported_and_ignored(
     tmp_path: Path,
 ) -> None:
     async with stage(

@@ -1,4 +1,4 @@
-"""A log turned back into what the user saw."""
+"""Replaying a log as the updates that the user saw."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def replayed(log: Iterable[LoggedEvent]) -> list[Update]:
 
 
 def texts(updates: Iterable[Update]) -> list[str]:
-    """Every visible text in order."""
+    """Return every visible text in order."""
     seen: list[str] = []
     for update in updates:
         match update:
@@ -76,8 +76,8 @@ def texts(updates: Iterable[Update]) -> list[str]:
 
 
 def visible(log: Iterable[LoggedEvent]) -> list[str]:
-    """The same, read from the log: an answer that never became whole stands where its
-    turn ends or the next begins.
+    """Return every visible text according to the log. An answer that was never
+    completed comes when its turn ends or the next turn begins.
     """
     seen: list[str] = []
     partial: list[PartialAnswer] = []
@@ -109,7 +109,7 @@ def visible(log: Iterable[LoggedEvent]) -> list[str]:
 
 
 @given(legal_logs())
-def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(
+def test_every_visible_text_is_replayed_once_and_in_order(
     log: tuple[LoggedEvent, ...],
 ) -> None:
     updates = replayed(log)
@@ -136,7 +136,7 @@ def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(
     ]
     assert [update.compaction_id for update in done] == compactions
     assert all(update.replayed for update in done)
-    # Whatever the model knows of the conversation, the user has seen.
+    # The user has seen everything that the model knows of the conversation.
     unseen = {
         logged.event.message_id
         for logged in log
@@ -154,7 +154,7 @@ def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(
     assert not Counter(known) - Counter(texts(updates))
 
 
-def test_a_call_without_a_result_is_shown_as_failed_where_its_turn_broke_off() -> None:
+def test_a_call_without_a_result_is_replayed_as_failed() -> None:
     log = LogBuilder()
     log.prompt("Fix it.")
     log.step("I look.", calls=2)
@@ -166,7 +166,7 @@ def test_a_call_without_a_result_is_shown_as_failed_where_its_turn_broke_off() -
     assert first.call_id != second.call_id
 
 
-def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
+def test_messages_for_the_model_only_are_not_replayed() -> None:
     log = LogBuilder()
     log.prompt("/pin prices are cents", sent="")
     log.pin("prices are cents")

@@ -1,4 +1,4 @@
-"""Hooks that take their time at the start of a session."""
+"""Slow hooks at the start of a session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.models import Reply
 
 
 @pytest.mark.parametrize("editor", [ZED, ZED_BETA], ids=["messages", "notices"])
-async def test_a_prompt_that_waits_for_a_hook_of_session_start_says_so(
+async def test_the_user_is_told_when_a_prompt_waits_for_session_start_hooks(
     tmp_path: Path, editor: Editor
 ) -> None:
     os.mkfifo(tmp_path / "gate")

@@ -1,5 +1,5 @@
-"""The original entries that excerpts are taken from: kept up step by step, they are
-what the whole log says.
+"""The original entries for excerpts. Updated step by step, they are the same as those
+read from the whole log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def lines(index: ExcerptIndex) -> str:
 async def sourced(
     events: list[Event], stops: set[int], folder: Path
 ) -> tuple[OriginalEntries, ExcerptIndex]:
-    """A source that looked at the log when it held so many events, and at its end."""
+    """Return the originals of a source that read the log after this many events and
+    again at its end.
+    """
     store = await SessionStore.open(folder / "sessions.db")
     try:
         first = events[: min(stops, default=len(events))]
@@ -49,7 +51,7 @@ async def sourced(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(legal_logs(), st.data())
-def test_what_is_kept_up_step_by_step_is_what_is_read_at_once(
+def test_originals_updated_step_by_step_equal_those_read_at_once(
     log: tuple[LoggedEvent, ...], data: st.DataObject
 ) -> None:
     events = [each.event for each in log]
@@ -59,7 +61,7 @@ def test_what_is_kept_up_step_by_step_is_what_is_read_at_once(
         at_once, whole = anyio.run(sourced, events, set[int](), Path(two))
     assert source.entries == at_once.entries
     assert lines(index) == lines(whole)
-    # What the model sees as it was said is among them; no summary is.
+    # The originals include all unchanged messages of the context, and no summary.
     context = Context.from_log(log)
     said = [
         entry.seq
@@ -79,7 +81,7 @@ def texts(source: OriginalEntries) -> list[str]:
     ]
 
 
-def test_a_compaction_takes_nothing_out_and_a_refused_prompt_does(
+def test_a_refused_prompt_removes_originals_and_a_compaction_does_not(
     tmp_path: Path,
 ) -> None:
     log = LogBuilder()
@@ -93,7 +95,7 @@ def test_a_compaction_takes_nothing_out_and_a_refused_prompt_does(
     assert texts(source) == ["Mend the cart.", "Mended."]
 
 
-def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_originals(
+def test_after_a_hook_replaced_the_conversation_its_messages_are_the_originals(
     tmp_path: Path,
 ) -> None:
     log = LogBuilder()

@@ -1,6 +1,4 @@
-"""What the text of a recipe is told of the place it is rendered in, and what its
-commands may do.
-"""
+"""The values that a recipe's template can use, and what its commands may do."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def git(folder: Path, *words: str) -> str:
     return Repo(folder).git(*words).strip()
 
 
-def test_a_template_knows_its_session_the_day_and_the_repository(
+def test_a_template_can_use_the_session_the_date_and_the_repository(
     tmp_path: Path,
 ) -> None:
     body = "{{ conversation_id }}|{{ cwd }}|{{ date }}|{{ git.branch }}|{{ git.head }}|{{ git.root }}|{{ git.dirty }}"
@@ -78,7 +76,7 @@ def test_a_template_knows_its_session_the_day_and_the_repository(
             rendered(recipe(private), folder)
 
 
-def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_repository_names(
+def test_checking_for_changes_runs_no_program_named_by_the_repository(
     tmp_path: Path,
 ) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
@@ -91,7 +89,7 @@ def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_reposito
     assert not (tmp_path / ".git" / "ran").exists()
 
 
-def test_a_command_runs_without_a_shell_in_the_sessions_folder_and_its_output_is_a_value(
+def test_a_command_runs_without_a_shell_and_its_output_is_a_value(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a b").write_text("")
@@ -135,7 +133,7 @@ def test_a_command_runs_without_a_shell_in_the_sessions_folder_and_its_output_is
         ("{{ shell('ls', 'a\\0b') }}", 11, "cannot be started"),
     ],
 )
-def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
+def test_a_refused_or_failed_command_is_reported_with_file_and_line(
     tmp_path: Path, body: str, line: int, words: str
 ) -> None:
     with pytest.raises(RecipeError) as caught:
@@ -145,7 +143,7 @@ def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
     assert not (tmp_path / "ran").exists()
 
 
-def test_commands_inherit_nothing_but_the_environment_that_they_are_given(
+def test_commands_get_only_the_given_environment(
     tmp_path: Path,
 ) -> None:
     made = recipe("{{ shell('env') }}", "env")
@@ -159,7 +157,7 @@ def test_long_output_is_cut_with_a_note(tmp_path: Path) -> None:
     assert (code, output) == (0, "a" * MAX_COMMAND_OUTPUT + "\n[cut at 64 KiB]")
 
 
-async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_process(
+async def test_the_time_limit_covers_all_commands_and_leaves_no_process(
     tmp_path: Path,
 ) -> None:
     runner = _CommandRunner(str(tmp_path), 0.4)
@@ -172,7 +170,7 @@ async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_proces
         runner.run(["sleep", "60"])
 
 
-async def test_a_run_that_is_given_up_ends_its_commands(tmp_path: Path) -> None:
+async def test_an_abandoned_run_ends_its_commands(tmp_path: Path) -> None:
     made = recipe("{{ shell('sh', '-c', 'echo $$ > pid; exec sleep 60') }}", "sh -c *")
     around = surroundings("sess_1", str(tmp_path), made)
     os.mkfifo(tmp_path / "pid")
@@ -214,7 +212,7 @@ DOES_MORE += [
 ]
 
 
-def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_else(
+def test_claude_code_commands_may_only_read_the_repository_with_git(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.txt").write_text("")
@@ -228,7 +226,7 @@ def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_e
     given = rendered(
         recipe("Now: !`git status $1`", is_template=False), tmp_path, "--short"
     )
-    assert given == "Now: !`git status --short`"  # what was typed runs nothing
+    assert given == "Now: !`git status --short`"  # typed text is never run
     for line in DOES_MORE:
         around = surroundings(
             "s", str(tmp_path), recipe("x", "git stash *", is_template=False)
@@ -258,11 +256,11 @@ def alive(pid: int) -> bool:
     except (
         FileNotFoundError,
         ProcessLookupError,
-    ):  # it was reaped between the two looks
+    ):  # it was reaped in the meantime
         return False
 
 
-def test_the_agent_itself_runs_no_git_of_the_project_though_its_path_names_one(
+def test_the_agent_does_not_run_a_git_from_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "-q", "project")

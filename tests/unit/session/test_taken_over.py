@@ -1,4 +1,4 @@
-"""A session that is opened again, closed or changed by somebody else while it works."""
+"""A session that is opened again, closed or changed by another client while it works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.replies import Reply, ToolCall
 from support.stage import PATIENCE
 
 
-async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_it_had_said(
+async def test_loading_a_session_with_a_running_turn_ends_and_replays_the_turn(
     tmp_path: Path,
 ) -> None:
     call = ToolCall("shell", {"command": "echo begun; sleep 60"})
@@ -25,12 +25,12 @@ async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_
             lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw,
             PATIENCE,
         )
-        begun = len(it.agent.lines)
+        start = len(it.agent.lines)
         await it.agent.load(it.session, it.folder)
         assert await running.result() == {"stopReason": "cancelled"}
         [replayed] = [
             update
-            for update in it.agent.updates(since=begun)
+            for update in it.agent.updates(since=start)
             if update["sessionUpdate"] == "tool_call"
         ]
         assert (replayed["kind"], replayed["status"]) == ("execute", "failed")
@@ -39,7 +39,7 @@ async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_
 
 
 @pytest.mark.parametrize("how", ["session/load", "session/resume"])
-async def test_a_session_whose_opening_was_taken_back_while_its_turn_ended_goes_on(
+async def test_a_session_survives_a_cancelled_opening_during_its_turn(
     tmp_path: Path, how: str
 ) -> None:
     stubborn = ToolCall(
@@ -58,16 +58,16 @@ async def test_a_session_whose_opening_was_taken_back_while_its_turn_ended_goes_
         with pytest.raises(AgentError) as error:
             await opening.result(PATIENCE)
         assert error.value.code == -32800
-        # Where the opening was taken back before it began, the turn runs on.
+        # If the opening was cancelled before it began, the turn is still running.
         await it.agent.cancel(it.session)
         assert await running.result() == {"stopReason": "cancelled"}
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 
 
-async def test_a_session_that_is_loaded_while_it_is_closed_works(
+async def test_a_session_that_is_loaded_while_it_closes_works(
     tmp_path: Path,
 ) -> None:
-    # The laws of the harness take the session for closed once both are answered.
+    # The checks of the harness assume that the session is closed after both answers.
     async with stage(
         tmp_path, Reply("Never", hold=anyio.Event()), Reply("Here."), laws=False
     ) as it:
@@ -82,7 +82,9 @@ async def test_a_session_that_is_loaded_while_it_is_closed_works(
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 
 
-async def test_what_no_notice_can_say_is_said_in_the_next_turn(tmp_path: Path) -> None:
+async def test_clients_without_notices_get_the_text_in_the_next_turn(
+    tmp_path: Path,
+) -> None:
     files = {".acp-agent/recipes/broken.md": "---\nnonsense: 1\n---\nText\n"}
     async with stage(tmp_path, Reply("Yes."), Reply("Again."), files=files) as it:
         assert it.agent.updates(kind="notice") == []

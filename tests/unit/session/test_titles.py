@@ -1,6 +1,4 @@
-"""Titles by the cheap model: behind a turn, never beside one, and whatever becomes of
-them.
-"""
+"""Titles from the cheap model: requested after a turn and never during one."""
 
 from __future__ import annotations
 
@@ -24,14 +22,14 @@ ENV = {"LOCAL_API_KEY": "test-key"}
 
 
 async def listed(it: Stage) -> list[str]:
-    """The titles in the list."""
+    """Return the titles in the list of sessions."""
     return [
         row.get("title")
         for row in (await it.agent.request("session/list", {}))["sessions"]
     ]
 
 
-async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_asked_once(
+async def test_the_cheap_model_writes_the_title_once_after_the_first_turn(
     tmp_path: Path,
 ) -> None:
     replies = [
@@ -68,7 +66,7 @@ async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_aske
     assert len(it.server.calls) == 3
 
 
-async def test_a_key_in_the_prompt_is_in_no_title(tmp_path: Path) -> None:
+async def test_a_secret_in_the_prompt_is_in_no_title(tmp_path: Path) -> None:
     key = "sk-proj-" + "a1B2c3D4" * 6
     replies = [Reply("Set."), Reply(f"Setting {key} up")]
     async with stage(
@@ -98,7 +96,7 @@ async def test_a_command_in_the_terminals_chat_is_in_no_title(tmp_path: Path) ->
         assert await listed(it) == ["Is it there?"]
 
 
-async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person_says(
+async def test_a_slow_title_delays_no_turn_and_yields_to_the_users_title(
     tmp_path: Path,
 ) -> None:
     slow = Reply(["A title", " too late"], hold=(hold := anyio.Event()), hold_after=1)
@@ -122,7 +120,7 @@ async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person
         assert await listed(it) == ["Mine"]
 
 
-async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_has_given_one(
+async def test_no_title_is_requested_after_a_cancelled_turn_or_a_users_title(
     tmp_path: Path,
 ) -> None:
     hold = anyio.Event()
@@ -140,8 +138,8 @@ async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_
         return Reply(f"Title {len(named)}")
 
     async def title_elsewhere(it: Stage, title: str) -> None:
-        """Another session's title, asked for later: any other would have been asked for
-        by then.
+        """Return another session's title, which is requested later. Any earlier title
+        request has been sent by then.
         """
         session = await it.agent.new_session(it.folder)
         await it.agent.prompt(session, "Something else", 30)
@@ -151,8 +149,8 @@ async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_
         tmp_path, script=script, dialect="anthropic", config=SMALL, env=ENV
     ) as it:
         turn = await it.agent.start_prompt(it.session, "Mend the cart")
-        # Cancelled before its first word is there, the turn's question would be sent
-        # again with the next one, and held.
+        # If the turn was cancelled before its first word, its prompt would be sent
+        # again with the next one, and held again.
         await it.update("agent_message_chunk")
         await it.agent.cancel(it.session)
         assert await turn.result(30) == {"stopReason": "cancelled"}
@@ -178,7 +176,7 @@ async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_
     [Reply("** **"), Reply(http_status=400), Reply(http_status=500)],
     ids=["empty", "400", "500"],
 )
-async def test_a_title_that_fails_disturbs_nothing(
+async def test_a_failed_title_request_disturbs_nothing(
     tmp_path: Path, reply: Reply
 ) -> None:
     async with stage(
@@ -204,5 +202,5 @@ async def test_a_title_that_fails_disturbs_nothing(
         ("w" * 90, "w" * 59 + "…"),
     ],
 )
-def test_what_models_put_around_a_title_is_taken_off(answer: str, title: str) -> None:
+def test_decoration_around_a_models_title_is_removed(answer: str, title: str) -> None:
     assert _clean_title(answer) == title

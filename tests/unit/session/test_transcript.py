@@ -1,4 +1,4 @@
-"""The transcript that hooks read: the whole history, in the form of Claude Code's
+"""The transcript that hooks read: the whole history, in the format of Claude Code's
 session files.
 """
 
@@ -28,7 +28,9 @@ SESSION = "sess_1"
 
 
 def story() -> LogBuilder:
-    """A log in which everything happens that is written down, and some that is not."""
+    """Return a log with all kinds of events that the transcript contains, and some that
+    it omits.
+    """
     log = LogBuilder()
     log.prompt("Fix the cart.")
     log.step("I look.", calls=2, partials=1, usage=Usage(100, 5, 20))
@@ -56,7 +58,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_a_reader_of_claude_codes_files_reads_the_whole_history_out_of_it(
+async def test_a_reader_of_claude_code_files_gets_the_whole_history(
     tmp_path: Path,
 ) -> None:
     store = await SessionStore.open(tmp_path / "sessions.db")
@@ -103,7 +105,7 @@ async def test_a_reader_of_claude_codes_files_reads_the_whole_history_out_of_it(
     )
 
 
-async def test_each_line_has_its_place_and_a_compaction_is_a_summary(
+async def test_lines_are_linked_and_a_compaction_is_a_summary(
     tmp_path: Path,
 ) -> None:
     store = await SessionStore.open(tmp_path / "sessions.db")
@@ -150,7 +152,7 @@ async def test_each_line_has_its_place_and_a_compaction_is_a_summary(
     )
 
 
-async def test_what_is_carried_on_is_what_would_have_been_written_at_once(
+async def test_a_continued_transcript_equals_one_written_at_once(
     tmp_path: Path,
 ) -> None:
     log = story()

@@ -1,5 +1,5 @@
-"""What a repository brings to run, and the question before it does: over the wire, with
-real programs.
+"""The code of a project runs only after the user has answered a question, tested over
+the wire with real programs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def repository(tmp_path: Path, files: Mapping[str, str] = FILES) -> Path:
 
 
 def ran(it: Stage) -> list[str]:
-    """What has left its mark in the repository."""
+    """Return the names of the files that the project's programs created."""
     return sorted(
         path.name for path in it.folder.iterdir() if path.name.startswith("ran-")
     )
@@ -76,7 +76,7 @@ def questions(it: Stage) -> list[Any]:
     return [params["toolCall"] for params in it.agent.desk.permissions]
 
 
-async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_the_same_turn_after(
+async def test_a_projects_code_runs_only_after_the_users_answer_in_the_same_turn(
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
@@ -102,7 +102,7 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
             ]
         ]
         assert {"look", "see", "compact"} <= {*offered}
-        begun = len(it.agent.updates(kind="available_commands_update"))
+        offers_before = len(it.agent.updates(kind="available_commands_update"))
         await it.prompt("Go")
         assert seen == [[]]
         [question] = questions(it)
@@ -111,13 +111,13 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
             "Trust the hooks and recipes of this repository?",
         )
         text = json.dumps(question["content"])
-        for told in (
+        for words in (
             "touch ran-command` at session_start",
             "hooks/program",
             "/compact",
             "/see",
         ):
-            assert told in text
+            assert words in text
         [params] = it.agent.desk.permissions
         assert [option["kind"] for option in params["options"]] == [
             "allow_always",
@@ -140,7 +140,9 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
             assert sent.count(said) == 1
         await it.prompt("/look")
         await it.prompt("/see")
-        assert len(it.agent.updates(kind="available_commands_update")) == begun + 1
+        assert (
+            len(it.agent.updates(kind="available_commands_update")) == offers_before + 1
+        )
         assert {"ran-recipe", "ran-command-of-claude"} <= {*ran(it)}
         assert len(questions(it)) == 1
         async with it.restarted() as later:
@@ -158,7 +160,7 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
             ]
 
 
-async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_allowed_in_a_terminal(
+async def test_refused_code_stays_off_until_it_is_allowed_in_a_terminal(
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
@@ -207,7 +209,7 @@ async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_
         assert (it.folder / "events").read_text() == events
 
 
-async def test_a_turn_that_is_cancelled_while_the_question_is_open_takes_it_back(
+async def test_cancelling_a_turn_withdraws_its_open_question(
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
@@ -223,7 +225,7 @@ async def test_a_turn_that_is_cancelled_while_the_question_is_open_takes_it_back
         assert (len(questions(it)), ran(it)) == (1, [])
 
 
-async def test_where_nobody_can_tell_what_is_trusted_nothing_is_and_an_answer_holds_for_the_session(
+async def test_an_unreadable_trust_file_trusts_nothing_and_answers_last_for_a_session(
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
@@ -245,7 +247,7 @@ async def test_where_nobody_can_tell_what_is_trusted_nothing_is_and_an_answer_ho
         assert (it.home / "state" / "trust.json").read_text() == "{"
 
 
-async def test_an_editor_that_cannot_ask_allows_nothing_and_its_user_is_told_how_to(
+async def test_if_the_editor_cannot_ask_nothing_is_allowed_and_the_user_is_told_how(
     tmp_path: Path,
 ) -> None:
     async def refuse(params: Any) -> Any:
@@ -272,7 +274,7 @@ echo one >> stops
 GUARD = '#!/bin/sh\n[ "$1" = hook ] && { echo PreToolUse; exit; }\ntrue one\n'
 
 
-async def test_a_call_whose_guard_was_changed_is_asked_about_and_one_whose_guard_was_switched_off_is_not(
+async def test_a_call_needs_permission_if_its_guard_changed_but_not_if_switched_off(
     tmp_path: Path,
 ) -> None:
     hooks = ".acp-agent/hooks"
@@ -308,7 +310,7 @@ async def test_a_call_whose_guard_was_changed_is_asked_about_and_one_whose_guard
         assert [(folder / name).exists() for name in ("changed", "off")] == [True, True]
 
 
-async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(
+async def test_a_changed_hook_does_not_run_before_it_is_allowed_again(
     tmp_path: Path,
 ) -> None:
     folder = repository(
@@ -346,8 +348,8 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(
         assert stops.read_text().split() == ["one", "two"]
         [question] = questions(it)
         assert question["title"] == "Trust the hooks and recipes of this repository?"
-        told = question["content"][0]["content"]["text"].splitlines()[2:]
-        assert told == [
+        items = question["content"][0]["content"]["text"].splitlines()[2:]
+        assert items == [
             "- `.acp-agent/hooks/stop`: a file of the hooks",
             "- `.acp-agent/recipes/say.md`: the command `/say`",
         ]
@@ -361,7 +363,7 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(
         assert len(questions(it)) == 2
 
 
-async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_runs_and_a_removed_one_is_gone(
+async def test_a_changed_configured_command_needs_permission_and_a_removed_one_is_gone(
     tmp_path: Path,
 ) -> None:
     def config(word: str) -> str:
@@ -384,8 +386,8 @@ async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_r
         it.agent.permission_answer = "reject_once"
         assert await heard() == ["one", "one"]
         assert len(questions(it)) == 2
-        told = questions(it)[1]["content"][0]["content"]["text"].splitlines()[2:]
-        assert told == [
+        items = questions(it)[1]["content"][0]["content"]["text"].splitlines()[2:]
+        assert items == [
             "- `.acp-agent/config.yaml` runs `echo two >> heard` at agent_stop"
         ]
         file.write_text(config("one"))

@@ -1,5 +1,5 @@
-"""Two agents on one session: whoever comes second is not lost, and whoever was first
-learns of it.
+"""Two agents use one session. Neither loses anything, and the first one learns of the
+other's changes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.process
 
 
 def titles(agent: AgentProcess, session: str, since: int = 0) -> list[str]:
-    """The titles that it was told of."""
-    told = agent.updates(session, "session_info_update", since=since)
-    return [update["title"] for update in told if "title" in update]
+    """Return the titles that the client received."""
+    updates = agent.updates(session, "session_info_update", since=since)
+    return [update["title"] for update in updates if "title" in update]
 
 
-async def test_an_editor_is_told_of_settings_that_another_process_changed_before_its_next_turn_uses_them(
+async def test_settings_changed_by_another_process_are_shown_before_the_next_turn(
     tmp_path: Path,
 ) -> None:
     tasks = [{"content": "Look", "status": "completed"}]
@@ -72,15 +72,15 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
         [plan] = first.updates(session, "plan", since=heard)
         assert plan["entries"][0]["content"] == "Look"
         assert not first.desk.permissions
-        # What it has been told, it is not told again.
+        # The client does not get the same updates again.
         heard = len(first.lines)
         await first.prompt(session, "Once more")
         assert not titles(first, session, heard)
-        told = {"current_mode_update", "config_option_update", "plan"}
-        assert not told & {line.update_kind for line in first.lines[heard:]}
+        repeated = {"current_mode_update", "config_option_update", "plan"}
+        assert not repeated & {line.update_kind for line in first.lines[heard:]}
 
 
-async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(
+async def test_a_turn_overtaken_by_another_agent_ends_with_an_error_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
     hold = anyio.Event()
@@ -113,7 +113,7 @@ async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_no
         assert texts == ["One?", "It is ", "Two?", "Two.", "Three?"]
 
 
-async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_in_the_editor(
+async def test_a_call_of_an_overtaken_turn_does_not_run_and_ends_in_the_editor(
     tmp_path: Path,
 ) -> None:
     call = ToolCall("write", {"path": str(tmp_path / "new.txt"), "content": "x"})

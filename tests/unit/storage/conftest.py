@@ -1,4 +1,4 @@
-"""The store that the tests of storage open."""
+"""The store for the tests of storage."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from support.stores import Open
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Open:
-    """Open the same store again each time."""
+    """Return a function that opens the same store each time."""
     return lambda: SessionStore.open(tmp_path / "sessions.db")

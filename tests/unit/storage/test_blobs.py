@@ -1,5 +1,5 @@
-"""Bytes of attachments: kept once beside the logs, and gone with the last session that
-refers to them.
+"""Data of attachments: stored once outside the logs, and deleted with the last session
+that refers to it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def blobs_in(path: Path) -> list[str]:
 
 
 def storable(part: UserPart) -> UserPart:
-    """What is no Unicode is mended as it is in every event."""
+    """Return the text with lone surrogates replaced, as in every event."""
     if not isinstance(part, Resource) or part.text is None:
         return part
     return replace(
@@ -121,7 +121,7 @@ def is_half(character: str) -> bool:
 
 @given(st.lists(any_part, max_size=4))
 @example([Resource("file:///x", text="a\ud800", mime_type="text/plain")])
-def test_what_is_put_away_is_read_and_put_back_character_by_character(
+def test_extracted_data_is_restored_exactly(
     parts: list[UserPart],
 ) -> None:
     blobs: dict[str, bytes] = {}
@@ -144,7 +144,7 @@ def test_what_is_put_away_is_read_and_put_back_character_by_character(
 
 @given(st.lists(any_part, max_size=4), st.lists(any_part, max_size=2))
 @example([Resource("file:///x", text="\ud800" * STORED_FROM)], [])
-def test_a_text_that_is_put_away_comes_back_character_by_character(
+def test_extracted_text_is_restored_exactly(
     shown: list[UserPart], sent: list[UserPart]
 ) -> None:
     blobs: dict[str, bytes] = {}
@@ -152,7 +152,7 @@ def test_a_text_that_is_put_away_comes_back_character_by_character(
     kept = extract_texts(event, blobs)
     data = encode(kept)
     assert extract_texts(kept, {}) == kept
-    # What is no Unicode is mended as it is in every event.
+    # Lone surrogates are replaced, as in every event.
     assert restore_texts(decode(event.kind, data), blobs.get) == decode(
         event.kind, encode(event)
     )
@@ -170,7 +170,7 @@ def test_a_text_that_is_put_away_comes_back_character_by_character(
     assert {content.decode() for content in blobs.values()} == whole
 
 
-def test_every_event_that_holds_parts_gives_its_bytes_and_texts_away() -> None:
+def test_data_and_texts_are_extracted_from_every_event_with_parts() -> None:
     swap = EXAMPLES["context_swapped"]
     restored = EXAMPLES["context_restored"]
     assert isinstance(swap, ContextSwapped)
@@ -212,7 +212,7 @@ def test_every_event_that_holds_parts_gives_its_bytes_and_texts_away() -> None:
         assert restore_texts(decode(event.kind, data), blobs.get) == event
 
 
-async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(
+async def test_the_text_of_a_file_is_stored_once_and_read_with_each_event(
     open_store: Open, tmp_path: Path
 ) -> None:
     digest = hashlib.sha256(WORDS.encode()).hexdigest()
@@ -242,7 +242,7 @@ async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(
         assert (await store.context_at("s2", 2)).messages == (
             UserMessage("msg_1", (FILE,)),
         )
-        # By the index, by the scan, and within a word.
+        # Found with the index, by a scan, and as part of a word.
         for words in (
             "lantern",
             '"a lantern, and"',
@@ -256,7 +256,7 @@ async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(
         assert not any(b"a lantern" in file.read_bytes() for file in tmp_path.iterdir())
 
 
-async def test_many_long_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+async def test_long_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     store = await SessionStore.open(tmp_path / "sessions.db")
     await store.create("s1", "/shop", [], [START])
     await store.append(
@@ -272,7 +272,7 @@ async def test_many_long_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
         ]
 
 
-async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(
+async def test_blobs_cannot_be_changed_or_removed_while_a_log_refers_to_them(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:
@@ -299,37 +299,37 @@ steps = st.lists(
 
 @given(steps)
 @settings(max_examples=25, deadline=None)
-def test_what_is_kept_is_what_the_sessions_that_there_are_refer_to(
+def test_the_store_has_exactly_the_blobs_that_existing_sessions_refer_to(
     work: list[Step],
 ) -> None:
-    """:param work: what is done, with which session, and with which picture or to which
-    other session.
+    """:param work: steps, each with an action, the session's number, and the number of a
+    picture or of another session.
     """
 
     async def run(path: Path) -> None:
         store = await SessionStore.open(path)
-        held: dict[str, set[str]] = {}
+        referred: dict[str, set[str]] = {}
         heads: dict[str, int] = {}
         for number, (what, which, other) in enumerate(work):
-            session = list(held)[which % len(held)] if held else ""
-            if what == "create" or not held:
-                held[f"s{number}"], heads[f"s{number}"] = set(), 1
+            session = list(referred)[which % len(referred)] if referred else ""
+            if what == "create" or not referred:
+                referred[f"s{number}"], heads[f"s{number}"] = set(), 1
                 await store.create(f"s{number}", "/shop", [], [START])
             elif what == "append":
                 await store.append(session, heads[session], [prompt(PICTURES[other])])
-                held[session].add(NAMES[other])
+                referred[session].add(NAMES[other])
                 heads[session] += 1
             elif what == "fork":
                 await store.fork(session, f"s{number}", heads[session], "/shop", [], [])
-                held[f"s{number}"], heads[f"s{number}"] = (
-                    set(held[session]),
+                referred[f"s{number}"], heads[f"s{number}"] = (
+                    set(referred[session]),
                     heads[session],
                 )
             else:
                 await store.delete(session)
-                del held[session], heads[session]
-        assert set(blobs_in(path)) == set[str]().union(*held.values())
-        for session, names in held.items():
+                del referred[session], heads[session]
+        assert set(blobs_in(path)) == set[str]().union(*referred.values())
+        for session, names in referred.items():
             found = await store.blobs(session, NAMES)
             assert {
                 name: hashlib.sha256(data).hexdigest() for name, data in found.items()

@@ -1,6 +1,4 @@
-"""What a session store makes of a log: its context, and the entries and messages at
-places in it.
-"""
+"""Reading from a session's log: its context, and single entries."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ async def test_the_context_from_the_store_equals_the_fold_of_the_whole_log(
             )
 
 
-async def test_entries_are_read_by_their_places_in_order_and_without_those_that_do_not_exist(
+async def test_entries_are_read_by_number_in_order_ignoring_unknown_numbers(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:

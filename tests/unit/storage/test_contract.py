@@ -1,4 +1,4 @@
-"""What every session store does with the sessions it is given; `support.stores` has those which there are."""
+"""The contract of a session store. `support.stores` contains the implementations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.events import EXAMPLES
 from support.stores import START, Open, notes, opened, read
 
 
-async def test_a_session_is_there_as_soon_as_it_is_made_and_after_a_restart(
+async def test_a_created_session_exists_at_once_and_after_a_restart(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -46,7 +46,7 @@ async def test_a_session_is_there_as_soon_as_it_is_made_and_after_a_restart(
         assert await read(store, "s1") == list(logged)
 
 
-async def test_every_kind_of_event_comes_back_from_the_log(open_store: Open) -> None:
+async def test_every_kind_of_event_can_be_read_from_the_log(open_store: Open) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START])
         logged = await store.append("s1", 1, list(EXAMPLES.values()))
@@ -54,7 +54,7 @@ async def test_every_kind_of_event_comes_back_from_the_log(open_store: Open) -> 
         assert [entry.event for entry in logged] == list(EXAMPLES.values())
 
 
-async def test_what_an_append_returns_is_what_a_reader_gets_even_where_text_could_not_be_stored(
+async def test_an_append_returns_what_a_reader_gets_even_if_text_was_replaced(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -68,7 +68,7 @@ async def test_what_an_append_returns_is_what_a_reader_gets_even_where_text_coul
         assert (record.cwd, record.title) == ("/sh\ufffdp", "a\ufffdb")
 
 
-async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise(
+async def test_an_append_updates_the_head_and_the_time_and_the_title_if_it_changes(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -82,7 +82,7 @@ async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise
         assert after.updated_at >= logged[0].at >= before.updated_at
 
 
-async def test_an_append_may_change_the_additional_directories_which_stay_otherwise(
+async def test_an_append_changes_the_additional_directories_only_if_it_says_so(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -115,7 +115,9 @@ async def test_an_append_that_expects_another_head_writes_nothing(
         assert await store.record("s1") == record
 
 
-async def test_of_appends_to_the_same_head_one_is_made(open_store: Open) -> None:
+async def test_only_one_of_several_appends_to_the_same_head_succeeds(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store, opened(open_store) as other:
         await store.create("s1", "/shop", [], [START])
         outcomes: list[str] = []
@@ -138,7 +140,7 @@ async def test_of_appends_to_the_same_head_one_is_made(open_store: Open) -> None
         ]
 
 
-async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(
+async def test_creating_a_session_with_a_used_id_fails_and_changes_nothing(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -150,7 +152,7 @@ async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(
         assert await read(store, "s1") == list(logged)
 
 
-async def test_a_deleted_session_is_gone_for_good_and_the_others_stay(
+async def test_deleting_a_session_is_final_and_keeps_the_others(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -183,7 +185,7 @@ async def _is_nowhere(store: SessionStore, session_id: str) -> None:
             await attempt()
 
 
-async def test_events_are_read_from_behind_any_place(open_store: Open) -> None:
+async def test_events_are_read_after_any_entry(open_store: Open) -> None:
     async with opened(open_store) as store:
         logged = await store.create(
             "s1", "/shop", [], [START, *notes(*map(str, range(1300)))]
@@ -192,7 +194,7 @@ async def test_events_are_read_from_behind_any_place(open_store: Open) -> None:
             assert await read(store, "s1", after) == list(logged[after:])
 
 
-async def test_reading_a_log_of_large_events_does_not_take_them_all_into_memory(
+async def test_reading_a_log_does_not_load_all_large_events_into_memory(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -209,7 +211,7 @@ async def test_reading_a_log_of_large_events_does_not_take_them_all_into_memory(
         assert peak < 20_000_000
 
 
-async def test_reading_ends_at_the_head_that_the_log_had_and_does_not_hinder_writing(
+async def test_a_read_ends_at_the_head_at_its_start_and_allows_appends(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -224,7 +226,7 @@ async def test_reading_ends_at_the_head_that_the_log_had_and_does_not_hinder_wri
         assert seen == list(logged)
 
 
-async def test_a_session_deleted_while_it_is_read_is_not_found(
+async def test_a_session_that_is_deleted_during_a_read_is_not_found(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -239,7 +241,7 @@ async def test_a_session_deleted_while_it_is_read_is_not_found(
             await read_and_delete()
 
 
-async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(
+async def test_a_cancelled_append_is_complete_or_absent(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -261,7 +263,7 @@ async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(
         )
 
 
-async def test_a_closed_store_says_so_and_closing_again_is_no_error(
+async def test_a_closed_store_reports_this_and_can_be_closed_again(
     open_store: Open,
 ) -> None:
     store = await open_store()

@@ -1,5 +1,5 @@
-"""The database file itself: private, never harmed, upgraded in whole steps, and
-explained in words.
+"""The database file: private, never damaged, migrated completely or not at all, and
+with errors that explain what to do.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def fill(path: Path, *events: NoteAdded | TitleChanged) -> None:
     await store.aclose()
 
 
-async def test_the_files_are_the_owners_alone_whatever_the_umask(
+async def test_only_the_owner_can_read_the_files_whatever_the_umask(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "new" / "home" / "sessions.db"
@@ -69,7 +69,7 @@ async def test_the_files_are_the_owners_alone_whatever_the_umask(
     await store.aclose()
 
 
-async def test_a_new_database_is_whole_before_it_has_its_name(
+async def test_a_new_database_is_complete_before_it_gets_its_name(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = list[int]()
@@ -97,7 +97,7 @@ async def test_files_that_others_could_read_are_made_private(path: Path) -> None
     await first.aclose()
 
 
-async def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
+async def test_a_file_that_is_no_database_is_not_changed(path: Path) -> None:
     path.write_bytes(b"Dear diary, " * 1000)
     with pytest.raises(
         StorageError,
@@ -108,10 +108,10 @@ async def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["sessions.db"]
 
 
-async def test_a_database_with_damaged_pages_is_left_as_it_is(path: Path) -> None:
+async def test_a_damaged_database_is_not_changed(path: Path) -> None:
     await fill(path, *(NoteAdded("msg_1", "x" * 3000) for _ in range(200)))
     with path.open("r+b") as file:
-        file.seek(16 * 4096)  # behind the tables' own descriptions
+        file.seek(16 * 4096)  # after the pages that describe the tables
         file.write(b"\xa5" * 4096 * 100)
     damaged = path.read_bytes()
     store = await SessionStore.open(path)
@@ -123,7 +123,7 @@ async def test_a_database_with_damaged_pages_is_left_as_it_is(path: Path) -> Non
 
 
 @pytest.mark.parametrize("whose", ["another program", "newer acp-agent"])
-async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is(
+async def test_a_foreign_or_newer_database_is_not_changed(
     path: Path, whose: str
 ) -> None:
     newer = len(MIGRATIONS) + 1
@@ -142,7 +142,7 @@ async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is
     assert path.read_bytes() == before
 
 
-async def test_a_store_of_no_bytes_is_no_new_one(path: Path) -> None:
+async def test_an_empty_file_is_not_treated_as_a_new_store(path: Path) -> None:
     await fill(path)
     path.write_bytes(b"")
     with pytest.raises(
@@ -154,7 +154,7 @@ async def test_a_store_of_no_bytes_is_no_new_one(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["deleted", "replaced", "emptied", "with its folder"])
-async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothing_more(
+async def test_an_open_store_whose_file_is_lost_rejects_every_call(
     path: Path, tmp_path: Path, lost: str
 ) -> None:
     path = path.parent / "home" / path.name
@@ -166,7 +166,7 @@ async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothi
         path.write_bytes(b"")
     else:
         path.unlink()
-        # Its write-ahead log is no new store's.
+        # A new store would not use the write-ahead log of the lost one.
         with pytest.raises(StorageError, match="cannot be found"):
             await SessionStore.open(path)
     if lost == "replaced":
@@ -190,14 +190,16 @@ async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothi
     await store.aclose()
 
 
-async def test_a_link_to_nowhere_is_not_followed_into_a_new_file(path: Path) -> None:
+async def test_no_database_is_created_through_a_dangling_symbolic_link(
+    path: Path,
+) -> None:
     path.symlink_to(path.with_name("elsewhere.db"))
     with pytest.raises(StorageError, match=r"sessions\.db is not a file"):
         await SessionStore.open(path)
     assert not path.with_name("elsewhere.db").exists()
 
 
-def test_a_lock_that_is_never_given_back_is_explained(path: Path) -> None:
+def test_a_lock_that_is_never_released_is_explained(path: Path) -> None:
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as holder,
         closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as waiter,
@@ -233,7 +235,7 @@ def test_a_lock_that_is_never_given_back_is_explained(path: Path) -> None:
         "UPDATE sessions SET deleted_at = NULL WHERE id = 2",
     ],
 )
-async def test_the_database_itself_refuses_to_change_a_log(
+async def test_database_triggers_prevent_changes_to_a_log(
     path: Path, statement: str
 ) -> None:
     store = await SessionStore.open(path)
@@ -262,7 +264,7 @@ async def test_the_database_itself_refuses_to_change_a_log(
     await store.aclose()
 
 
-async def test_what_was_deleted_is_in_none_of_the_files(path: Path) -> None:
+async def test_deleted_text_remains_in_none_of_the_files(path: Path) -> None:
     store = await SessionStore.open(path)
     secrets = ("my-prompt", "my-title", "my-folder", "my-library")
     events = [
@@ -288,7 +290,7 @@ async def test_what_was_deleted_is_in_none_of_the_files(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", EARLIER)
-async def test_a_database_of_an_earlier_version_is_read_and_goes_on(
+async def test_a_database_of_an_earlier_version_is_migrated_and_usable(
     path: Path, version: str
 ) -> None:
     with closing(sqlite3.connect(path)) as connection:
@@ -329,7 +331,7 @@ async def test_a_database_of_an_earlier_version_is_read_and_goes_on(
 
 
 @pytest.mark.parametrize("version", EARLIER)
-async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(
+async def test_a_migrated_database_has_the_same_tables_as_a_new_one(
     tmp_path: Path, version: str
 ) -> None:
     schemas: list[list[str]] = []
@@ -355,7 +357,7 @@ async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(
     assert schemas[0] == schemas[1]
 
 
-def test_an_upgrade_that_fails_half_way_changes_nothing(path: Path) -> None:
+def test_a_failed_migration_changes_nothing(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         migrate(connection, [_table("one")])
         with pytest.raises(sqlite3.OperationalError, match="already exists"):

@@ -1,4 +1,4 @@
-"""A session that is made from another one's log."""
+"""Forking a session at an entry of its log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.logs import legal_logs
 from support.stores import START, Open, notes, opened, read
 
 
-async def test_a_fork_goes_on_from_an_entry_and_neither_knows_of_the_other_afterwards(
+async def test_a_fork_continues_from_an_entry_independently_of_the_original(
     open_store: Open,
 ) -> None:
     log: list[Event] = [
@@ -66,7 +66,9 @@ async def test_a_fork_goes_on_from_an_entry_and_neither_knows_of_the_other_after
             await store.record("s1")
 
 
-async def test_a_fork_is_searched_and_forked_again_by_itself(open_store: Open) -> None:
+async def test_a_fork_can_be_searched_and_forked_without_the_original(
+    open_store: Open,
+) -> None:
     async with opened(open_store) as store:
         await store.create(
             "s1", "/shop", [], [START, UserPrompted("msg_1", (Text("green cart"),))]
@@ -82,7 +84,7 @@ async def test_a_fork_is_searched_and_forked_again_by_itself(open_store: Open) -
         assert found == {"s1": {2}, "s2": {2, 4}, "s3": {2, 4}}
 
 
-async def test_what_cannot_be_forked_leaves_nothing(open_store: Open) -> None:
+async def test_a_failed_fork_leaves_no_session(open_store: Open) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, *notes("a")])
         await store.create("s2", "/shop", [], [START])
@@ -106,11 +108,11 @@ async def test_what_cannot_be_forked_leaves_nothing(open_store: Open) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(log=legal_logs(), data=st.data())
-def test_a_fork_at_any_entry_has_the_context_that_was_there(
+def test_a_fork_at_any_entry_has_the_context_as_of_that_entry(
     open_store: Open, log: tuple[LoggedEvent, ...], data: st.DataObject
 ) -> None:
-    # Compactions, refusals and undone compactions included: a fork folds from where
-    # they say, as the other one did.
+    # This includes compactions, undone compactions and refusals, after which a fold
+    # begins at another entry.
     whole = log or (LoggedEvent(1, 0, SessionStarted("/shop")),)
     at = data.draw(st.integers(1, len(whole)))
 

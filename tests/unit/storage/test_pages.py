@@ -28,16 +28,16 @@ from support.stores import START, Open, notes, opened
 
 
 async def a_millisecond_later() -> None:
-    """Until the clock shows another millisecond, the unit of a session's times."""
-    begun = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 == begun:
+    """Wait until the clock shows another millisecond, the unit of a session's times."""
+    start = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == start:
         await anyio.lowlevel.checkpoint()
 
 
 async def in_pages(
     store: SessionStore, cwd: str | None, **options: Any
 ) -> dict[str, SessionRecord]:
-    """The sessions by id, read two by two, each of which comes once."""
+    """Return the sessions by ID, read in pages of two. Each session must come once."""
     found: dict[str, SessionRecord] = {}
     cursor: str | None = None
     while True:
@@ -49,7 +49,7 @@ async def in_pages(
         assert len(page.sessions) == 2
 
 
-async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(
+async def test_sessions_created_or_deleted_between_two_pages_affect_no_others(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -85,7 +85,7 @@ def _made_of(value: object) -> str:
         base64.urlsafe_b64encode(b"[" * 5000).decode(),
     ],
 )
-async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(
+async def test_an_unknown_cursor_is_an_invalid_parameter(
     open_store: Open, cursor: str
 ) -> None:
     async with opened(open_store) as store:
@@ -93,7 +93,7 @@ async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(
             await store.list(cursor=cursor)
 
 
-async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_nothing_else_of_it_changes(
+async def test_an_archived_session_is_listed_only_on_request_and_is_unchanged(
     open_store: Open,
 ) -> None:
     expected: dict[tuple[ArchiveFilter, str | None], set[str]] = {
@@ -108,7 +108,7 @@ async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_noth
             await store.create(f"s{number}", "/a" if number % 2 else "/b", [], [START])
         before = await store.record("s3")
         await a_millisecond_later()
-        for _ in range(2):  # what is as it is wanted is no error
+        for _ in range(2):  # repeating this is not an error
             for session_id in ("s3", "s4"):
                 await store.archive(session_id, True)
         assert await store.record("s3") == replace(before, archived=True)
@@ -130,7 +130,7 @@ async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_noth
                 await store.archive(session_id, True)
 
 
-async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_listed_where_it_is_named(
+async def test_an_unused_session_is_listed_only_if_its_id_is_given(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -167,7 +167,7 @@ async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_lis
 @pytest.mark.parametrize("include_unused", [None, (), ("s1", "s2")])
 @pytest.mark.parametrize("archived", ["exclude", "include", "only"])
 @pytest.mark.parametrize("cwd", [None, "/shop"])
-async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
+async def test_a_page_is_read_from_an_index_without_sorting(
     tmp_path: Path,
     cwd: str | None,
     archived: ArchiveFilter,

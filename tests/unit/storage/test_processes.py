@@ -1,6 +1,4 @@
-"""One database under several processes and threads, under sudden death, and on a disk
-that is full.
-"""
+"""One database used by several processes and threads, with kills and full disks."""
 
 from __future__ import annotations
 
@@ -126,7 +124,7 @@ anyio.run(main)
 
 
 def run_mounted(mount: str, script: str, path: Path) -> list[str]:
-    """Run a script where something is mounted, and return the lines that it prints."""
+    """Run a script with a file system mounted, and return the lines that it prints."""
     if subprocess.run(
         ["unshare", "-rm", "true"], capture_output=True, check=False
     ).returncode:
@@ -164,7 +162,7 @@ def start(script: str, path: Path, name: str = "") -> subprocess.Popen[str]:
 
 
 @pytest.mark.process
-async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_nothing(
+async def test_concurrent_processes_lose_and_repeat_no_events(
     path: Path,
 ) -> None:
     writers = [start(_WRITER, path, name) for name in ("a", "b", "c")]
@@ -187,7 +185,7 @@ async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_no
 
 @pytest.mark.process
 @pytest.mark.parametrize("lines", [1, 40])
-async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowledged(
+async def test_a_killed_process_leaves_complete_appends_and_all_acknowledged_ones(
     path: Path, lines: int
 ) -> None:
     with start(_ENDLESS, path) as writer:
@@ -212,7 +210,7 @@ async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowled
 
 
 @pytest.mark.process
-async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> None:
+async def test_a_full_disk_is_explained_and_loses_nothing(path: Path) -> None:
     with start(_CROWDED, path) as writer:
         output, errors = writer.communicate(timeout=50)
     assert writer.returncode == 0, errors
@@ -230,7 +228,7 @@ async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> No
 
 
 @pytest.mark.process
-async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of_an_earlier_version(
+async def test_a_read_only_store_can_be_read_unless_it_needs_a_migration(
     path: Path,
 ) -> None:
     folder = path.parent
@@ -239,7 +237,7 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of
     await store.create(
         "s1", "/shop", [], [SessionStarted("/shop"), NoteAdded("msg", "before")]
     )
-    for _ in range(2):  # with a write-ahead log, as a kill leaves one, and without
+    for _ in range(2):  # with a write-ahead log, as after a kill, and without one
         read, refused = run_mounted(mount, _READER, path)
         assert read == "['s1'] 2"
         assert (
@@ -256,7 +254,7 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of
 
 
 @pytest.mark.process
-async def test_a_store_that_cannot_be_written_is_searched_without_an_index(
+async def test_a_read_only_store_is_searched_without_an_index(
     path: Path,
 ) -> None:
     folder = path.parent
@@ -271,7 +269,7 @@ async def test_a_store_that_cannot_be_written_is_searched_without_an_index(
 
 
 @pytest.mark.process
-def test_a_full_disk_at_the_start_is_called_full(path: Path) -> None:
+def test_a_full_disk_at_startup_is_reported_as_full(path: Path) -> None:
     for size in ("size=4k", "size=8k", "size=12k", "size=40k", "nr_inodes=1"):
         home = path.parent / "home"
         (said,) = run_mounted(
@@ -281,7 +279,7 @@ def test_a_full_disk_at_the_start_is_called_full(path: Path) -> None:
         assert str(home) in said
 
 
-async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_loop_free(
+async def test_waiting_for_another_processes_lock_does_not_block_the_event_loop(
     path: Path,
 ) -> None:
     store = await SessionStore.open(path)
@@ -300,7 +298,7 @@ async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_l
     await store.aclose()
 
 
-async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(
+async def test_a_deletion_that_waits_for_a_reader_does_not_delay_shutdown(
     path: Path,
 ) -> None:
     store = await SessionStore.open(path)
@@ -309,8 +307,8 @@ async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchall()
         store.begin_shutdown()
-        # What remains is the moment that a process which ends still waits, well below
-        # that of one which goes on.
+        # A process that is ending waits only for a moment, far shorter than one that
+        # continues.
         with anyio.move_on_after((LAST_SECONDS + BUSY_SECONDS) / 2) as in_time:
             await store.delete("s1")
         assert not in_time.cancel_called

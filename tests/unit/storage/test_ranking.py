@@ -1,4 +1,4 @@
-"""In what order a search finds messages, and what it shows around them."""
+"""The order of search results, and the text shown around them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_question_finds_the_answer_by_the_stems_of_its_words(
         assert (await seqs(store, "Which agency paints the bench?"))[0] == 22
 
 
-async def test_a_question_finds_the_answer_beside_it_that_repeats_no_word(
+async def test_a_question_finds_the_answer_after_it_that_repeats_no_word(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -55,7 +55,7 @@ async def test_a_question_finds_the_answer_beside_it_that_repeats_no_word(
         assert (await seqs(store, "database warehouse report"))[:2] == [22, 23]
 
 
-async def test_a_search_for_one_or_two_words_finds_only_messages_that_have_them(
+async def test_a_search_for_one_or_two_words_finds_only_messages_with_them(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -82,9 +82,7 @@ async def test_a_search_for_one_or_two_words_finds_only_messages_that_have_them(
         'something else about "two blanks at the end" of topic 3',
     ],
 )
-async def test_what_was_asked_for_literally_comes_first(
-    open_store: Open, query: str
-) -> None:
+async def test_literal_matches_come_first(open_store: Open, query: str) -> None:
     long = "something about why it fails for a topic and then more of it " * 200
     target = said(
         f"{long}parse_header in src/http/headers.py: E1042 ValueError: two blanks at the end {long}"
@@ -99,7 +97,7 @@ async def test_what_was_asked_for_literally_comes_first(
         assert (await seqs(store, query))[0] == 3
 
 
-async def test_a_message_with_all_words_comes_before_one_with_some(
+async def test_messages_with_all_words_come_before_messages_with_some(
     open_store: Open,
 ) -> None:
     long = said(
@@ -115,7 +113,7 @@ async def test_a_message_with_all_words_comes_before_one_with_some(
         assert (await seqs(store, "harbour lantern beacon"))[0] == 2
 
 
-async def test_a_path_that_occurs_nowhere_finds_what_is_most_like_it(
+async def test_a_path_that_occurs_nowhere_finds_similar_messages(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -126,7 +124,7 @@ async def test_a_path_that_occurs_nowhere_finds_what_is_most_like_it(
         assert await seqs(store, '"lib/http/headers.py"') == []
 
 
-async def test_messages_that_are_not_wanted_are_left_out_without_making_the_result_shorter(
+async def test_excluded_messages_do_not_shorten_the_result(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -143,7 +141,9 @@ async def test_messages_that_are_not_wanted_are_left_out_without_making_the_resu
             assert [hit.seq for hit in found] == [19, 18, 17]
 
 
-async def test_a_hit_shows_the_first_line_of_its_neighbours(open_store: Open) -> None:
+async def test_a_result_shows_the_first_line_of_its_neighbours(
+    open_store: Open,
+) -> None:
     call = ToolCall("call_1", "read", {"path": "hay.py"})
     async with opened(open_store) as store:
         events = [
@@ -182,7 +182,7 @@ async def test_a_neighbour_that_was_found_too_is_shown_once(open_store: Open) ->
 
 
 @pytest.mark.parametrize("indexed", [True, False])
-async def test_a_message_that_has_a_word_in_many_places_is_one_hit(
+async def test_a_message_that_contains_a_word_many_times_is_one_result(
     open_store: Open, tmp_path: Path, indexed: bool
 ) -> None:
     async with opened(open_store) as store:
@@ -224,5 +224,5 @@ def test_identifiers_paths_and_codes_are_names(word: str) -> None:
         "(cart)",
     ],
 )
-def test_plain_words_are_no_names(word: str) -> None:
+def test_ordinary_words_are_not_names(word: str) -> None:
     assert not is_name(word)

@@ -45,7 +45,7 @@ def returned(call_id: str, text: str, title: str = "Read a.py") -> Event:
     return ToolReturned(ToolResult(call_id, (Text(text),)), CallView(title, "read"))
 
 
-async def test_every_kind_of_message_is_found_by_its_words_and_nothing_else_is(
+async def test_only_messages_are_found_and_every_kind_by_its_words(
     open_store: Open,
 ) -> None:
     arguments: dict[str, JsonValue] = {
@@ -101,7 +101,7 @@ async def test_every_kind_of_message_is_found_by_its_words_and_nothing_else_is(
             assert await seqs(store, f'"{word}"') == []
 
 
-async def test_a_hit_says_whose_it_is_when_and_where_the_words_stand(
+async def test_a_result_has_role_time_title_and_snippet(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -135,7 +135,7 @@ async def test_a_hit_says_whose_it_is_when_and_where_the_words_stand(
     assert all(len(hit.snippet) <= SNIPPET for hit in found.values())
 
 
-async def test_the_snippet_is_taken_where_most_of_the_words_stand(
+async def test_the_snippet_shows_the_part_with_the_most_words(
     open_store: Open,
 ) -> None:
     text = f"the cart {'is a cart ' * 100} and the total of the cart is wrong {'so ' * 200}"
@@ -191,7 +191,7 @@ async def test_identifiers_paths_and_scripts_without_spaces_are_found(
             assert await seqs(store, query) == [3], query
 
 
-async def test_all_words_count_before_some_and_quotes_make_a_phrase(
+async def test_all_words_rank_before_some_and_quotes_enclose_a_phrase(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -215,7 +215,7 @@ async def test_all_words_count_before_some_and_quotes_make_a_phrase(
         assert await seqs(store, "") == await seqs(store, ' " ') == []
 
 
-async def test_of_equal_hits_the_newer_comes_first_and_no_more_come_than_asked_for(
+async def test_newer_results_come_first_among_equals_up_to_the_limit(
     open_store: Open,
 ) -> None:
     async with opened(open_store) as store:
@@ -226,7 +226,7 @@ async def test_of_equal_hits_the_newer_comes_first_and_no_more_come_than_asked_f
         assert await seqs(store, "same", limit=0) == []
 
 
-async def test_what_a_search_answered_is_not_found_again(open_store: Open) -> None:
+async def test_results_of_earlier_searches_are_not_found(open_store: Open) -> None:
     recall = ToolCall("call_1", "recall", {"query": "needle"})
     other = ToolCall("call_2", "read", {"path": "a.py"})
     async with opened(open_store) as store:
@@ -252,7 +252,7 @@ async def test_what_a_search_answered_is_not_found_again(open_store: Open) -> No
 @given(
     query=ANY | st.text('"* ^():-+{}NEARANDORNOT\\0\n' + "\0 ab", max_size=30), text=ANY
 )
-async def test_any_text_is_a_query_and_none_is_syntax(
+async def test_any_text_is_a_valid_query_without_special_syntax(
     open_store: Open, query: str, text: str
 ) -> None:
     async with opened(open_store) as store:
@@ -265,7 +265,7 @@ async def test_any_text_is_a_query_and_none_is_syntax(
             assert len(hit.snippet) <= SNIPPET
 
 
-async def test_long_queries_and_odd_characters_are_taken(open_store: Open) -> None:
+async def test_long_queries_and_odd_characters_are_accepted(open_store: Open) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [said("a b c"), said("\udc80x")])
         for query in (
@@ -301,7 +301,7 @@ _MESSAGES = st.one_of(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(events=st.lists(_MESSAGES, max_size=8))
-async def test_every_word_of_every_message_finds_it(
+async def test_every_word_of_a_message_finds_the_message(
     open_store: Open, events: list[Event]
 ) -> None:
     async with opened(open_store) as store:
@@ -318,7 +318,7 @@ async def test_every_word_of_every_message_finds_it(
             assert seq in await seqs(store, word, session_id), word
 
 
-def test_a_query_falls_into_words_and_phrases() -> None:
+def test_a_query_is_split_into_words_and_phrases() -> None:
     assert _query_words('Fix  "the total" src/a.py fix "" " " x"y z"') == (
         "fix",
         "the total",
@@ -328,7 +328,7 @@ def test_a_query_falls_into_words_and_phrases() -> None:
     )
 
 
-async def test_accents_do_not_count(open_store: Open) -> None:
+async def test_accents_are_ignored(open_store: Open) -> None:
     async with opened(open_store) as store:
         await store.create(
             "s1", "/shop", [], [START, said("Café München"), said("Cafe\u0301 Munchen")]
@@ -337,7 +337,7 @@ async def test_accents_do_not_count(open_store: Open) -> None:
             assert sorted(await seqs(store, query)) == [2, 3], query
 
 
-async def test_a_whole_word_comes_before_a_part_of_one(open_store: Open) -> None:
+async def test_whole_words_rank_before_parts_of_words(open_store: Open) -> None:
     async with opened(open_store) as store:
         await store.create(
             "s1",
@@ -348,7 +348,7 @@ async def test_a_whole_word_comes_before_a_part_of_one(open_store: Open) -> None
         assert await seqs(store, "config") == [2, 3]
 
 
-async def test_sessions_are_searched_apart_and_the_words_of_a_deleted_one_are_in_none_of_the_files(
+async def test_a_search_is_limited_to_one_session_and_deletion_removes_its_words(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:

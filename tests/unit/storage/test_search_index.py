@@ -1,5 +1,5 @@
-"""The search index of a session: it follows the log, goes with the session, and can
-always be made again.
+"""The search index of a session: it follows the log, is deleted with the session, and
+can always be rebuilt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def indexes(folder: Path) -> list[Path]:
 
 
 def contents(file: Path) -> tuple[object, ...]:
-    """Return everything that an index says."""
+    """Return everything that an index contains."""
     with closing(sqlite3.connect(file)) as index:
         index.execute(
             "CREATE VIRTUAL TABLE temp.terms USING fts5vocab (main, postings, instance)"
@@ -70,7 +70,7 @@ def contents(file: Path) -> tuple[object, ...]:
 
 
 async def rebuilt(store: SessionStore, folder: Path) -> tuple[object, ...]:
-    """Return what an index says that is made anew."""
+    """Return the contents of a newly built index."""
     for file in indexes(folder):
         file.unlink()
     await store.search("s1", "anything", limit=1)
@@ -106,7 +106,7 @@ _STEP = (
         st.tuples(_STEP, st.sampled_from(["", "search", "prepare"])), max_size=8
     )
 )
-async def test_an_index_that_grew_with_the_log_equals_one_made_anew(
+async def test_an_extended_index_equals_a_rebuilt_one(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[list[Event], str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("store")
@@ -141,7 +141,7 @@ _NAME = st.from_regex(
     name=_NAME,
     texts=st.lists(st.tuples(_PIECE, st.booleans(), _PIECE), min_size=1, max_size=12),
 )
-async def test_every_message_with_an_identifier_is_found_before_all_others(
+async def test_all_messages_with_an_identifier_come_first(
     open_store: Open, name: str, texts: list[tuple[str, bool, str]]
 ) -> None:
     async with opened(open_store) as store:
@@ -166,7 +166,7 @@ async def test_every_message_with_an_identifier_is_found_before_all_others(
     text=st.text("abc_. 数据库ข้อ", min_size=1, max_size=60) | st.sampled_from(WORDS),
     data=st.data(),
 )
-async def test_every_part_of_a_message_finds_it(
+async def test_every_part_of_a_message_finds_the_message(
     open_store: Open, text: str, data: st.DataObject
 ) -> None:
     first = data.draw(st.integers(0, len(text) - 1))
@@ -180,7 +180,9 @@ async def test_every_part_of_a_message_finds_it(
             assert 2 in await seqs(store, f'"{part}"', session_id)
 
 
-async def test_appending_touches_no_index(open_store: Open, tmp_path: Path) -> None:
+async def test_appending_does_not_touch_the_index(
+    open_store: Open, tmp_path: Path
+) -> None:
     async with opened(open_store) as store:
         await store.create("s1", "/shop", [], [START, *TALK])
         assert indexes(tmp_path) == []
@@ -192,7 +194,7 @@ async def test_appending_touches_no_index(open_store: Open, tmp_path: Path) -> N
         assert await seqs(store, "cart") == [5, 3, 2]
 
 
-async def test_without_fts5_a_search_finds_what_contains_the_query_and_makes_no_index(
+async def test_without_fts5_a_search_scans_the_log_and_creates_no_index(
     open_store: Open, tmp_path: Path
 ) -> None:
     talk = [
@@ -232,7 +234,7 @@ async def test_without_fts5_a_search_finds_what_contains_the_query_and_makes_no_
         assert len(indexes(tmp_path)) == 1
 
 
-async def test_an_index_that_an_sqlite_with_fts5_made_is_left_alone_by_one_without(
+async def test_an_sqlite_without_fts5_does_not_touch_an_existing_index(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:
@@ -288,7 +290,7 @@ def _of_another_format(file: Path) -> None:
         _of_another_format,
     ],
 )
-async def test_a_missing_or_damaged_index_is_made_again(
+async def test_a_missing_or_damaged_index_is_rebuilt(
     open_store: Open, tmp_path: Path, damage
 ) -> None:
     async with opened(open_store) as store:
@@ -306,7 +308,7 @@ async def test_a_missing_or_damaged_index_is_made_again(
         assert contents(file) == whole
 
 
-async def test_the_index_of_a_log_that_was_replaced_is_not_used(
+async def test_the_index_of_a_replaced_log_is_not_used(
     open_store: Open, tmp_path: Path
 ) -> None:
     file = tmp_path / "sessions.db"
@@ -323,7 +325,9 @@ async def test_the_index_of_a_log_that_was_replaced_is_not_used(
         assert await seqs(store, "needle") == [4]
 
 
-async def test_an_index_goes_with_its_session(open_store: Open, tmp_path: Path) -> None:
+async def test_an_index_is_deleted_with_its_session(
+    open_store: Open, tmp_path: Path
+) -> None:
     async with opened(open_store) as store:
         for name in ("s1", "s2"):
             await store.create(name, "/shop", [], [START, *TALK])
@@ -336,7 +340,7 @@ async def test_an_index_goes_with_its_session(open_store: Open, tmp_path: Path) 
         assert not first.exists()
 
 
-async def test_the_index_of_a_session_that_an_earlier_version_deleted_is_deleted(
+async def test_the_index_of_a_session_deleted_by_an_earlier_version_is_deleted(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:
@@ -351,7 +355,7 @@ async def test_the_index_of_a_session_that_an_earlier_version_deleted_is_deleted
         assert await seqs(store, "cart", "s2") == [3, 2]
 
 
-async def test_a_file_in_place_of_the_index_that_cannot_be_opened_stops_no_search(
+async def test_a_search_works_if_the_index_file_cannot_be_opened(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:
@@ -360,7 +364,7 @@ async def test_a_file_in_place_of_the_index_that_cannot_be_opened_stops_no_searc
         assert await seqs(store, "cart") == [3, 2]
 
 
-async def test_a_search_does_not_wait_for_another_process_that_writes_the_index(
+async def test_a_search_does_not_wait_for_another_process_writing_the_index(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:
@@ -388,7 +392,7 @@ asyncio.run(main())
 
 
 @pytest.mark.process
-async def test_a_kill_while_the_index_is_written_loses_nothing(
+async def test_a_kill_during_indexing_loses_nothing(
     open_store: Open, tmp_path: Path
 ) -> None:
     async with opened(open_store) as store:

@@ -1,4 +1,4 @@
-"""The swap: what may happen beside it, and what must not."""
+"""Swaps: what may happen at the same time, and what may not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LONG = "The cart adds prices. " * 200
 
 @dataclass(slots=True)
 class Meter:
-    """What a compaction needs of a session's requests."""
+    """The part of a session's `Requests` that a compaction uses."""
 
     text: str
 
@@ -79,8 +79,8 @@ class Meter:
 
 @dataclass(slots=True)
 class Desk:
-    """A session's log on disk and what its user is shown; `during` happens while the
-    summary streams.
+    """A session's log on disk, and what its user sees. `during` runs while the summary
+    streams.
     """
 
     store: SessionStore
@@ -183,7 +183,7 @@ class Desk:
 
 @asynccontextmanager
 async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
-    """A session with a question and a long answer."""
+    """Open a session with a question and a long answer."""
     history = LogBuilder()
     history.prompt("One?")
     history.step(LONG)
@@ -198,7 +198,7 @@ async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
         await store.aclose()
 
 
-async def test_what_is_appended_while_the_summary_is_written_stays_in_force(
+async def test_events_appended_during_a_summary_stay_in_force(
     tmp_path: Path,
 ) -> None:
     async with desk(tmp_path) as one:
@@ -214,7 +214,7 @@ async def test_what_is_appended_while_the_summary_is_written_stays_in_force(
         assert await one.store.context("s") == one.log.context
 
 
-async def test_a_summary_of_what_is_no_longer_so_is_thrown_away(tmp_path: Path) -> None:
+async def test_a_summary_of_an_outdated_context_is_dropped(tmp_path: Path) -> None:
     async with desk(tmp_path) as one:
 
         async def change() -> None:
@@ -235,7 +235,7 @@ async def test_a_summary_of_what_is_no_longer_so_is_thrown_away(tmp_path: Path) 
 @pytest.mark.parametrize(
     "kind", [CompactionStarted, CompactionChunk, CompactionFinished]
 )
-async def test_a_cancel_leaves_everything_as_it_was_until_the_swap_is_in_the_log(
+async def test_a_cancel_changes_nothing_until_the_swap_is_in_the_log(
     tmp_path: Path, kind: type[Update]
 ) -> None:
     async with desk(tmp_path) as one:
@@ -260,7 +260,7 @@ async def test_a_cancel_leaves_everything_as_it_was_until_the_swap_is_in_the_log
             assert one.log.context.revision == before.revision
 
 
-async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(
+async def test_an_unexpected_failure_ends_the_compaction_with_an_explanation(
     tmp_path: Path,
 ) -> None:
     async with desk(tmp_path) as one:
@@ -278,7 +278,7 @@ async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(
 
 
 @pytest.mark.parametrize("how", ["cancelled", "failed"])
-async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(
+async def test_a_failing_hook_after_the_swap_does_not_end_the_compaction_again(
     tmp_path: Path, how: str
 ) -> None:
     async with desk(tmp_path) as one:
@@ -299,7 +299,7 @@ async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(
         )
 
 
-async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(
+async def test_the_cost_of_an_unused_prepared_summary_is_logged(
     tmp_path: Path,
 ) -> None:
     async with desk(tmp_path) as one:
@@ -319,7 +319,7 @@ async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(
         assert [usage and usage.output_tokens for usage in spent] == [10]
 
 
-async def test_a_summary_that_was_taken_is_not_ready_a_second_time(
+async def test_a_used_summary_is_not_ready_a_second_time(
     tmp_path: Path,
 ) -> None:
     async def show(text: str) -> None:

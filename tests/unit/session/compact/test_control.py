@@ -1,4 +1,4 @@
-"""What a compaction that cannot be done leaves of a turn."""
+"""Turns continue if a compaction is impossible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.models import Reply, Usage
 from support.stored import damage_texts
 
 
-async def test_where_the_log_cannot_be_read_turns_go_on_while_there_is_room_and_compact_says_why(
+async def test_if_the_log_is_unreadable_turns_continue_and_compact_says_why(
     tmp_path: Path,
 ) -> None:
     async with desk(tmp_path, config={"compaction": {"prepare": False}}) as it:

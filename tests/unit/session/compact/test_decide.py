@@ -1,6 +1,4 @@
-"""Whether a context is compacted, and how: the table of `decide`, and what holds for
-all of it.
-"""
+"""Whether and how a context is compacted: the table of `decide`, and its properties."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from acp_agent.session.compact.decide import (
 )
 
 AT_ONCE: tuple[Pressure, ...] = ("urgent", "request_size", "full")
-"""Levels at which a turn does not go on while a summary is written."""
+"""Levels at which a turn does not continue while a summary is written."""
 
 NONE, PREPARE, THRESHOLD, URGENT, REQUEST_SIZE, FULL = (
     Situation(level) for level in get_args(Pressure)
@@ -54,9 +52,9 @@ TABLE: dict[str, tuple[Situation, Action]] = {
         "nothing",
     ),
     # prepare
-    "a summary is begun": (PREPARE, "begin_summary"),
+    "a summary begins": (PREPARE, "begin_summary"),
     "a summary is being written": (replace(PREPARE, background="running"), "nothing"),
-    "a summary failed and is not begun again": (
+    "a summary failed and does not begin again": (
         replace(PREPARE, background="unavailable"),
         "nothing",
     ),
@@ -95,8 +93,8 @@ TABLE: dict[str, tuple[Situation, Action]] = {
         replace(THRESHOLD, background="running", wait=True),
         "nothing",
     ),
-    "no summary was begun": (THRESHOLD, "begin_summary"),
-    "no summary was begun, and the user waits": (
+    "no summary has begun": (THRESHOLD, "begin_summary"),
+    "no summary has begun, and the user waits": (
         replace(THRESHOLD, wait=True),
         "begin_summary",
     ),
@@ -214,7 +212,7 @@ TABLE: dict[str, tuple[Situation, Action]] = {
         replace(FULL, grown=NEW_INPUT / 2, wait=True),
         "without_model",
     ),
-    # after a prepared summary was put in its place, or could not be
+    # after a prepared summary was swapped in, or could not be swapped in
     "the summary was enough": (replace(PREPARE, used=True), "nothing"),
     "the summary was enough for now": (replace(URGENT, used=True), "nothing"),
     "the summary was not enough": (
@@ -271,7 +269,9 @@ SITUATIONS = st.builds(
 
 
 @pytest.mark.parametrize(("at", "action"), TABLE.values(), ids=list(TABLE))
-def test_decision(at: Situation, action: Action) -> None:
+def test_each_situation_leads_to_the_action_in_the_table(
+    at: Situation, action: Action
+) -> None:
     assert decide(at) == action
     if at.level == "urgent":
         assert decide(replace(at, level="request_size")) == action
@@ -289,7 +289,7 @@ def test_decision(at: Situation, action: Action) -> None:
 
 
 @given(SITUATIONS)
-def test_a_turn_waits_only_for_those_who_want_it(at: Situation) -> None:
+def test_a_turn_waits_for_a_summary_only_if_the_user_wants_that(at: Situation) -> None:
     if decide(at) == "wait_for_summary":
         assert at.wait
         assert at.writes
@@ -301,7 +301,7 @@ def test_a_turn_waits_only_for_those_who_want_it(at: Situation) -> None:
 
 
 @given(SITUATIONS.filter(lambda at: at.level != "full"))
-def test_without_automatic_compaction_or_with_a_veto_only_what_does_not_fit_is_compacted(
+def test_if_automatic_compaction_is_off_or_vetoed_only_a_full_window_compacts(
     at: Situation,
 ) -> None:
     assert decide(replace(at, auto=False)) == "nothing"
@@ -311,7 +311,7 @@ def test_without_automatic_compaction_or_with_a_veto_only_what_does_not_fit_is_c
 @given(
     SITUATIONS.filter(lambda at: at.level == "full" and (at.grown > 0 or at.opens_turn))
 )
-def test_what_does_not_fit_is_compacted_at_once_whatever_the_settings_say(
+def test_a_request_that_does_not_fit_is_compacted_whatever_the_settings(
     at: Situation,
 ) -> None:
     assert decide(at) in ("use_summary", "without_model", "wait_for_summary")
@@ -319,7 +319,7 @@ def test_what_does_not_fit_is_compacted_at_once_whatever_the_settings_say(
 
 
 @given(SITUATIONS)
-def test_a_model_is_begun_with_only_where_the_strategy_asks_one_and_none_is_at_work(
+def test_a_summary_begins_only_if_the_strategy_uses_a_model_and_none_is_running(
     at: Situation,
 ) -> None:
     if decide(at) == "begin_summary":

@@ -1,9 +1,9 @@
 """While the user pauses, a summary is prepared shortly before the provider's prompt
 cache expires.
 
-The models' window is 200,000 tokens, so that a context of more than 60,000 is large
-enough. Sonnet 5 costs 2 dollars for a million tokens of input, 0.20 from the cache,
-2.50 into it, and 10 for answers.
+The models' window is 200,000 tokens, so a context of more than 60,000 tokens is large
+enough. A million tokens of Sonnet 5 cost 2 dollars as input, 0.20 read from the cache,
+2.50 written to it, and 10 as output.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
 
 @pytest.fixture
 def said_in_log() -> Iterator[Callable[[str, int], Awaitable[None]]]:
-    """Waits until the agent's log has so many lines with some words."""
+    """Return a function that waits until the agent's log has this many lines with these
+    words.
+    """
     lines: list[str] = []
     changes = Changes()
 
@@ -76,7 +78,9 @@ def said_in_log() -> Iterator[Callable[[str, int], Awaitable[None]]]:
 
 @dataclass(slots=True)
 class Desk:
-    """A session whose model has answers for turns and, apart from them, for summaries."""
+    """A session whose model has separate scripts of answers for turns and for
+    summaries.
+    """
 
     home: Path
     clock: StoppedClock
@@ -97,23 +101,23 @@ class Desk:
         assert self.answers == []
 
     async def filled(self, used: int = LARGE) -> None:
-        """A long answer and a short one, so that the next request has so many tokens."""
+        """Get a long and a short answer, so that the next request has this many tokens."""
         await self.prompt("One?", Reply(LONG, usage=Usage(8_000, 50_000)))
         await self.prompt("More?", Reply("No.", usage=Usage(used - 10, 10)))
 
     async def status(self) -> str:
-        begun = len(self.agent.lines)
+        start = len(self.agent.lines)
         await self.prompt("/compact status")
-        return self.agent.text(since=begun)
+        return self.agent.text(since=start)
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass, after the pause has begun."""
+        """Let this many seconds pass after the pause has begun."""
         await all_blocked()
         self.clock.advance(seconds)
         await all_blocked()
 
     async def asked_for_summary(self, count: int = 1) -> None:
-        """Wait until so many summaries were written, with as many turns as the script
+        """Wait until this many summaries were written, after the turns that the script
         has answered.
         """
         with anyio.fail_after(5):
@@ -122,7 +126,7 @@ class Desk:
         await self.server.wait_finished(len(self.server.calls))
 
     async def ready(self, count: int = 1) -> None:
-        """Wait until the last of so many summaries is ready."""
+        """Wait until the last of this many summaries is ready."""
         await self.asked_for_summary(count)
         with anyio.fail_after(5):
             while READY not in await self.status():
@@ -173,7 +177,7 @@ async def test_a_summary_is_requested_once_in_a_pause_shortly_before_the_cache_e
         assert it.asked == 0
         await it.pause(2)
         await it.asked_for_summary()
-        # It is the live request with one more message, so that the provider reads it
+        # The request is the live one with one more message, so the provider reads it
         # from its cache.
         [_, turn, summary] = it.server.calls
         assert messages(summary.body)[: len(messages(turn.body))] == messages(turn.body)
@@ -182,7 +186,7 @@ async def test_a_summary_is_requested_once_in_a_pause_shortly_before_the_cache_e
         assert it.compactions == []
 
 
-async def test_a_user_who_returns_after_the_cache_is_gone_goes_on_with_the_summary(
+async def test_after_the_cache_expired_the_conversation_continues_with_the_summary(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
@@ -197,8 +201,8 @@ async def test_a_user_who_returns_after_the_cache_is_gone_goes_on_with_the_summa
         assert compaction.text == "# Goal\nA cart."
         assert not it.server.calls[-1].mentions(LONG)
         assert said(messages(it.server.calls[-1].body)[-1]).endswith("Two?")
-        # What it has cost: 1,000 tokens of input, 64,000 read from the cache and 60 of
-        # output.
+        # The summary's cost: 1,000 tokens of input, 64,000 read from the cache and 60
+        # of output.
         assert " · $0.0154 · " in compaction.receipt
         assert (
             "The provider's prompt cache had expired: the next request costs about $0.0"
@@ -210,7 +214,7 @@ async def test_a_user_who_returns_after_the_cache_is_gone_goes_on_with_the_summa
 @pytest.mark.parametrize(
     "away", [60, CACHED - 1], ids=["at once", "before the refreshed cache expires"]
 )
-async def test_a_user_who_returns_earlier_goes_on_with_the_whole_conversation_and_the_summary_is_kept(
+async def test_a_prompt_before_the_cache_expires_keeps_the_conversation_and_the_summary(
     tmp_path: Path, clock: StoppedClock, away: int
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
@@ -222,7 +226,7 @@ async def test_a_user_who_returns_earlier_goes_on_with_the_whole_conversation_an
         assert it.compactions == []
         assert it.server.calls[-1].mentions(LONG)
         assert READY in await it.status()
-        # In the next pause it is still good, and no other one is requested.
+        # In the next pause the summary is still usable, and no other one is requested.
         await it.pause(CACHED - 29)
         await it.pause(CACHED)
         assert it.asked == 1
@@ -230,7 +234,7 @@ async def test_a_user_who_returns_earlier_goes_on_with_the_whole_conversation_an
         assert len(it.compactions) == 1
 
 
-async def test_a_user_who_returns_before_the_summary_is_requested_begins_the_pause_anew(
+async def test_a_prompt_before_the_summary_is_requested_restarts_the_pause(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
@@ -243,7 +247,7 @@ async def test_a_user_who_returns_before_the_summary_is_requested_begins_the_pau
         await it.asked_for_summary()
 
 
-async def test_only_a_pause_that_lasts_is_one_however_quickly_prompts_follow(
+async def test_only_a_long_enough_pause_counts_as_one(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock) as it:
@@ -254,7 +258,7 @@ async def test_only_a_pause_that_lasts_is_one_however_quickly_prompts_follow(
         assert await clock.waited_for() == 1
 
 
-async def test_a_command_that_asks_no_model_does_not_refresh_the_cache(
+async def test_a_command_that_calls_no_model_does_not_refresh_the_cache(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
@@ -272,7 +276,7 @@ async def test_a_command_that_asks_no_model_does_not_refresh_the_cache(
         )
 
 
-async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothing(
+async def test_no_summary_is_requested_if_the_machine_slept_until_the_cache_expired(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock) as it:
@@ -343,7 +347,7 @@ async def test_a_machine_that_has_slept_past_the_end_of_the_cache_requests_nothi
         ("anthropic/claude-opus-5-5", {}, LARGE, "4.5 minutes after the last request"),
     ],
 )
-async def test_nothing_is_prepared_where_that_is_not_wanted_or_cannot_pay(
+async def test_nothing_is_prepared_if_it_is_switched_off_or_cannot_save_money(
     tmp_path: Path,
     clock: StoppedClock,
     model: str,
@@ -362,7 +366,7 @@ async def test_nothing_is_prepared_where_that_is_not_wanted_or_cannot_pay(
             assert it.asked == 0
 
 
-async def test_a_hook_may_veto_it_and_is_asked_again_in_the_next_pause(
+async def test_a_hook_may_veto_the_summary_and_is_asked_again_in_the_next_pause(
     tmp_path: Path,
     clock: StoppedClock,
     said_in_log: Callable[[str, int], Awaitable[None]],
@@ -381,7 +385,7 @@ async def test_a_hook_may_veto_it_and_is_asked_again_in_the_next_pause(
         assert it.asked == 0
 
 
-async def test_a_summary_that_fails_in_a_pause_does_not_stand_in_the_way_of_the_next_one(
+async def test_a_summary_that_fails_in_a_pause_does_not_prevent_the_next_one(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock, Reply("", usage=Usage(5, 0)), SUMMARY) as it:
@@ -393,7 +397,7 @@ async def test_a_summary_that_fails_in_a_pause_does_not_stand_in_the_way_of_the_
         await it.ready(2)
 
 
-async def test_where_reasoning_is_tied_to_its_request_the_provider_compacts_by_the_recipe(
+async def test_the_provider_compacts_if_reasoning_is_bound_to_its_request(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY, model="anthropic/claude-opus-5-5") as it:
@@ -414,7 +418,7 @@ async def test_where_reasoning_is_tied_to_its_request_the_provider_compacts_by_t
         assert block["type"] == "compaction"
 
 
-async def test_where_the_providers_own_compaction_fails_no_summary_is_asked_for_that_would_lose_reasoning(
+async def test_if_the_providers_compaction_fails_no_summary_that_loses_reasoning_is_made(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(
@@ -428,7 +432,7 @@ async def test_where_the_providers_own_compaction_fails_no_summary_is_asked_for_
         assert it.compactions == []
 
 
-async def test_compact_takes_the_summary_that_was_prepared_in_the_pause(
+async def test_compact_uses_the_summary_prepared_in_the_pause(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
@@ -442,7 +446,7 @@ async def test_compact_takes_the_summary_that_was_prepared_in_the_pause(
         assert "had expired" not in compaction.receipt
 
 
-async def test_a_model_that_was_chosen_in_the_pause_has_nothing_in_its_cache(
+async def test_a_model_chosen_in_the_pause_has_nothing_in_its_cache(
     tmp_path: Path, clock: StoppedClock
 ) -> None:
     async with desk(tmp_path, clock) as it:
@@ -454,7 +458,7 @@ async def test_a_model_that_was_chosen_in_the_pause_has_nothing_in_its_cache(
         assert it.asked == 0
 
 
-async def test_a_model_of_its_own_for_summaries_reads_nothing_from_the_cache_and_has_to_pay_all_the_same(
+async def test_a_separate_summary_model_must_save_money_without_the_cache(
     tmp_path: Path,
     clock: StoppedClock,
     said_in_log: Callable[[str, int], Awaitable[None]],

@@ -1,4 +1,4 @@
-"""Of which conversation a summary in the background is asked for."""
+"""The conversation that a background summary covers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from acp_agent.session.compact.order import before_open_calls
 from support.logs import LogBuilder, is_legal
 
 
-def test_a_summary_is_asked_for_without_an_answer_whose_calls_are_still_running() -> (
-    None
-):
+def test_a_summary_request_leaves_out_an_answer_with_running_calls() -> None:
     log = LogBuilder()
     log.prompt("Fix it.")
     log.step("I look.", calls=2)

@@ -1,4 +1,6 @@
-"""The index behind `recall` is made while the user pauses, in sessions that need it."""
+"""The search index for `recall` is built while the user pauses, in sessions that need
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ CONFIG = {"compaction": {"prepare": False}}
 
 
 def covered(file: Path) -> int:
-    """Return up to which entry a session is indexed; 0 if there is no index."""
+    """Return the last indexed entry of a session; 0 if there is no index."""
     if not file.exists():
         return 0
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as index:
@@ -60,7 +62,7 @@ async def test_a_compacted_session_is_indexed_between_its_turns_and_when_it_is_o
             await until(lambda: covered(file) >= indexed)
 
 
-async def test_a_session_that_was_never_compacted_gets_no_index(tmp_path: Path) -> None:
+async def test_a_session_without_compactions_gets_no_index(tmp_path: Path) -> None:
     async with stage(tmp_path, script=script(), config=CONFIG) as it:
         await it.prompt("Which lines are there?")
         await it.prompt("And how many?")

@@ -1,5 +1,5 @@
-"""A prepared summary takes its place as if it had been written at once: for any history
-and whatever came since.
+"""Swapping in a prepared summary has the same result as an immediate compaction, for
+any history and any later messages.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ NOBODY = cast(ActiveModel, None)
 
 
 def compacted(context: Context, tail: int) -> CompactedState | None:
-    """What a model's summary of this context comes to, with a tail of so many tokens;
-    None where it is no gain.
+    """Return the result of a model's summary of this context with a tail of this many
+    tokens; None if the summary gains nothing.
     """
     state = state_of(context)
     cut = planned_cut(state, 50_000, tail=tail, leave_tail=False)
@@ -74,7 +74,7 @@ def state_of(context: Context) -> ConversationState:
 
 
 def swapped(context: Context, result: CompactedState) -> tuple[Event, ...]:
-    """The events that put a prepared result into the context as it is."""
+    """Return the events that swap a prepared result into the current context."""
     state = state_of(context)
     run = RecipeRun(RECIPE, "")
     index = ExcerptIndex.of(state.originals)
@@ -88,9 +88,7 @@ def swapped(context: Context, result: CompactedState) -> tuple[Event, ...]:
 
 
 def with_long_answers(log: Iterable[LoggedEvent]) -> list[Event]:
-    """The events of a log, whose answers are so long that a summary of them is worth
-    it.
-    """
+    """Return the log's events with answers so long that a summary of them pays."""
     events: list[Event] = []
     for each in log:
         event = each.event
@@ -128,7 +126,7 @@ def layers(context: Context) -> list[Text]:
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(legal_logs(), st.data(), st.integers(0, 3_000))
-def test_a_splice_equals_a_compaction_at_once_and_what_came_since(
+def test_a_prepared_swap_equals_an_immediate_one_plus_later_messages(
     log: tuple[LoggedEvent, ...], data: st.DataObject, tail: int
 ) -> None:
     events = with_long_answers(log)
@@ -173,8 +171,8 @@ def test_a_splice_equals_a_compaction_at_once_and_what_came_since(
     ):
         assert getattr(context, name) == getattr(expected, name), name
     assert round(context.cost, 6) == round(expected.cost, 6)
-    # The other layers say what is in force now, which a compaction at once could not
-    # know.
+    # The other layers contain the current state, which an immediate compaction could
+    # not know.
     summaries = [
         [part for part in layers(each) if layer_of(part) == "summary"]
         for each in (context, expected)
@@ -183,7 +181,7 @@ def test_a_splice_equals_a_compaction_at_once_and_what_came_since(
     assert Context.from_log(spliced[context.fold_from - 1 :]) == context
 
 
-def test_the_prompt_of_a_turn_that_has_ended_meanwhile_is_not_lost() -> None:
+def test_the_prompt_of_a_turn_that_ended_in_the_meantime_is_not_lost() -> None:
     log = LogBuilder()
     log.prompt("Fix the cart, and never touch the tests.")
     log.step("I look. " * 200, calls=1)

@@ -1,5 +1,5 @@
-"""A hook that vetoes every compaction: which reason it is told, and which of its vetoes
-ends a turn.
+"""A hook that vetoes every compaction: the reason that it gets, and when its veto ends
+a turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support.editors import ZED_BETA
 from support.memory import stage
 from support.models import Reply, Usage
 
-VETO = [{"command": "(cat; echo) >> ../told.jsonl; echo Not on Fridays. >&2; exit 2"}]
+VETO = [{"command": "(cat; echo) >> ../events.jsonl; echo Not on Fridays. >&2; exit 2"}]
 CONFIG = {
     "hooks": {"before_compaction": VETO},
     "compaction": {"prepare": False},
@@ -45,7 +45,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_not_fit_the_reason_is_overflow(
+async def test_a_veto_ends_a_turn_only_if_the_request_does_not_fit(
     tmp_path: Path, case: str
 ) -> None:
     used, prompt, then, reason = CASES[case]
@@ -76,8 +76,8 @@ async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_n
                 await it.prompt(prompt)
         else:
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
-        file = tmp_path / "told.jsonl"
-        told = (
+        file = tmp_path / "events.jsonl"
+        reasons = (
             [
                 json.loads(line)["compaction_reason"]
                 for line in file.read_text().splitlines()
@@ -85,4 +85,4 @@ async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_n
             if reason
             else []
         )
-        assert (told, file.exists()) == ([reason] if reason else [], bool(reason))
+        assert (reasons, file.exists()) == ([reason] if reason else [], bool(reason))

@@ -1,4 +1,4 @@
-"""The context meter: what the provider counted last, of the whole window."""
+"""The context meter: the provider's last count and the size of the whole window."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from support.models import ModelServer, Reply, ToolCall, Usage, model_server
         "not the model's settings, since the provider says",
     ],
 )
-async def test_used_is_the_last_answers_count_and_size_the_whole_window(
+async def test_the_meter_shows_the_last_answers_tokens_and_the_whole_window(
     tmp_path: Path, env: dict[str, str], config: str, size: int
 ) -> None:
     (tmp_path / "state").mkdir(mode=0o700)
@@ -67,7 +67,9 @@ def sizes(agent: AgentProcess) -> list[int]:
 async def front(
     answer: Callable[[Exchange], Awaitable[bool]], server: ModelServer
 ) -> AsyncIterator[str]:
-    """A server before the model's, which answers some requests itself and says so."""
+    """Serve requests in front of the model's server. `answer` returns whether it has
+    answered a request itself.
+    """
 
     async def app(exchange: Exchange) -> None:
         if not await answer(exchange):
@@ -77,7 +79,7 @@ async def front(
         yield url
 
 
-async def test_a_window_that_could_not_be_asked_for_is_asked_for_with_the_next_turn(
+async def test_if_reading_the_window_fails_the_next_turn_tries_again(
     tmp_path: Path,
 ) -> None:
     asked = 0

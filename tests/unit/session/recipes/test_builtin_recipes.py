@@ -1,5 +1,5 @@
-"""The recipes that come with the agent: each loads, is rendered wherever it is used,
-and does no more than it may.
+"""The built-in recipes: each loads, renders in any folder, and does no more than it
+may.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ def rendered(name: str, folder: Path, words: str = "", **arguments: str) -> str:
 
 
 def changed(tmp_path: Path) -> Repo:
-    """A repository with a repair that is not committed and a file that git does not
-    know.
-    """
+    """Return a repository with an uncommitted change and an untracked file."""
     repo = make_repo(tmp_path / "project")
     repo.fix()
     (repo.path / "notes.txt").write_text("remember\n")
@@ -59,7 +57,7 @@ def changed(tmp_path: Path) -> Repo:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(
+def test_each_recipe_renders_with_the_typed_text_in_any_folder(
     name: str, tmp_path: Path
 ) -> None:
     repo = changed(tmp_path)
@@ -82,7 +80,7 @@ def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(
         assert rendered(name, plain)
 
 
-def test_what_git_says_stands_in_the_text(tmp_path: Path) -> None:
+def test_the_output_of_git_is_in_the_text(tmp_path: Path) -> None:
     repo = changed(tmp_path)
     commit, review, handoff = (
         rendered(name, repo.path) for name in ("commit", "review", "handoff")
@@ -157,7 +155,7 @@ TO_COMMIT = [
         ),
     ],
 )
-def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(
+def test_no_git_option_extends_what_a_recipe_may_do(
     name: str, refused: list[str], allowed: list[str]
 ) -> None:
     patterns = LIBRARY.recipes[name].allowed_commands or ()
@@ -165,7 +163,7 @@ def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(
     assert [line for line in allowed if refusal(line, patterns)] == []
 
 
-def test_an_argument_of_a_recipe_becomes_no_option_of_git(tmp_path: Path) -> None:
+def test_a_recipes_argument_never_becomes_a_git_option(tmp_path: Path) -> None:
     repo = changed(tmp_path)
     for name in ("review", "pr"):
         with pytest.raises(RecipeError, match=r"--output=README\.md\.\.HEAD"):

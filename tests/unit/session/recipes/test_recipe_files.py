@@ -1,5 +1,5 @@
-"""Where recipes come from as an editor sees it: nested folders, Claude Code's commands,
-and files that change.
+"""Recipe files as an editor sees them: nested folders, Claude Code's commands, and
+files that change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def offered(update: Mapping[str, Any]) -> dict[str, str]:
-    """The hints of the commands on offer, by name."""
+    """Return the hints of the offered commands, by name."""
     return {
         command["name"]: (command.get("input") or {}).get("hint", "")
         for command in update["availableCommands"]
@@ -45,7 +45,7 @@ def offered(update: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def offers(it: Stage, since: int) -> dict[str, str]:
-    """The next list of commands."""
+    """Return the next list of commands."""
     line = await it.agent.wait_for(
         lambda line: (
             line.update_kind == "available_commands_update"
@@ -56,7 +56,7 @@ async def offers(it: Stage, since: int) -> dict[str, str]:
     return offered(line.update)
 
 
-async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_both_forms(
+async def test_a_recipe_in_a_folder_is_offered_as_one_word_and_accepted_in_both_forms(
     tmp_path: Path,
 ) -> None:
     files = {
@@ -94,7 +94,7 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         )
 
 
-async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(
+async def test_claude_code_commands_work_and_the_agents_own_recipes_come_first(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -146,14 +146,14 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
         assert asked_last(it.server.calls[2].body) == "Ours."
 
 
-async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the_next_prompt(
+async def test_a_changed_recipe_file_is_offered_again_without_a_prompt(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "project" / ".acp-agent" / "recipes"
     async with stage(tmp_path, Reply("One."), Reply("Two."), editor=ZED_BETA) as it:
-        begun = len(it.agent.lines)
+        start = len(it.agent.lines)
         write(folder, {"late.md": "Late: {{ instructions }}"})
-        assert "late" in await offers(it, begun)
+        assert "late" in await offers(it, start)
 
         write(
             folder,
@@ -163,18 +163,18 @@ async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the
                 "bad.md": "---\nzebra: 1\n---\nx",
             },
         )
-        begun = len(it.agent.lines)
+        start = len(it.agent.lines)
         await it.prompt("/late one")
         assert asked_last(it.server.calls[0].body) == "Later: one"
-        assert "team:new" in await offers(it, begun)
+        assert "team:new" in await offers(it, start)
         notices = [str(notice) for notice in it.agent.updates(kind="notice")]
         assert [("bad.md" in notice, "zebra" in notice) for notice in notices] == [
             (True, True)
         ]
 
-        begun = len(it.agent.lines)
+        start = len(it.agent.lines)
         (folder / "late.md").unlink()
-        assert "late" not in await offers(it, begun)
+        assert "late" not in await offers(it, start)
         await it.prompt("/late one")
         assert asked_last(it.server.calls[1].body) == "/late one"
         assert len(it.agent.updates(kind="notice")) == 1

@@ -1,5 +1,5 @@
-"""When the hooks of a recipe's turn run, and when a summary that waits is put in its
-place: behind an answer, and not behind what the user or a limit ended.
+"""The hooks of a recipe's turn run, and a ready summary is swapped in, after an answer.
+They do not after a turn that the user or a limit ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WRITES = [
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_hook_compacts_behind_the_answer_and_behind_no_other_end_of_a_turn(
+async def test_a_hook_compacts_after_an_answer_and_after_no_other_end_of_a_turn(
     tmp_path: Path, last: Reply, stop: str
 ) -> None:
     files = {"a.txt": "one\n", ".acp-agent/recipes/fin.md": FINISH}

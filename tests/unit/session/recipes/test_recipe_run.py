@@ -1,4 +1,4 @@
-"""What a recipe's run is given: its text, within a time limit."""
+"""Rendering a recipe's text within a time limit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from acp_agent.recipes.model import Recipe
 from acp_agent.session.recipes.run import RecipeRun
 
 
-async def test_a_template_that_makes_work_without_end_is_given_up_and_named() -> None:
-    # A tenth of a second of work, and no text; on a busy machine many times that, so
-    # that the second call has no limit.
+async def test_a_template_that_runs_too_long_is_abandoned_and_named() -> None:
+    # The template works for a tenth of a second and produces no text. On a busy machine
+    # it takes much longer, so the second call has no limit.
     numbers = ", ".join(["0"] * 500)
     body = f"{{% for x in [{numbers}] if ('{'a' * 20_000}' ~ x)|title == 'q' %}}{{% endfor %}}x"
     recipe = Recipe("slow", "Slow", body, 1, Path("/recipes/slow.md"), "user", "")

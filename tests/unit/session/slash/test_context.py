@@ -1,6 +1,4 @@
-"""The commands about a session's context: what `/context` and `/model` say, and what
-they change.
-"""
+"""`/context` and `/model`: what they show and change."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ async def said(it: Stage, prompt: str) -> str:
 
 
 def rows(table: str) -> dict[str, int]:
-    """Return the tokens by what is in the first column."""
+    """Return the numbers of tokens by the text in the first column."""
     found = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| [\d.]+% \|$", table, re.MULTILINE)
     return {name: int(tokens.replace(",", "")) for name, tokens in found}
 
 
-async def test_white_space_in_front_of_a_command_does_not_make_it_a_question(
+async def test_white_space_before_a_command_does_not_make_it_an_ordinary_prompt(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path) as it:
@@ -42,7 +40,7 @@ async def test_white_space_in_front_of_a_command_does_not_make_it_a_question(
             assert await said(it, prompt) == "There is nothing to compact yet."
 
 
-async def test_context_says_what_fills_the_window_and_leaves_no_trace(
+async def test_context_shows_what_fills_the_window_and_is_not_logged(
     tmp_path: Path,
 ) -> None:
     replies = [
@@ -85,15 +83,15 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(
         table = rows(await said(it, "/context"))
         assert "Summary" in table
         assert "Answers" not in table
-        begun = len(it.agent.lines)
+        start = len(it.agent.lines)
         await it.agent.load(it.session, it.folder)
         assert "/context" not in "".join(
-            it.agent.texts("user_message_chunk", since=begun).values()
+            it.agent.texts("user_message_chunk", since=start).values()
         )
 
 
 @given(legal_logs(max_turns=3), st.integers(0, 5_000))
-def test_no_part_of_any_context_counts_less_than_nothing(
+def test_no_part_of_a_context_has_a_negative_count(
     log: tuple[LoggedEvent, ...], prefix: int
 ) -> None:
     context = Context.from_log(log)
@@ -104,17 +102,17 @@ def test_no_part_of_any_context_counts_less_than_nothing(
     )
 
 
-async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(
+async def test_the_model_command_changes_the_same_setting_as_the_menu(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, Reply("Yes."), dialect="anthropic") as it:
         shown = await said(it, "/model")
         assert shown.startswith("The model of this session is `anthropic/claude-test`.")
-        begun = len(it.agent.lines)
+        start = len(it.agent.lines)
         assert "is now `anthropic/claude-haiku-4-5`." in await said(
             it, "/model anthropic/claude-haiku-4-5"
         )
-        [update] = it.agent.updates(kind="config_option_update", since=begun)
+        [update] = it.agent.updates(kind="config_option_update", since=start)
         current = {
             option["id"]: option["currentValue"] for option in update["configOptions"]
         }

@@ -1,4 +1,4 @@
-"""`/export`: the conversation as a file, which is asked for as any write is."""
+"""`/export` writes the conversation to a file, and needs permission like any write."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from support.stage import Stage
 
 
 async def export(it: Stage, path: str = "") -> str:
-    """Export, and return what the user is told."""
+    """Export, and return the text for the user."""
     since = len(it.agent.lines)
     await it.prompt(f"/export {path}")
     return it.agent.text(since=since)
 
 
-async def test_it_asks_writes_the_whole_conversation_and_says_where(
+async def test_export_asks_and_writes_the_whole_conversation(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, Reply("A cart.")) as it:
@@ -55,7 +55,7 @@ async def test_it_asks_writes_the_whole_conversation_and_says_where(
         assert [call["status"] for call in it.calls()] == ["failed", "completed"]
 
 
-async def test_it_has_a_usual_place_and_replaces_nothing_but_its_own_files(
+async def test_export_has_a_default_path_and_replaces_only_its_own_files(
     tmp_path: Path,
 ) -> None:
     async with stage(
@@ -73,7 +73,7 @@ async def test_it_has_a_usual_place_and_replaces_nothing_but_its_own_files(
 
 
 @pytest.mark.parametrize(("path", "asked"), [("talk.md", 0), ("", 1)])
-async def test_it_is_asked_for_where_a_write_would_be(
+async def test_export_needs_permission_like_a_write(
     tmp_path: Path, path: str, asked: int
 ) -> None:
     async with stage(tmp_path, Reply("A cart."), mode="accept-edits") as it:

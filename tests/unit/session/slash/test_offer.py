@@ -12,7 +12,7 @@ from support.memory import stage
 USAGE = "---\ndescription: Use it\narguments:\n  depth: {description: how deep, default: '2'}\n---\nUse it.\n"
 
 
-async def test_commands_are_offered_with_hints_and_help_lists_them_and_no_recipe_can_take_their_names(
+async def test_commands_are_offered_and_listed_by_help_and_recipes_cannot_replace_them(
     tmp_path: Path,
 ) -> None:
     recipes = {

@@ -1,4 +1,4 @@
-"""`/undo`: the files are again what they were before the turn."""
+"""`/undo` restores the files as they were before the turn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def turn(*calls: ToolCall) -> list[Reply]:
 
 
 async def undo(it: Stage) -> str:
-    """Send the command, and what it said."""
+    """Send the command, and return its answer."""
     since = len(it.agent.lines)
     assert await it.prompt("/undo") == {"stopReason": "end_turn"}
     return it.agent.text(since=since)
@@ -47,7 +47,7 @@ async def undo(it: Stage) -> str:
 @pytest.mark.parametrize(
     "editor", [ZED, NO_FILES], ids=["the editor's files", "the disk"]
 )
-async def test_all_edits_of_the_turn_are_taken_back_and_the_model_is_told_and_has_to_read_again(
+async def test_undo_reverts_all_edits_of_a_turn_and_the_model_must_read_again(
     tmp_path: Path, editor: Editor
 ) -> None:
     replies = [
@@ -73,9 +73,9 @@ async def test_all_edits_of_the_turn_are_taken_back_and_the_model_is_told_and_ha
             "- `new/b.txt`: removed, since that turn had made it",
         ]
         await it.prompt("In German.")
-        _, told, asked = conversation(it.server.calls[-2].body)[-3:]
-        assert "The user took back what your edits changed" in told[1] + asked[1]
-        assert "- `new/b.txt`: removed" in told[1] + asked[1]
+        _, note, asked = conversation(it.server.calls[-2].body)[-3:]
+        assert "The user took back what your edits changed" in note[1] + asked[1]
+        assert "- `new/b.txt`: removed" in note[1] + asked[1]
         [refused] = results(it.server.calls[-1].body)
         assert "was not read in this context" in refused.text
         assert (it.folder / "a.txt").read_text() == ONE
@@ -83,7 +83,7 @@ async def test_all_edits_of_the_turn_are_taken_back_and_the_model_is_told_and_ha
         assert (it.folder / "a.txt").read_text() == "one\nzwei\nthree\n"
 
 
-async def test_turn_after_turn_is_taken_back_and_commands_are_not(
+async def test_undo_reverts_one_turn_after_another_but_no_shell_commands(
     tmp_path: Path,
 ) -> None:
     replies = [
@@ -107,7 +107,7 @@ async def test_turn_after_turn_is_taken_back_and_commands_are_not(
             assert (await undo(later)).startswith("There is nothing to undo")
 
 
-async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(
+async def test_undo_changes_nothing_if_one_file_was_changed_since(
     tmp_path: Path,
 ) -> None:
     replies = turn(
@@ -121,7 +121,7 @@ async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(
         (it.folder / "b.txt").write_text("mine\n")
         (
             it.folder / "c.txt"
-        ).unlink()  # as it was before that turn: nothing is left to do there
+        ).unlink()  # already as before that turn, so nothing is left to do
         said = await undo(it)
         assert said.splitlines() == [
             "Nothing was undone. These changes of the turn “Change them.” cannot be undone:",
@@ -135,7 +135,7 @@ async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(
         assert (it.folder / "a.txt").read_text() == ONE
 
 
-async def test_what_a_command_moved_away_is_not_said_to_be_removed(
+async def test_undo_does_not_claim_to_remove_a_file_that_a_command_moved(
     tmp_path: Path,
 ) -> None:
     replies = turn(
@@ -149,7 +149,7 @@ async def test_what_a_command_moved_away_is_not_said_to_be_removed(
         assert sorted(path.name for path in it.folder.iterdir()) == ["a.txt", "y.txt"]
 
 
-async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(
+async def test_undo_keeps_what_somebody_else_wrote_during_the_turn(
     tmp_path: Path,
 ) -> None:
     calls = [
@@ -165,7 +165,7 @@ async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(
         assert (it.folder / "a.txt").read_text() == "one\n2\n3\nfour\n"
 
 
-async def test_where_a_file_cannot_be_written_the_same_command_goes_on_later(
+async def test_undo_continues_later_if_a_file_could_not_be_written(
     tmp_path: Path,
 ) -> None:
     files = {"a.txt": ONE, "b.txt": "b\n"}

@@ -1,5 +1,5 @@
-"""What a session asks of its user: a command's missing arguments, and whether a project
-is trusted.
+"""Questions that a session asks its user: a command's missing arguments, and whether a
+project is trusted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def asked_of_model(it: Stage) -> list[str]:
     return [conversation(call.body)[-1][1] for call in it.server.calls]
 
 
-async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with_them(
+async def test_missing_arguments_are_requested_and_the_recipe_runs_with_them(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, Reply("It is."), files=FILES, trusted=True) as it:
@@ -57,8 +57,8 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
             "description": "the branch to look at \ufffd[31m",
             "minLength": 1,
         }
-        # Who does not answer has ended the turn, and is told why; nobody was asked for
-        # anything else.
+        # A user who does not answer ends the turn, and is told why. Nothing else was
+        # asked.
         for _ in range(2):
             assert await it.prompt("/explain depth=deep") == {"stopReason": "end_turn"}
         assert (
@@ -76,7 +76,9 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
         assert asked_of_model(it) == ["Explain topic, deep, long."]
 
 
-async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -> None:
+async def test_without_forms_the_user_is_told_which_arguments_are_missing(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, files=FILES, trusted=True, editor=ACPX) as it:
         assert await it.prompt("/explain") == {"stopReason": "end_turn"}
         assert it.agent.text() == (
@@ -85,7 +87,9 @@ async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -
         assert not it.server.calls
 
 
-async def test_arguments_of_a_server_s_prompt_are_asked_for(tmp_path: Path) -> None:
+async def test_missing_arguments_of_a_servers_prompt_are_requested(
+    tmp_path: Path,
+) -> None:
     prompt = {
         "name": "look",
         "arguments": [{"name": "file", "description": "which", "required": True}],

@@ -1,5 +1,5 @@
 """Implausible token counts: one is ignored, two similar ones are believed, and those of
-a cut request never are.
+a truncated request never are.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def notices(agent: AgentProcess) -> list[str]:
 
 @pytest.mark.parametrize("factor", [2.0, 2.2, 10.0])
 @pytest.mark.parametrize("dialect", ["chat", "openai", "anthropic"])
-async def test_one_count_of_several_times_the_tokens_compacts_nothing(
+async def test_one_excessive_token_count_does_not_cause_a_compaction(
     tmp_path: Path, factor: float, dialect: DialectName
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -88,7 +88,7 @@ async def test_one_count_of_several_times_the_tokens_compacts_nothing(
         assert used[3] < used[4] < used[5] < used[3] * 1.5
 
 
-async def test_two_counts_alike_are_believed(tmp_path: Path) -> None:
+async def test_two_similar_counts_are_believed(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         factor = 2.2 if len(it.server.calls) > 4 else 1
         return Reply(items(60), usage=Usage(int(size(body) * factor), 500))
@@ -110,7 +110,7 @@ async def test_two_counts_alike_are_believed(tmp_path: Path) -> None:
         assert used[5] == int(real[5] * 2.2) + 500
 
 
-async def test_counts_above_the_window_that_come_twice_are_believed_and_the_context_is_made_short(
+async def test_two_counts_above_the_window_shorten_the_context(
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -134,7 +134,7 @@ async def test_counts_above_the_window_that_come_twice_are_believed_and_the_cont
 @pytest.mark.parametrize(
     "usage", [Usage(-1, -1), Usage(-1, 5), Usage(0, -1), Usage(0, 5), Usage(4_000, -1)]
 )
-async def test_no_number_below_zero_reaches_the_editor_and_no_request_counts_as_empty(
+async def test_negative_counts_never_reach_the_editor_and_no_request_counts_as_empty(
     tmp_path: Path, usage: Usage, dialect: DialectName
 ) -> None:
     async with stage(
@@ -151,7 +151,7 @@ async def test_no_number_below_zero_reaches_the_editor_and_no_request_counts_as_
         assert all(used > 1_000 for used, _ in meters(it.agent))
 
 
-async def test_a_count_of_a_tenth_is_not_believed_where_the_request_fits(
+async def test_a_count_of_a_tenth_is_not_believed_if_the_request_fits(
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -202,8 +202,8 @@ async def ollama(server: ModelServer, window: int) -> AsyncIterator[str]:
 
 
 def cutting(window: int) -> Callable[[Mapping[str, Any]], Reply]:
-    """Return a script for a server that cuts longer requests to half its window, and
-    counts only what is left.
+    """Return a script for a server that truncates longer requests to half its window,
+    and counts only the rest.
     """
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -216,7 +216,7 @@ def cutting(window: int) -> Callable[[Mapping[str, Any]], Reply]:
 
 
 @pytest.mark.parametrize("name", ["ollama", "mine"])
-async def test_a_server_that_cuts_a_request_without_a_word_is_asked_for_its_window_and_gets_what_fits(
+async def test_a_server_that_silently_truncates_requests_is_asked_for_its_window(
     tmp_path: Path, name: str
 ) -> None:
     window = 8_192
@@ -242,7 +242,7 @@ async def test_a_server_that_cuts_a_request_without_a_word_is_asked_for_its_wind
             [(used, known)] = meters(agent)
             assert known == window
             assert used > 20_000, (
-                "what the server says of the part that it has kept is not the context"
+                "the server's count of a truncated request is not the size of the context"
             )
             [notice] = notices(agent)
             assert "counted 4,099 tokens for a request of about" in notice
@@ -257,13 +257,13 @@ async def test_a_server_that_cuts_a_request_without_a_word_is_asked_for_its_wind
             assert meters(agent)[-1][0] < window
 
 
-async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_the_half_window_that_was_counted(
+async def test_a_count_of_half_the_window_reveals_a_truncated_request(
     tmp_path: Path,
 ) -> None:
     window = 8_192
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        whole = size(body) * 3 // 2  # as the server counts the tokens
+        whole = size(body) * 3 // 2  # the tokens as the server counts them
         return Reply(
             "Yes.", usage=Usage(whole if whole <= window else window // 2 + 2, 5)
         )
@@ -294,7 +294,7 @@ async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_
             assert len(notices(agent)) == 1
 
 
-async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_sent_to_it_again(
+async def test_a_request_too_long_for_a_truncating_server_is_not_sent_again(
     tmp_path: Path,
 ) -> None:
     window = 700  # smaller than the system prompt and the tools
@@ -321,7 +321,7 @@ async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_se
             assert len(server.calls) == 1
 
 
-async def test_a_server_that_cuts_and_does_not_say_its_window_is_named_with_what_to_set(
+async def test_the_user_is_told_what_to_set_if_a_truncating_server_hides_its_window(
     tmp_path: Path,
 ) -> None:
     async with stage(
@@ -349,7 +349,7 @@ COUNTS = st.integers(-(10**9), 10**9)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_no_count_is_below_zero(
+def test_no_count_is_negative(
     read: int, written: int, cached: int, stored: int
 ) -> None:
     usage = Counted(read, written, cached, stored)
@@ -366,7 +366,7 @@ def test_no_count_is_below_zero(
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.booleans()), max_size=6))
-def test_the_size_of_a_context_is_that_of_the_newest_count_that_is_believed(
+def test_the_newest_believed_count_gives_the_size_of_a_context(
     counts: list[tuple[int, bool]],
 ) -> None:
     context = Context()
@@ -383,11 +383,11 @@ def test_the_size_of_a_context_is_that_of_the_newest_count_that_is_believed(
     ]
     seq, tokens = believed[-1] if believed else (0, -1)
     assert (context.baseline, context.baseline_seq) == (tokens + 1, seq)
-    assert context.cost == len(counts) * 0.5, "what was paid for counts in any case"
+    assert context.cost == len(counts) * 0.5, "the cost of a doubtful answer counts too"
     assert len(context.entries) == len(counts)
 
 
-async def test_a_local_server_that_loads_its_model_with_another_window_is_asked_before_each_request_of_the_user(
+async def test_a_local_server_is_asked_for_its_window_before_each_prompt(
     tmp_path: Path,
 ) -> None:
     window = [8_192]

@@ -1,5 +1,5 @@
-"""How turns end in the log: one that broke off is legal, and one that was refused has
-left the context.
+"""How turns end in the log: an interrupted turn becomes valid, and a refused turn
+leaves the context.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from support.stored import refuse_events, stored_kinds
 
 
 @given(legal_logs(), st.data())
-def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
+def test_the_next_request_is_valid_wherever_a_log_was_cut_off(
     log: tuple[LoggedEvent, ...], data: st.DataObject
 ) -> None:
     context = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
@@ -52,12 +52,12 @@ def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
         assert sorted(str(call["id"]) for call in asked) == sorted(
             str(result["tool_use_id"]) for result in answered
         )
-        # Results open the message, whatever else stands in it.
+        # A message begins with its tool results.
         assert answering["content"][: len(answered)] == answered
     assert all(turn["content"] for turn in turns)
 
 
-async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_not_at_all(
+async def test_a_turns_last_answer_is_stored_only_together_with_the_turns_end(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, Reply("Hello."), laws=False) as it:
@@ -69,7 +69,7 @@ async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_n
         assert "assistant_answered" not in stored
 
 
-async def test_while_the_model_or_a_recipe_has_something_left_to_do_the_turn_is_open(
+async def test_a_turn_stays_open_while_the_model_or_a_recipe_has_work_left(
     tmp_path: Path,
 ) -> None:
     recipe = (
@@ -88,7 +88,7 @@ async def test_while_the_model_or_a_recipe_has_something_left_to_do_the_turn_is_
     ) as it:
         for prompt in ("Look", "/json"):
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
-        # The harness takes no answer where the turn has ended before.
+        # The harness rejects an answer after the end of its turn.
         kinds = [
             kind
             for kind in stored_kinds(it.home)
