@@ -122,7 +122,7 @@ class Context:
     :ivar grants: kinds of calls that no longer need permission, in the directories that
         the session had at that time.
     :ivar cost: US dollars spent in this session.
-    :ivar answers: the number of answers without calls.
+    :ivar answers: number of answers without tool calls.
     :ivar files: digest of each file version that the model has seen since the last
         compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.

@@ -91,10 +91,10 @@ class InstructionsLoaded:
 
 @frozen
 class ToolsDeclared:
-    """The tools and the reasoning level at the beginning of every request, until the
-    system prompt is assembled again.
+    """The tools and the reasoning level at the beginning of every request were set.
 
-    Until then, `SurroundingsChanged` tells the model about changes.
+    They stay the same until the system prompt is assembled again. Until then,
+    `SurroundingsChanged` tells the model about changes.
     """
 
     tools: tuple[ToolDefinition, ...]
@@ -354,7 +354,7 @@ class TurnEnded:
 
     :ivar error: the sentence shown to the user if the turn failed.
     :ivar refused: whether the turn failed because the provider refused a request after
-        the turn's first answer. The refusal then concerns the turn's messages.
+        the turn's first answer, and so refused the turn's messages.
     """
 
     stop_reason: str

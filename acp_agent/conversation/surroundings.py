@@ -48,17 +48,17 @@ Feature: TypeAlias = Literal[
     "include",
     "store",
 ]
-"""An optional part of a provider's API. `controls`: options for reasoning
-that is no longer valid. `compaction`: conversations that the provider has compacted.
-`trigger`: an item at the end of a request that asks for a compaction. `tools`,
-`effort`: changing tools or the reasoning level in the middle of a conversation.
-`summaries`: readable summaries of reasoning. `echo`: members of a message with its
-reasoning, in Chat Completions. `functions`: any tools at all. `descriptions`: tool
-descriptions of any length. `cache_control`: cache breakpoints. `call_ids`: call IDs
-other than nine letters and digits. `user_after_tool`: a user message directly after a
-tool result. `system`: a message with this role. `raw_arguments`: a call's arguments as
-the model wrote them, even if they are not JSON. All others are members of a request, by
-their names in the API.
+"""An optional part of a provider's API. `controls`: options for reasoning that is no
+longer valid. `compaction`: conversations that the provider has compacted. `trigger`: an
+item at the end of a request that asks for a compaction. `tools`, `effort`: changing
+tools or the reasoning level in the middle of a conversation. `summaries`: readable
+summaries of reasoning. `echo`: members of a message with its reasoning, in Chat
+Completions. `functions`: any tools at all. `descriptions`: tool descriptions of any
+length. `cache_control`: cache breakpoints. `call_ids`: call IDs other than nine letters
+and digits. `user_after_tool`: a user message directly after a tool result. `system`: a
+message with this role. `raw_arguments`: a call's arguments as the model wrote them,
+even if they are not JSON. All others are members of a request, by their names in the
+API.
 """
 
 

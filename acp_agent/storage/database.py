@@ -39,7 +39,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     WAL mode lets processes read while another one writes. In WAL mode, `synchronous` is
     set to NORMAL: a commit survives a crash of the process. A power failure may lose
     the last commits but never damages the file. FULL would keep those commits too, but
-    would wait for the disk at every event: 90 instead of 25 us of CPU on a fast disk,
+    would wait for the disk at every event: 90 instead of 25 µs of CPU on a fast disk,
     and milliseconds on others.
 
     :param path: absolute path of the file.
@@ -273,6 +273,7 @@ def is_read_only(path: Path) -> bool:
 
 
 def _make_private(path: Path) -> None:
+    """Create the file if it does not exist, and let only its owner read it."""
     if not os.path.lexists(path):
         _make(path)
     if not path.is_file() or not os.access(path, os.R_OK | os.W_OK):
@@ -330,6 +331,7 @@ _ADVICE = f"Check its owner and permissions, {_ELSEWHERE}."
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise an error if the database is another program's or of a newer version."""
     # Read one snapshot, since another process may be creating the tables.
     with transaction(connection, "DEFERRED"):
         version = _pragma(connection, "user_version")
@@ -353,6 +355,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
+    """Switch to WAL mode. Return whether the file system supports it."""
     # If several processes open a new database at the same time, SQLite does not wait for
     # the lock by itself.
     deadline = time.monotonic() + BUSY_SECONDS

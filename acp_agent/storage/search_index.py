@@ -163,7 +163,7 @@ def reading(
         if (
             covered is None
             or covered.seq < head
-            or not _is_of(connection, session, covered, session_id)
+            or not _is_index_of(connection, session, covered, session_id)
         ):
             raise IndexUnusableError
         yield SearchIndex(index)
@@ -356,11 +356,12 @@ def _version(index: sqlite3.Connection) -> int:
 
 
 def _covered(index: sqlite3.Connection) -> _Covered | None:
+    """Return the last indexed entry; None if the index is empty."""
     row = index.execute("SELECT session_id, seq, digest FROM covered").fetchone()
     return None if row is None else _Covered(*row)
 
 
-def _is_of(
+def _is_index_of(
     connection: sqlite3.Connection, session: int, covered: _Covered, session_id: str
 ) -> bool:
     return covered.session_id == session_id and covered.digest == _digest(
@@ -389,7 +390,9 @@ def _next_batch(
     """Read the next messages that are not indexed yet. Return None if there are none."""
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
-        if before is not None and not _is_of(connection, session, before, session_id):
+        if before is not None and not _is_index_of(
+            connection, session, before, session_id
+        ):
             raise sqlite3.DatabaseError("it belongs to another log")
         after = before.seq if before else 0
         if after >= head:

@@ -91,7 +91,7 @@ class Order:
     uncached: Prices | None = None
 
     def is_like(self, other: Order) -> bool:
-        """Return whether a summary prepared for this order can be used for another one."""
+        """Return whether a summary prepared for this order can be used for `other`."""
         mine = (self.run.recipe.digest, self.policy.prompt, self.policy.strategy)
         return mine == (
             other.run.recipe.digest,
@@ -148,9 +148,9 @@ class Order:
         if depends or not result.sent:
             # The kept messages depend on the beginning of the request, so the beginning
             # is kept too.
-            behind = _behind(result, kept, context)
+            behind = _trailing_message(result, kept, context)
         else:
-            carried, fresh = _begun_anew(carried, instructions, context)
+            carried, fresh = _with_new_beginning(carried, instructions, context)
             if result.behind:
                 behind = Amendment(new_id("msg"), result.behind)
         if left:
@@ -226,7 +226,7 @@ class Order:
         return stays, left
 
 
-def _begun_anew(
+def _with_new_beginning(
     carried: Carried, instructions: InstructionsLoaded | None, context: Context
 ) -> tuple[Carried, tuple[Event, ...]]:
     """Return the state that a swap carries over if the next request may begin
@@ -244,13 +244,13 @@ def _begun_anew(
     return replace(carried, instructions=instructions.text, declared=declared), fresh
 
 
-def _behind(
+def _trailing_message(
     result: CompactedState, kept: Sequence[Entry], context: Context
 ) -> Amendment | None:
-    """Return the message to place after the kept messages.
+    """Return the message to place after the kept messages; None if it would be empty.
 
-    The message contains the carried-over parts, and the changes of the system prompt
-    that the removed messages announced. Changes of the tools and of the thinking level
+    The message contains the carried-over parts, and the changes to the system prompt
+    that the removed messages announced. Changes to the tools and to the reasoning level
     are announced before each request.
     """
     if not result.sent:

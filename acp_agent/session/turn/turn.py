@@ -58,7 +58,7 @@ class Turn:
 
     :param parts: the parts of the session.
     :param ticket: the prompt.
-    :param mailbox: holds the later prompts, which may join the turn.
+    :param mailbox: contains later prompts, which may join the turn.
     """
 
     def __init__(self, parts: TurnParts, ticket: Ticket, mailbox: Mailbox) -> None:
