@@ -130,8 +130,8 @@ class Context:
     :ivar swaps: seqs of the compactions in effect, the newest last.
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the
         log's beginning.
-    :ivar restored: whether the newest swap was an undo. The user then wants this context
-        to stay as it is.
+    :ivar restored: whether the newest swap was an undo. The user then wants this
+        context to stay as it is.
     :ivar declared: the surroundings at the beginning of every request.
     :ivar announced: the surroundings that the model knows: `declared`, changed by the
         amendments among the entries.
@@ -280,6 +280,7 @@ class Context:
         return Carried(**_values(self, _CARRIED, **sets))
 
     def _with(self, *added: Entry) -> tuple[Entry, ...]:
+        """Return the entries followed by these."""
         # `(*entries, ...)` builds a list first, which takes three times as long.
         return self.entries + added
 
@@ -485,6 +486,7 @@ class Context:
         }
 
     def _declaring(self, declared: Surroundings) -> dict[str, Any]:
+        """Return the fields that change with a declaration of surroundings."""
         # Amendments apply after the declaration, whatever their order in the log.
         return {
             "declared": declared,
@@ -492,6 +494,7 @@ class Context:
         }
 
     def _without_reasoning(self, event: ReasoningWithheld) -> dict[str, Any]:
+        """Return the fields that change when reasoning is no longer sent."""
         changes: dict[str, Any] = {"withheld": self.withheld.union(event.messages)}
         if event.pieces:
             void = self.void.union(event.pieces)
@@ -499,6 +502,7 @@ class Context:
         return changes
 
     def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
+        """Return the fields that change with an answer of the model."""
         usage = message.counted
         changes: dict[str, Any] = {
             "partial": None,
@@ -525,6 +529,7 @@ class Context:
         seq: int,
         event: TextPinned | PinRemoved | EditsUndone | ContextAdded | ContinuationAsked,
     ) -> dict[str, Any]:
+        """Return the entries with a note from the agent to the model."""
         return {
             "entries": self._with(
                 Entry(
@@ -534,6 +539,7 @@ class Context:
         }
 
     def _swapped(self, seq: int, event: ContextSwapped) -> dict[str, Any]:
+        """Return the fields that change with a compaction."""
         entries = self.entries
         if event.sent:
             tail = (
@@ -574,7 +580,7 @@ class Context:
     def _carried_over(
         self, seq: int, event: ContextSwapped | ContextRestored
     ) -> dict[str, Any]:
-        """Return the values that a swap carries over."""
+        """Return the fields that a compaction or its undo sets from carried values."""
         carried = event.carried
         files = {version.path: version.digest for version in event.files}
         sets = {name: frozenset(getattr(carried, name)) for name in _SETS}

@@ -147,8 +147,8 @@ class FeatureRefused:
 
 @frozen
 class ImagesRefused:
-    """A provider refused a request because of its images. Requests to this model contain
-    a line of text in place of each of these images.
+    """A provider refused a request because of its images. Requests to this model
+    contain a line of text in place of each of these images.
 
     :ivar model: `provider/model`.
     :ivar images: hexadecimal SHA-256 of each image's bytes.
@@ -365,8 +365,8 @@ class TurnEnded:
 
 @frozen
 class TurnRefused:
-    """The model or its provider refused to answer. Entries from `from_seq` up to, but not
-    including, `before_seq` leave the context but stay in the log.
+    """The model or its provider refused to answer. Entries from `from_seq` up to, but
+    not including, `before_seq` leave the context but stay in the log.
 
     :ivar before_seq: 0 for the end of the context.
     """

@@ -60,6 +60,7 @@ class _Page:
         self._calls: dict[str, str] = {}
 
     def event(self, logged: LoggedEvent) -> None:
+        """Append the blocks of an event."""
         match logged.event:
             case UserPrompted(shown=parts):
                 self._says(
@@ -100,6 +101,7 @@ class _Page:
                 pass
 
     def _says(self, speaker: str, *blocks: str) -> None:
+        """Append blocks, under a new heading if the speaker changes or is the user."""
         if not blocks:
             return
         if speaker != self._speaker or speaker == USER:

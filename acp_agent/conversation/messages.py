@@ -454,7 +454,7 @@ def address_of(part: ResourceLink | Resource) -> str:
 
 
 def new_id(prefix: str) -> str:
-    """Return a new unique ID such as `msg_6f9c…`. Every provider and editor accepts this
-    form.
+    """Return a new unique ID such as `msg_6f9c…`. Every provider and editor accepts
+    this form.
     """
     return f"{prefix}_{os.urandom(16).hex()}"

@@ -20,8 +20,8 @@ MAX_COUNT = 1_000_000_000_000
 def parse_json(text: str) -> JsonValue:
     """Parse JSON text.
 
-    :raises ValueError: if the text is not JSON, or contains a number that is not finite.
-        The message gives the reason.
+    :raises ValueError: if the text is not JSON, or contains a number that is not
+        finite. The message gives the reason.
     """
     try:
         value: JsonValue = _decoder.decode(text)

@@ -64,8 +64,8 @@ _WAITING = (
     "lists them."
 )
 _Version: TypeAlias = tuple[Path, str] | None
-"""Identifies the project's hooks that may run: their folder and digest. None if none may
-run.
+"""Identifies the project's hooks that may run: their folder and digest. None if none
+may run.
 """
 _RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
 """The hooks of a recipe that are asked after all other hooks, and the ones that are
@@ -299,8 +299,8 @@ class SessionHooks:
         await self._session_start("compact")
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
-        """Dispatch `turn_end` for a recipe that compacts. The answer of such a recipe is
-        the summary.
+        """Dispatch `turn_end` for a recipe that compacts. The answer of such a recipe
+        is the summary.
         """
         hooks = _recipe_hooks(run.recipe)
         return await self._ask(

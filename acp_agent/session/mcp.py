@@ -155,8 +155,8 @@ class SessionMcp:
     def sections(self, announced: Iterable[Section]) -> tuple[Section, ...]:
         """Return the servers' instructions as sections of the system prompt.
 
-        :param announced: the sections that the model knows. A server that has not answered
-            yet keeps its section from there.
+        :param announced: the sections that the model knows. A server that has not
+            answered yet keeps its section from there.
         """
         known = {
             section.name: section

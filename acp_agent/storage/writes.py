@@ -71,8 +71,8 @@ def create(
     events: tuple[Event, ...],
     copied: tuple[str, int] = ("", 0),
 ) -> tuple[LoggedEvent, ...]:
-    """Create or fork a session; see `SessionStore.create` and `SessionStore.fork`. A fork
-    copies entries without decoding them.
+    """Create or fork a session; see `SessionStore.create` and `SessionStore.fork`. A
+    fork copies entries without decoding them.
 
     :param copied: the session to copy entries from, and the sequence number of the last
         entry to copy. The default copies nothing.

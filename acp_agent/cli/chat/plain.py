@@ -1,5 +1,5 @@
-"""`StreamedText`: text that arrives in pieces and is shown in rows. `PlainText` shows it
-as it is.
+"""`StreamedText`: text that arrives in pieces and is shown in rows. `PlainText` shows
+it as it is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _FENCE = "```"
 
 
 class StreamedText(ABC):
-    """Turns a text that arrives in pieces into rows. The rows do not depend on where the
-    text is cut into pieces.
+    """Turns a text that arrives in pieces into rows. The rows do not depend on where
+    the text is cut into pieces.
     """
 
     def feed(self, text: str, columns: int) -> list[Line]:

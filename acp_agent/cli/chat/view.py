@@ -67,8 +67,8 @@ class ChatView(TerminalView):
             self._print_rows(self._streamed.finish(columns))
 
     def _formatter(self) -> StreamedText:
-        """Return a formatter for streamed text. Without colours, Markdown is shown as it
-        is.
+        """Return a formatter for streamed text. Without colours, Markdown is shown as
+        it is.
         """
         return MarkdownText() if self.screen.has_colours else PlainText()
 

@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
-    """Writes summaries while the turn continues, at most one at a time. A summary covers
-    the context at the moment when it began.
+    """Writes summaries while the turn continues, at most one at a time. A summary
+    covers the context at the moment when it began.
 
     The summary is shown only if a caller waits for it. An unused summary is dropped,
     and its cost is logged.

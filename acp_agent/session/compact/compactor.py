@@ -157,8 +157,8 @@ class Compactor:
         display: _CompactionDisplay,
         calls: ModelCalls,
     ) -> CompactedState | None:
-        """Return the background summary, updated for the current conversation, and count
-        its cost; None if there is none or it failed.
+        """Return the background summary, updated for the current conversation, and
+        count its cost; None if there is none or it failed.
         """
         if draft is None:
             return None
@@ -177,8 +177,8 @@ class Compactor:
         return replace(result, receipt=replace(result.receipt, saving=saving))
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
-        """Run the `before_compaction` hooks, and return the new context without swapping
-        it in.
+        """Run the `before_compaction` hooks, and return the new context without
+        swapping it in.
 
         If there is nothing to compact, run no hooks and return None.
 

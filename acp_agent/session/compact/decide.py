@@ -62,13 +62,13 @@ class Situation:
         provider's prompt cache has expired.
     :ivar used: whether the prepared summary has just been swapped in, or swapping it in
         has just failed.
-    :ivar refused: whether the provider refused the last request as too large, or cut off
-        its answer because the window was full.
+    :ivar refused: whether the provider refused the last request as too large, or cut
+        off its answer because the window was full.
     :ivar shorter_fits: whether the same request fits with a shorter answer, which has
         not been tried yet.
-    :ivar made_room: whether this turn was already compacted after a refusal. If the last
-        request was refused, the compaction counts only if the model has not answered
-        since. If its answer was cut off, it always counts.
+    :ivar made_room: whether this turn was already compacted after a refusal. If the
+        last request was refused, the compaction counts only if the model has not
+        answered since. If its answer was cut off, it always counts.
     """
 
     level: Pressure

@@ -358,8 +358,8 @@ class Turn:
                 pass
 
     async def _continue(self, outcome: Outcome) -> bool:
-        """Append the messages with which a hook continues the prompt. Return whether the
-        prompt continues.
+        """Append the messages with which a hook continues the prompt. Return whether
+        the prompt continues.
         """
         messages = (
             list(outcome.action.messages)
