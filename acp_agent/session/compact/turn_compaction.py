@@ -45,6 +45,9 @@ _TRIGGERS: dict[Pressure, CompactionTrigger] = {
 
 _logger = logging.getLogger(__name__)
 
+_AUTOMATIC_FAILED = "Automatic compaction failed."
+_HOOK_FAILED = "The compaction that a hook requested failed."
+
 
 class TurnCompaction:
     """Starts the compactions of one turn: at the request of the user or a hook,
@@ -108,7 +111,7 @@ class TurnCompaction:
     async def compact_for_hook(
         self, wanted: Compact, *, after_turn: bool = True
     ) -> None:
-        """Compact because a hook asked for it. If that fails, log the failure and let
+        """Compact because a hook requested it. If that fails, log the failure and let
         the turn continue.
 
         :param after_turn: whether the newest prompt has been answered, so that it may
@@ -123,7 +126,7 @@ class TurnCompaction:
                 order.after_turn() if after_turn else order
             )
         except AgentError as error:
-            await self._note_failure(error)
+            await self._note_failure(error, _HOOK_FAILED)
 
     async def before_request(self) -> ActiveModel:
         """Compact before a model call if necessary, and return the model to call.
@@ -421,8 +424,15 @@ class TurnCompaction:
             await self._note_failure(error)
             return await self._compact("without_model", trigger, active, refused)
 
-    async def _note_failure(self, error: AgentError) -> None:
+    async def _note_failure(
+        self, error: AgentError, notice: str = _AUTOMATIC_FAILED
+    ) -> None:
+        """Log a failed compaction. If the recipe caused the failure, tell the user,
+        since only the user can correct the recipe.
+
+        :param notice: the beginning of the notice, which names the compaction.
+        """
         _logger.warning("the context was not compacted: %s", error)
         self._was_vetoed = self._was_vetoed or isinstance(error, CompactionVetoedError)
         if isinstance(error, RecipeError):
-            await self._notices.tell_once(f"Automatic compaction failed. {error}")
+            await self._notices.tell_once(f"{notice} {error}")
