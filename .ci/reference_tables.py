@@ -63,9 +63,9 @@ def form(schema: Schema) -> str:
             return number(schema)
         case "string":
             return (
-                "a regular expression of RE2"
+                "an RE2 regular expression"
                 if schema.get("format") == "regex"
-                else "a text"
+                else "a string"
             )
         case "array":
             return "a list"
@@ -82,7 +82,7 @@ def number(schema: Schema) -> str:
     if "exclusiveMinimum" in schema:
         word += f" above {schema['exclusiveMinimum']}"
     elif least is not None:
-        word += f" from {least} on"
+        word += f", at least {least}"
     return word if most is None or most > 100_000 else f"{word}, up to {most:,}"
 
 

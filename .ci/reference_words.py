@@ -1,5 +1,5 @@
-"""What the reference says of events and handlers, which are no pydantic models with
-descriptions of their own.
+"""The reference's descriptions of events and handlers, which have no pydantic models
+that could describe them.
 """
 
 from __future__ import annotations
@@ -10,64 +10,63 @@ from acp_agent.config.hook_events import EventName
 
 EVENTS: Mapping[EventName, tuple[str, str]] = {
     "session_start": (
-        "a session is opened, or goes on compacted",
+        "a session is opened, or continues after a compaction",
         "`source`: `new`, `load`, `resume`, `compact`",
     ),
-    "user_message_send": ("a prompt is about to be put to the model", "`prompt`"),
+    "user_message_send": ("a prompt is about to be sent to the model", "`prompt`"),
     "before_tool_call": (
-        "the model asks for a call; nobody has been asked for permission",
+        "the model requested a call; you have not been asked for permission yet",
         "`tool`, `tool_name`, `tool_input`, `tool_use_id`",
     ),
     "after_tool_call": (
-        "a call that was not refused has run, or has failed; the model has not read its result",
-        "as before it, and `tool_output`, `tool_response`, `is_error`",
+        "a call that was not refused has run or failed; the model has not read its result yet",
+        "those of `before_tool_call`, and `tool_output`, `tool_response`, `is_error`",
     ),
-    "turn_end": ("the model has answered without calls", "`response`"),
+    "turn_end": ("the model has answered without tool calls", "`response`"),
     "agent_stop": (
         "the turn is about to end",
         "`response`, `last_assistant_message`, `stop_hook_active`",
     ),
     "before_compaction": (
-        "a compaction is due",
+        "a compaction is about to start",
         "`compaction_reason`, `trigger`, `input_tokens`, `output_tokens`, `context_limit`, `custom_instructions`",
     ),
     "after_compaction": (
-        "it has been done; the tokens are those from before",
-        "the same without instructions, and `summary`",
+        "a compaction has finished; the token counts are from before it",
+        "those of `before_compaction` without `custom_instructions`, and `summary`",
     ),
     "session_end": ("a session is closed", "`reason`: `close`, `delete`, `exit`"),
 }
-"""By event: when it is, and the keys that it alone has."""
+"""Maps each event to a description of when it happens, and to the keys that only it has."""
 
 HANDLERS: Mapping[str, str] = {
     "append_context": (
-        "the model reads the text, and the file of the project, beside what is said: before it answers the prompt, "
-        "or from the next prompt on. At least one of the two"
+        "adds the text, and the contents of a file of the project, to the context: at `user_message_send` with the "
+        "prompt, at `turn_end` with the next prompt. At least one of the two is required"
     ),
     "compact": (
-        "once the turn is over, the conversation is compacted, as by `/compact`: for a recipe that finishes a piece "
-        "of work"
+        "compacts the conversation after the turn, like `/compact`; for a recipe that finishes a piece of work"
     ),
     "export_markdown": (
-        "writes the whole session into a Markdown file of the project, a `.md`, by default "
-        "`.acp-agent/exports/<session>-<date>.md`. A file that is no export of this session stays as it is, unless "
-        "`overwrite: true`"
+        "writes the whole session to a Markdown file (`.md`) in the project, by default "
+        "`.acp-agent/exports/<session>-<date>.md`. A file that is not an export of this session is not overwritten, "
+        "unless `overwrite` is `true`"
     ),
     "log_tool_usage": (
-        "appends a line of JSON for each call to a `.jsonl` in the agent's home, by default "
-        "`logs/tool-usage.jsonl`: tool, arguments, and after the call the size of what came back. What looks like a "
-        "key is masked, and a text is cut at 2,000 characters"
+        "appends a line of JSON for each call to a `.jsonl` file in the agent's home, by default "
+        "`logs/tool-usage.jsonl`: the tool, the arguments and, after the call, the size of the result. Strings that "
+        "look like keys are masked, and long strings are cut at 2,000 characters"
     ),
     "swap_context": (
-        "the answer takes the place of the conversation: [below](#a-recipe-that-compacts)"
+        "replaces the conversation with the answer: [below](#a-recipe-that-compacts)"
     ),
     "validate_output": (
-        "the answer, bare or in its last fence, has to be JSON that the JSON Schema accepts, which stands here or "
-        "in a file of the project. Else the model is told what is wrong and answers again, five times at most"
+        "requires the answer, or the last code fence in it, to be JSON that matches a JSON Schema, which is given "
+        "here or in a file of the project. Otherwise the model gets the errors and answers again, at most five times"
     ),
     "validate_tool_output": (
-        "the result of the tool (of every tool where none is named) has to have a match of the [pattern](#patterns), "
-        "or be JSON that the schema accepts. Else the model reads below it what is wrong"
+        "requires the results of the tool (of every tool if none is named) to match the [pattern](#patterns), the "
+        "JSON Schema, or both. Otherwise the errors are appended to the result"
     ),
 }
-"""By built-in handler: what it does."""
+"""Maps each built-in handler to a description of what it does."""

@@ -155,7 +155,7 @@ def _library(settings: Settings, known: Known) -> RecipeLibrary:
         known,
         RESERVED,
         lambda path: next(
-            (text for code in allowed if (text := code.text_of(path))), None
+            (digest for code in allowed if (digest := code.file_digest(path))), None
         ),
     )
 
@@ -325,7 +325,7 @@ def _trust_after(settings: Settings, before: Sequence[ProjectCode], path: Path) 
     """
     store = TrustStore(settings.home)
     for code in code_of(settings, Path.cwd()):
-        if code.text_of(path) is None:
+        if code.file_digest(path) is None:
             continue
         others = tuple(file for file in code.files if code.place / file.name != path)
         earlier = replace(code, files=others)

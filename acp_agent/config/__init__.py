@@ -1,12 +1,12 @@
-"""Settings: their files, layers and validation. Also stored keys, trust, and permission
-rules.
+"""Loads and validates the settings. Also stores keys, permission rules and decisions to
+trust a project.
 
 Later layers override earlier ones: built-in defaults, `config.yaml` in the agent's
 home, the project's `.acp-agent/config.yaml`, the environment.
 
-Importing this package does not load yaml or pydantic. Without a configuration file they
-are never loaded. `Settings` itself is imported on first use, since a handshake may only
-need the folder.
+Importing this package loads neither yaml nor pydantic; both are loaded with the first
+configuration file. `Settings` is imported on first use, since a handshake may only need
+the path of the agent's home.
 """
 
 from __future__ import annotations

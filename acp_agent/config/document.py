@@ -1,12 +1,14 @@
-"""Reads small YAML files that people write: safely, with the line of every key,
-validated by pydantic.
+"""Reads small YAML files that users write, with the line of every key, and validates
+them with pydantic.
 
-Errors are `DocumentError`s with line and key; the caller adds the file. A file may come
-from an untrusted repository, and be a device, huge, endless or not UTF-8. PyYAML's own
-`safe_load` does not report lines, silently prefers the last of two equal keys, and
-shares one object among all aliases of an anchor, so that walking a small file may never
-end. Unquoted words are text unless they are JSON literals: YAML 1.1 would read `no` as
-false, `12:30` as 750 and `007` as 7.
+Mistakes are reported as `DocumentError` with line and key; the caller adds the file. A
+file may come from an untrusted repository, so it may be a device, huge, endless or not
+UTF-8.
+
+PyYAML's own `safe_load` is not used. It does not report lines, silently keeps the last
+of two equal keys, and shares one object among all aliases of an anchor, so that walking
+the data of a small file may never end. Unquoted words are text unless they are JSON
+literals: YAML 1.1 would read `no` as false, `12:30` as 750 and `007` as 7.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ T = TypeVar("T")
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 MAX_TOKENS = 10_000
-"""Maximum number of YAML tokens in a document: `key: value` has four. PyYAML takes 20
-µs for each.
+"""Maximum number of YAML tokens in a document. `key: value` has four tokens, and PyYAML
+takes 20 µs for each.
 """
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -123,7 +125,7 @@ def read_text(
             real = path.resolve()
             if not real.is_relative_to(within.resolve()):
                 raise DocumentError(
-                    f"is a link that leads out of {within}; put a copy of the file here"
+                    f"is a link to a file outside {within}; replace it with a copy of the file"
                 )
             opened = open_own(path, real) if own else open_resolved(real)
         with opened as file:
@@ -137,14 +139,14 @@ def read_text(
     except (
         OSError,
         RuntimeError,
-    ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+    ) as error:  # Python 3.11 raises RuntimeError for a loop of links
         raise DocumentError(
             f"cannot be read ({getattr(error, 'strerror', None) or error})"
         ) from error
     if len(content) > MAX_FILE_BYTES:
         raise DocumentError(f"is larger than {MAX_FILE_BYTES // 1024} KiB")
     if b"\0" in content:
-        raise DocumentError("is no text")
+        raise DocumentError("is not a text file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -159,13 +161,13 @@ def parse_mapping(
     text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False
 ) -> Document:
     """Parse YAML whose top level is a mapping or empty. Results are cached, since every
-    session reads the same recipes (10 ms).
+    session reads the same recipes, which takes 10 ms.
 
     :param text: the YAML.
     :param first_line: the line of the file at which `text` begins.
-    :param is_text: returns whether words at a place are always text. Otherwise `1.10`
-        would be 1.1.
-    :raises DocumentError: if the YAML is invalid, with the line.
+    :param is_text: returns whether a word at this place is always text. Otherwise
+        `1.10` would become the number 1.1.
+    :raises DocumentError: if the YAML is invalid; the error includes the line.
     """
     return _mapping(*_parse("\n" * (first_line - 1) + text, is_text))
 
@@ -173,7 +175,7 @@ def parse_mapping(
 def parse_mappings(text: str) -> list[Document]:
     """Parse YAML whose top level is a mapping or a list of mappings.
 
-    :raises DocumentError: if the YAML is invalid, with the line.
+    :raises DocumentError: if the YAML is invalid; the error includes the line.
     """
     data, lines = _parse(text, lambda _: False)
     if not isinstance(data, list):
@@ -183,19 +185,24 @@ def parse_mappings(text: str) -> list[Document]:
     for at, line in lines.items():
         if at and isinstance(at[0], int):
             lines_of[at[0]][at[1:]] = line
-    return [_mapping(item, its) for item, its in zip(items, lines_of, strict=True)]
+    return [
+        _mapping(item, lines_of_item)
+        for item, lines_of_item in zip(items, lines_of, strict=True)
+    ]
 
 
 def _mapping(data: object, lines: dict[Place, int]) -> Document:
     if not isinstance(data, Mapping):
-        raise DocumentError("should be `key: value` lines", lines[()])
+        raise DocumentError("should be a mapping: `key: value` lines", lines[()])
     return Document(cast("Mapping[str, object]", data), lines)
 
 
 def _parse(
     text: str, is_text: Callable[[Place], bool]
 ) -> tuple[object, dict[Place, int]]:
-    """Return the data and its lines. The data of an empty document is an empty mapping."""
+    """Return the data and the line of every place in it. The data of an empty document
+    is an empty mapping.
+    """
     import yaml
     from yaml.reader import ReaderError
 
@@ -226,10 +233,8 @@ def _parse(
 
 @cache
 def _loader() -> type[SafeLoader]:
-    """Return a loader that limits the number of tokens and the depth of nested
-    brackets.
-
-    Each open bracket makes PyYAML slower for the rest of the document.
+    """Return a loader class that limits the number of tokens and the depth of nested
+    brackets. Each open bracket slows PyYAML down for the rest of the document.
     """
     import yaml
 
@@ -240,8 +245,8 @@ def _loader() -> type[SafeLoader]:
 
         def fetch_more_tokens(self) -> None:
             if self.tokens_taken >= MAX_TOKENS:
-                size = f"about {MAX_TOKENS // 4:,} keys with values"
-                raise DocumentError(f"is too long: it may have {size}", self.line + 1)
+                limit = f"about {MAX_TOKENS // 4:,} keys with values"
+                raise DocumentError(f"is too long; the limit is {limit}", self.line + 1)
             super().fetch_more_tokens()  # pyright: ignore[reportUnknownMemberType]
 
         def fetch_flow_collection_start(self, TokenClass: type[Token]) -> None:  # noqa: N803 - PyYAML's name
@@ -271,13 +276,13 @@ def _value(
         raise DocumentError("is nested too deeply", line, dotted(place[:3]))
     if id(node) in seen:
         raise DocumentError(
-            "anchors (&name) and aliases (*name) are not understood here",
+            "anchors (&name) and aliases (*name) are not supported",
             line,
             dotted(place),
         )
     if node.tag not in _TAGS:
         raise DocumentError(
-            f"tags ({node.tag.removeprefix(_YAML)}) are not understood here",
+            f"tags ({node.tag.removeprefix(_YAML)}) are not supported",
             line,
             dotted(place),
         )
@@ -299,11 +304,13 @@ def _value(
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            raise DocumentError("a key should be a word", line, dotted(place))
+            raise DocumentError(
+                "a key should be text, not a list or a mapping", line, dotted(place)
+            )
         inner = (*place, str(key.value))
         if inner in lines:
             raise DocumentError(
-                f"is set twice, first in line {lines[inner]}; keep one",
+                f"is set twice, first in line {lines[inner]}; remove one of the two",
                 line,
                 dotted(inner),
             )
@@ -318,9 +325,9 @@ def validate(
     """Validate the value at a place of a document against a pydantic model or a class
     of `settings`.
 
-    :param data: a value to validate instead.
-    :raises DocumentError: if it is invalid; the first error in the file, with line and
-        key.
+    :param data: a value to validate instead of the document's.
+    :raises DocumentError: if the value is invalid. Only the first mistake in the file
+        is reported, with line and key.
     """
     from pydantic import ValidationError
 
@@ -348,8 +355,8 @@ def _adapter(type_: type[T]) -> TypeAdapter[T]:
 
 
 def _sentence(details: ErrorDetails, type_: type) -> str:
-    """Return our message for an error from pydantic. It never quotes the file, which
-    may have a misplaced secret.
+    """Return our message for an error from pydantic. The message never quotes text from
+    the file, which may be a misplaced secret.
     """
     message = (
         details["msg"].removeprefix("Value error, ").replace("Input should", "should")
@@ -361,7 +368,7 @@ def _sentence(details: ErrorDetails, type_: type) -> str:
         case "missing":
             return "is required"
         case "dict_type" | "mapping_type" | "model_type" | "dataclass_type":
-            return "should be `key: value` lines of its own, indented below"
+            return "should be a mapping: `key: value` lines, indented below the key"
         case "list_type" | "tuple_type":
             return "should be a list, such as [one, two]"
         case _:
@@ -412,7 +419,9 @@ def dotted(place: Iterable[str | int]) -> str | None:
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """Return the end of an error message about an unknown word, with a suggestion."""
+    """Return the end of an error message about an unknown word: the most similar known
+    word, or all of them if none is similar.
+    """
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=3)
@@ -422,5 +431,5 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     return (
         f"did you mean `{near[0]}`?"
         if near
-        else f"known are: {', '.join(sorted({*known}))}"
+        else f"use one of: {', '.join(sorted({*known}))}"
     )

@@ -1,8 +1,8 @@
-"""The formats of single values in the configuration files: their checks and their JSON
-Schema.
+"""Types of single values in the configuration files, each with its validation and its
+JSON Schema.
 
-Pydantic reads these markers when it validates a class with such annotations. It is
-imported when the first file is read, and not here.
+The types are `Annotated` with markers that pydantic reads. Pydantic itself is imported
+with the first file, not by this module.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MODEL_NAME_FORM = (
     "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
 )
-"""The error for a name that `is_model_name` rejects."""
+"""Error message for a name that `is_model_name` rejects."""
 
 _MODEL_NAME = r"[^\s/]+/\S+"
 _THRESHOLD = (0.1, 0.95)
@@ -63,13 +63,13 @@ class FieldRule:
     """Marks an `Annotated` type for strict validation, with limits and an optional
     check.
 
-    :param check: returns the converted value; raises `ValueError` with a description of
-        valid values.
+    :param check: returns the converted value, or raises `ValueError` with a description
+        of valid values.
     :param schema: the JSON Schema of the values that `check` accepts. The documentation
-        uses its `title`.
-    :param any_type: whether `check` gets any value; otherwise it only gets values of
-        the annotated type.
-    :param limits: further keys of pydantic's core schema of the annotated type, such as
+        uses the schema's `title`.
+    :param any_type: whether `check` gets values of any type; otherwise it only gets
+        values of the annotated type.
+    :param limits: keys to add to pydantic's core schema of the annotated type, such as
         `gt`.
     """
 
@@ -130,8 +130,8 @@ class Internal:
 
 
 class ConfigSection:
-    """Base of the classes that are mappings in a file: unknown keys are errors, and
-    null is a key left out.
+    """Base of the classes that represent a mapping in a file. Unknown keys are errors,
+    and null means that a key is not set.
     """
 
     __slots__ = ()
@@ -193,7 +193,11 @@ def share_of(value: object) -> float | None:
 
 
 def _matching(pattern: str, message: str, title: str | None = None) -> FieldRule:
-    """Return the form of a text that must match a pattern in full."""
+    """Return a rule for strings that must match a pattern in full.
+
+    :param message: the error for other strings.
+    :param title: describes valid strings in the documentation.
+    """
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -211,10 +215,10 @@ def _matching(pattern: str, message: str, title: str | None = None) -> FieldRule
 
 
 def http_url(value: str) -> str:
-    """Return a web address without a trailing slash.
+    """Return an http or https URL without its trailing slash.
 
-    :raises ValueError: if it is not valid; the message continues a sentence that begins
-        with the key.
+    :raises ValueError: if the URL is invalid. The message continues a sentence that
+        begins with the key.
     """
     try:
         url = urlsplit(value)
@@ -275,7 +279,7 @@ def _command(value: object) -> str | tuple[str, ...]:
     if words and words[0] and all(isinstance(word, str) for word in words):
         return tuple(map(str, words))
     raise ValueError(
-        "should be a command line, or a list of a program and its arguments, all of them texts"
+        "should be a command line, or a list of strings: a program and its arguments"
     )
 
 
@@ -313,9 +317,14 @@ FilePath = Annotated[
 ]
 ModelName = Annotated[str, _matching(_MODEL_NAME, MODEL_NAME_FORM, "`provider/model`")]
 ProviderName = Annotated[
-    str, _matching(r"[^\s/]+", "a provider's name has neither blanks nor slashes")
+    str,
+    _matching(
+        r"[^\s/]+", "a provider's name should contain neither white space nor slashes"
+    ),
 ]
-ServerName = Annotated[str, _matching(r"\S+", "a server's name has no blanks")]
+ServerName = Annotated[
+    str, _matching(r"\S+", "a server's name should not contain white space")
+]
 StrategyName = Annotated[
     str,
     _matching(
@@ -328,7 +337,7 @@ VariableName = Annotated[
     str,
     _matching(
         "[A-Za-z_][A-Za-z0-9_]*",
-        "should be the name of an environment variable, such as OPENAI_API_KEY, and never the key itself",
+        "should be the name of an environment variable, such as OPENAI_API_KEY, not the key itself",
         "a name",
     ),
 ]
@@ -395,7 +404,7 @@ SizeOrNull = Annotated[
                     "pattern": r"^(?:0{0,2}[2-9]|0?[1-8][0-9])(?:\.[0-9]{1,3})? ?%$|^0?90(?:\.0{1,3})? ?%$",
                 },
             ],
-            "title": "a share of the window, such as `20%` or `0.2`, or tokens, such as `30000`",
+            "title": "a share of the window, such as `20%` or `0.2`, or a number of tokens, such as `30000`",
         },
         any_type=True,
     ),
@@ -414,7 +423,7 @@ Command = Annotated[
                     "minItems": 1,
                 },
             ],
-            "title": "a text, or a list of texts",
+            "title": "a string, or a list of strings",
         },
         any_type=True,
     ),

@@ -26,12 +26,12 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def home_dir(env: Mapping[str, str]) -> Path:
-    """Return the folder of all state: `ACP_AGENT_HOME`, or the platform's folder for
-    user data.
+    """Return the agent's home, which contains all state: `ACP_AGENT_HOME`, or a folder
+    in the platform's folder for user data.
 
-    The default is the same as platformdirs' `user_data_dir`, which would read the
-    process's own environment. Without `HOME` (some editors pass no environment), the
-    user's home directory comes from the password database.
+    The default is the same as that of platformdirs' `user_data_dir`, which is not used
+    because it reads the process's own environment. If `HOME` is missing, as in editors
+    that pass no environment, the password database provides the user's home directory.
 
     :param env: environment variables.
     :return: an absolute path, which may not exist.
@@ -45,7 +45,7 @@ def home_dir(env: Mapping[str, str]) -> Path:
             chosen = str(user) + chosen[1:]
         if not chosen.startswith("/"):
             raise ConfigError(
-                f"{chosen!r} is not an absolute path; name a folder from / on",
+                f"{chosen!r} is not an absolute path; set it to one that begins with /",
                 source=HOME_VARIABLE,
             )
         return Path(chosen)
@@ -53,7 +53,7 @@ def home_dir(env: Mapping[str, str]) -> Path:
         return Path(xdg, _APP)
     if user is None:
         raise ConfigError(
-            "is needed, since you have no home directory; name a folder from / on",
+            "is required, since you have no home directory; set it to an absolute path",
             source=HOME_VARIABLE,
         )
     return user.joinpath(*_DATA_FOLDER, _APP)
@@ -83,10 +83,10 @@ def user_home(env: Mapping[str, str]) -> Path | None:
 
 def ensure_private_dir(path: Path) -> Path:
     """Create a folder that only its owner can access (mode 0700), or make an existing
-    one private.
+    folder private.
 
-    Its `config.yaml`, which may have tokens in headers, and its file of keys are made
-    private as well.
+    The folder's `config.yaml`, which may contain tokens in headers, and `keys.json` are
+    made private as well.
 
     :param path: absolute path; missing parents are created.
     :return: `path`.
@@ -99,7 +99,7 @@ def ensure_private_dir(path: Path) -> Path:
         mode = path.stat().st_mode
         if mode & stat.S_ISVTX or path == path.parent:
             raise ConfigError(
-                f"this folder belongs to the whole system; set {HOME_VARIABLE} to one for the agent alone",
+                f"this folder belongs to the whole system; set {HOME_VARIABLE} to a folder that only the agent uses",
                 source=str(path),
             )
         if mode & 0o077:
@@ -125,7 +125,7 @@ def _make_private(name: str, folder: int) -> None:
     """Make a regular file of the user in an open folder private. The target of a
     symbolic link is not changed.
     """
-    # It does not exist, or is mounted read-only, as in containers.
+    # The file may not exist, or may be mounted read-only, as in containers.
     with suppress(OSError):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if (

@@ -1,6 +1,7 @@
-"""The names of the events for hooks, ours and Claude Code's, and the possible effects
-of a hook's failure. This is the only table of these names. `hooks.events` describes the
-events.
+"""The names of hook events, ours and Claude Code's, and the possible effects of a
+hook's failure.
+
+No other module repeats these names. `hooks.events` defines the events.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ is refused.
 OF_CALLS: frozenset[EventName] = frozenset({"before_tool_call", "after_tool_call"})
 """The events of tool calls. They do not occur in a run without tools."""
 OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
-"""Events after the fact, which a hook's answer cannot change."""
+"""Events that report something that has already happened, so that a hook's answer
+cannot change it.
+"""
 EVENT_NAMES: Mapping[str, EventName] = {name: name for name in get_args(EventName)}
 
 ALIASES: Mapping[str, EventName] = {
@@ -62,8 +65,8 @@ OUR_TOOLS: Mapping[str, str] = {
 
 
 def event_name(word: str) -> EventName | None:
-    """Return the event with this name, ours or Claude Code's, or None if there is no
-    such event.
+    """Return the event with this name, which may be ours or Claude Code's, or None for
+    an unknown name.
     """
     return EVENT_NAMES.get(word) or ALIASES.get(word)
 

@@ -1,9 +1,9 @@
-"""`KeyStore`: stores the providers' keys from `acp-agent login`, in the system's
-keyring or in a file.
+"""`KeyStore`: stores the keys that `acp-agent login` gets, in the system's keyring or
+in a file.
 
-A small file in the agent's home (mode 0600) lists the providers with a key. If the
-package `keyring` is installed and has a secure backend, the keys are in the keyring;
-otherwise they are in the file.
+A small file in the agent's home (mode 0600) lists the providers that have a key. If the
+package `keyring` is installed and has a secure backend, the keys themselves are in the
+keyring; otherwise they are in the file.
 """
 
 from __future__ import annotations
@@ -35,20 +35,23 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class StoredKey:
-    """:ivar key: None if the key is in the keyring."""
+    """An entry of the file of keys.
+
+    :ivar key: the key; None if it is in the keyring.
+    """
 
     key: str | None = field(default=None, repr=False)
 
 
 class KeyStore:
     """The stored keys of one home. The keyring may ask the user to unlock it, so call
-    methods that use the keyring in a thread that may be abandoned.
+    methods that use the keyring in a thread that can be abandoned.
 
     :param home: the folder of all state.
     """
 
     def __init__(self, home: Path) -> None:
-        advice = "the stored keys cannot be used; remove the file, and store them anew with `acp-agent login`"
+        advice = "the stored keys cannot be used; remove the file, and store the keys again with `acp-agent login`"
         self._file = StateFile(home / KEYS_FILE, "providers", advice)
         self._home = home
         self.path = self._file.path
@@ -64,16 +67,16 @@ class KeyStore:
         }
 
     def signature(self) -> tuple[int, ...]:
-        """Return a value that changes when a key is stored or removed. This only stats
-        a file.
+        """Return a value that changes when a key is stored or removed. This does not
+        read the file.
         """
         return file_signature(self.path)
 
     def from_keyring(self, provider: str) -> str | None:
-        """Return a key from the keyring, or None if the keyring does not return it.
-        Uses the keyring.
+        """Return a key from the keyring, or None if the keyring is unavailable or has
+        no such key. Uses the keyring.
         """
-        with _logged(f"give the key of {provider}"):
+        with _logged(f"reading the key of {provider}"):
             return (
                 keyring.get_password(_SERVICE, self._account(provider))
                 if (keyring := _keyring())
@@ -91,7 +94,7 @@ class KeyStore:
         keyring = _keyring()
         in_keyring = False
         if keyring is not None:
-            with _logged(f"take the key of {provider}"):
+            with _logged(f"storing the key of {provider}"):
                 keyring.set_password(_SERVICE, self._account(provider), key)
                 in_keyring = (
                     keyring.get_password(_SERVICE, self._account(provider)) == key
@@ -105,8 +108,8 @@ class KeyStore:
 
         :param providers: the providers whose keys to remove; None for all.
         :returns: the providers that had a key.
-        :raises ConfigError: see `store`; also if the keyring does not remove a key,
-            which then stays listed.
+        :raises ConfigError: see `store`; also if the keyring does not remove a key. The
+            file then still lists this key.
         """
         before = {
             name: key
@@ -127,7 +130,8 @@ class KeyStore:
             stored.update(dict.fromkeys(kept, _IN_KEYRING))
         if kept:
             raise ConfigError(
-                f"the system's keyring does not let go of the key for {', '.join(kept)}; unlock it, or remove it there",
+                f"the system's keyring did not remove the key of {', '.join(kept)}; unlock the keyring and try again, "
+                "or remove the key there",
                 source=str(self.path),
             )
         return tuple(before)
@@ -137,7 +141,7 @@ class KeyStore:
         keyring = _keyring()
         account = self._account(provider)
         if keyring is not None:
-            with _logged(f"let go of the key of {provider}"):
+            with _logged(f"removing the key of {provider}"):
                 if keyring.get_password(_SERVICE, account) is not None:
                     keyring.delete_password(_SERVICE, account)
                 return True
@@ -152,7 +156,7 @@ def _keyring() -> Any | None:
     secure backend.
     """
     if find_spec("keyring") is not None:
-        with _logged("start"):
+        with _logged("starting"):
             keyring: Any = import_module("keyring")
             return (
                 keyring
@@ -164,10 +168,10 @@ def _keyring() -> Any | None:
 
 @contextmanager
 def _logged(what: str) -> Generator[None]:
-    """Log errors of the keyring by type only: backends raise their own errors, whose
-    text may contain the key.
+    """Suppress errors of the keyring and log their types. Backends raise their own
+    exceptions, and the message of one may contain the key.
     """
     try:
         yield
     except Exception as error:
-        _log.warning("the keyring does not %s: %s", what, type(error).__name__)
+        _log.warning("the keyring failed at %s: %s", what, type(error).__name__)

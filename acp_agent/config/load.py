@@ -1,14 +1,19 @@
-"""Merges the layers: defaults, the user's file, the project's file, the environment.
+"""Merges the layers of settings: defaults, the user's file, the project's file, the
+environment.
 
 The user's file may set everything. The project's file comes with a repository and is
-untrusted: it may restrict, but it may not send a key or the conversation to another
-server, allow more to run without permission, or raise the cost limit of a turn. So the
-keys in `USER_ONLY_KEYS` are ignored there, like unknown keys: a base URL or a header
-would send the user's key to its author, an MCP server is a program or an address that
-gets the model's requests, `max_turn_cost` is computed from the prices in `models`, and
-the others are personal preferences. For the mode and the limits of a turn, the stricter
-value of the user's and the project's applies. A project's `hooks` are added to the
-user's, and run only if the user trusts the project.
+untrusted. It may restrict the agent, but it may not send a key or the conversation to
+another server, let more run without permission, or raise the cost limit of a turn. So
+the keys in `USER_ONLY_KEYS` are ignored there, like unknown keys:
+
+- A base URL or a header in `providers` would send the user's key to its author.
+- An MCP server is a program or an address that gets the model's requests.
+- The cost of a turn is computed from the prices in `models`.
+- The other keys are personal preferences.
+
+For the mode and the limits of a turn, the stricter of the user's and the project's
+values applies. A project's `hooks` are added to the user's, and run only if the user
+trusts the project.
 
 Pydantic and yaml are imported only if there is a file.
 """
@@ -69,7 +74,7 @@ USER_ONLY_KEYS = (
     *("mcp_servers", "wire_log", "protocol", "sandbox.write"),
 )
 _REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})
-"""Keys of `compaction` in earlier versions, which `size` has replaced."""
+"""Keys of `compaction` in earlier versions. `size` has replaced them."""
 _RENAMED = {"ledger": "excerpts", "truncate": "excerpts"}
 """Maps names of strategies in earlier versions to their current names."""
 
@@ -83,7 +88,9 @@ _IGNORED = ("type", "statusMessage")
 
 @frozen
 class _Group(ConfigSection):
-    """`hooks.*[]` as Claude Code's settings have it: several commands with one matcher."""
+    """An item of `hooks.*` in the form of Claude Code's settings: several commands with
+    one matcher.
+    """
 
     hooks: Annotated[list[object], FieldRule()]
     matcher: Matcher = ""
@@ -105,12 +112,14 @@ def load_settings(
     :param cwd: absolute path of the session's working directory; None to skip the
         project's file.
     :param root: the project's root, if already known.
+    :param strategies: returns the names of the compaction strategies; None to skip
+        checking the strategy.
     :param providers: names of the providers that need no configuration; None to skip
         checking the provider of the model that writes summaries.
-    :raises ConfigError: if a file or a variable is unreadable or invalid, with file,
-        line and key, or the variable. Invalid hooks are ignored instead, see
-        `Settings.hook_faults`. Keys of earlier versions, and keys that are unknown or
-        not allowed in a project's file, are also ignored, see `Settings.notices`.
+    :raises ConfigError: if a file or a variable is unreadable or invalid. The message
+        names file, line and key, or the variable. Invalid hooks are ignored instead;
+        see `Settings.hook_faults`. Keys of earlier versions, and keys that are unknown
+        or not allowed in a project's file, are also ignored; see `Settings.notices`.
     """
     settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
     if cwd is not None:
@@ -129,16 +138,18 @@ def load_settings(
     ):
         settings = replace(
             settings,
-            notices=(*settings.notices, f"{theirs} was left out: {foreign(theirs)}."),
+            notices=(*settings.notices, f"{theirs} was ignored: {foreign(theirs)}."),
         )
     return _with_environment(settings, env)
 
 
 def current(document: Document, path: Path) -> tuple[Document, str]:
-    """Return a document without obsolete keys of `compaction` and with the new names of
-    strategies, and a notice about the changes.
+    """Remove obsolete keys of `compaction` from a document, and rename strategies that
+    have a new name.
 
     :param path: the document's file, for the notice.
+    :returns: the new document, and a notice for the user about the changes; empty if
+        nothing changed.
     """
     new = Document(deepcopy(dict(document.data)), document.lines)
     notices = list[str]()
@@ -151,12 +162,12 @@ def current(document: Document, path: Path) -> tuple[Document, str]:
         if key in _REMOVED:
             del inside[key]
             notices.append(
-                f"`{dotted(place)}` (line {line}) is no longer used, see `size`"
+                f"`{dotted(place)}` (line {line}) is no longer used; set `size` instead"
             )
         elif key == "strategy" and (name := str(inside[key])) in _RENAMED:
             inside[key] = _RENAMED[name]
             notices.append(
-                f"`{dotted(place)}: {name}` (line {line}) means `{_RENAMED[name]}` now"
+                f"`{dotted(place)}: {name}` (line {line}) is now called `{_RENAMED[name]}`"
             )
     return new, f"{path}: {'; '.join(notices)}." if notices else ""
 
@@ -171,8 +182,8 @@ def unknown_provider(model: str, providers: Collection[str]) -> str:
     name = model.partition("/")[0]
     if name in providers:
         return ""
-    others = "others go under `providers` in config.yaml"
-    return f"there is no provider {name!r} ({others}); {did_you_mean(name, providers)}"
+    where = "you can add one under `providers` in config.yaml"
+    return f"there is no provider {name!r} ({where}); {did_you_mean(name, providers)}"
 
 
 def _with_file(
@@ -198,13 +209,15 @@ def _with_file(
         if not text or text.isspace():
             return settings
         document, notice = current(parse_mapping(text), path)
-        left_out = (
-            _take_out(document, settings.home / CONFIG_FILE) if is_project else []
+        ignored = (
+            _remove_disallowed(document, settings.home / CONFIG_FILE)
+            if is_project
+            else []
         )
         settings = (
-            _with_users(settings, document)
+            _with_user_file(settings, document)
             if origin == "config"
-            else _with_projects(settings, document)
+            else _with_project_file(settings, document)
         )
         providers = None if providers is None else {*providers, *settings.providers}
         for own in (
@@ -214,7 +227,7 @@ def _with_file(
             check_names(document, own, strategies, providers)
     except ForeignError as error:
         return replace(
-            settings, notices=(*settings.notices, f"{path} was left out: {error}.")
+            settings, notices=(*settings.notices, f"{path} was ignored: {error}.")
         )
     except DocumentError as error:
         raise ConfigError(
@@ -231,9 +244,9 @@ def _with_file(
             located(each.message, source=str(path), line=each.line, key=each.key)
             for each in wrong
         ]
-        for wrong in (faults, left_out)
+        for wrong in (faults, ignored)
     )
-    notices = (notice, *(f"{sentence(text)} It was left out." for text in unused))
+    notices = (notice, *(f"{sentence(text)} The key was ignored." for text in unused))
     return replace(
         settings,
         hooks=(*settings.hooks, *commands),
@@ -243,12 +256,18 @@ def _with_file(
     )
 
 
-def _with_users(settings: Settings, document: Document) -> Settings:
+def _with_user_file(settings: Settings, document: Document) -> Settings:
+    """Merge the user's file into the default settings.
+
+    :raises DocumentError: if keys contradict each other.
+    """
     keys = _validated(document)
     for name, provider in keys.get("providers", {}).items():
         if (provider.kind == "scripted") != (provider.script is not None):
             raise document.wrong(
-                "`kind: scripted` and `script: FILE` need each other", "providers", name
+                "`kind: scripted` requires `script: FILE`, and `script` requires `kind: scripted`",
+                "providers",
+                name,
             )
         script = settings.home / provider.script if provider.script else None
         keys["providers"][name] = replace(provider, name=name, script=script)
@@ -261,12 +280,16 @@ def _with_users(settings: Settings, document: Document) -> Settings:
         }
         if len(given & {"command", "url"}) != 1:
             raise document.wrong(
-                "a server has either `command: PROGRAM` or `url: ADDRESS`", *place
+                "a server needs either `command: PROGRAM` or `url: ADDRESS`", *place
             )
         if server.command and given & {"transport", "headers"}:
-            raise document.wrong("`transport` and `headers` belong to `url`", *place)
+            raise document.wrong(
+                "`transport` and `headers` can only be used with `url`", *place
+            )
         if server.url and given & {"args", "env"}:
-            raise document.wrong("`args` and `env` belong to `command`", *place)
+            raise document.wrong(
+                "`args` and `env` can only be used with `command`", *place
+            )
         transport = (
             "http" if server.url and "transport" not in given else server.transport
         )
@@ -276,15 +299,17 @@ def _with_users(settings: Settings, document: Document) -> Settings:
     return replace(settings, **keys)
 
 
-def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
-    """Remove unknown and disallowed keys from a project's document. Return an error for
-    each.
+def _remove_disallowed(document: Document, user_file: Path) -> list[DocumentError]:
+    """Remove unknown and disallowed keys from a project's document, and return an error
+    for each.
+
+    :param user_file: path of the user's file, in which the disallowed keys are allowed.
     """
     faults: dict[Place, str] = {}
     if document.data.get("mode") in ("accept-edits", "full-access"):
-        freer = "a project may set `plan` or `ask` alone; choose a freer mode in the editor or in"
-        faults[("mode",)] = f"{freer} {user_file}"
-    whose = f"may not be set by a project, whose files may be a stranger's; move it to {user_file}"
+        advice = f"choose a less strict mode in the editor or in {user_file}"
+        faults[("mode",)] = f"a project may only set `plan` or `ask`; {advice}"
+    user_only = f"cannot be set by a project, since others may have written its files; move it to {user_file}"
     sections = {
         (): Settings,
         ("compaction",): CompactionChoices,
@@ -300,7 +325,7 @@ def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
             else ()
         ):
             if dotted((*place, key)) in USER_ONLY_KEYS:
-                faults[(*place, key)] = whose
+                faults[(*place, key)] = user_only
             elif key not in known:
                 near = did_you_mean(key.replace("-", "_"), {*known} - {*USER_ONLY_KEYS})
                 faults[(*place, key)] = f"unknown key; {near}"
@@ -309,9 +334,9 @@ def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
     return [document.wrong(text, *place) for place, text in faults.items()]
 
 
-def _with_projects(settings: Settings, document: Document) -> Settings:
-    """Merge a project's file into the user's settings, which it can tighten but not
-    loosen.
+def _with_project_file(settings: Settings, document: Document) -> Settings:
+    """Merge a project's file into the user's settings. It can make the mode, the limits
+    and the sandbox stricter, but not less strict.
     """
     keys = _validated(document)
     if "mode" in keys:
@@ -331,8 +356,8 @@ def _with_projects(settings: Settings, document: Document) -> Settings:
 
 
 def _validated(document: Document) -> dict[str, Any]:
-    """Return the fields of `Settings` that a file sets, except for its hooks, which are
-    read one by one.
+    """Return the fields of `Settings` that a file sets, without its hooks, which
+    `_read_hooks` reads.
     """
     read = validate(Settings, document)
     return {
@@ -348,11 +373,13 @@ def check_names(
     strategies: _Strategies,
     providers: Collection[str] | None,
 ) -> None:
-    """Refuse a `compaction` section with an unknown strategy, or with a model of an
-    unknown provider.
+    """Check the names in a `compaction` section.
 
     :param own: the place of the section.
+    :param strategies: returns the names of the existing strategies; None for any.
     :param providers: names of the existing providers; None for any.
+    :raises DocumentError: if the strategy, or the provider of the model, does not
+        exist.
     """
     strategy = document.at((*own, "strategy"))
     writer = document.at((*own, "model"))
@@ -394,8 +421,8 @@ def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
     return settings
 
 
-# --- hooks: each is read separately, so that an invalid one affects neither the others
-# nor the session ---
+# --- hooks: each is read separately, so that an invalid hook affects neither the other
+# hooks nor the session ---
 
 
 def _read_hooks(
@@ -430,7 +457,8 @@ def _hook_entries(
     if not isinstance(section, Mapping | None):
         faults.append(
             document.wrong(
-                "should be `key: value` lines of its own, indented below", _HOOKS
+                "should be a mapping: `key: value` lines, indented below the key",
+                _HOOKS,
             )
         )
         return
@@ -468,7 +496,7 @@ def _hook_command(
         entry = cast("Mapping[str, object]", data)
         if entry.get("type", "command") != "command":
             raise document.wrong(
-                "its `type` is none that is run here; `command` is the only one", *place
+                "hooks of this `type` are not supported; use `type: command`", *place
             )
         data = {key: value for key, value in entry.items() if key not in _IGNORED}
     hook = validate(HookCommand, document, *place, data=data)

@@ -1,5 +1,5 @@
-"""`PermissionRules`: what the user has permanently allowed in each project with "Always
-allow".
+"""`PermissionRules`: the calls that the user has permanently allowed in each project
+with "Always allow".
 
 The rules are in one small file in the agent's home, never in the project, so that a
 repository cannot allow itself anything. An invalid file allows nothing. A rule must
@@ -17,8 +17,8 @@ from acp_agent.config.state_file import StateFile
 RULES_FILE = "permissions.json"
 
 _VERSION = 2
-"""Rules for the shell in a file of version 1 were prefixes of command lines. They are
-read as exact command lines, which allows less.
+"""In a file of version 1, rules for the shell were prefixes of command lines. They are
+now read as exact command lines, which allows less.
 """
 
 
@@ -29,12 +29,12 @@ class PermissionRules:
     """
 
     def __init__(self, home: Path) -> None:
-        advice = 'no "Always allow" of an earlier session holds; remove the file, and allow anew'
+        advice = '"Always allow" of earlier sessions has no effect; remove the file, and allow the calls again'
         self._file = StateFile(home / RULES_FILE, "projects", advice, _VERSION)
 
     def read(self) -> Mapping[str, Mapping[str, str]]:
-        """Return every project's rules, each with the time since when it applies, in
-        ISO 8601 and UTC.
+        """Return the rules of every project. Each rule is mapped to the time when it
+        was added, in ISO 8601 and UTC.
 
         :raises ConfigError: if the file is invalid.
         """
@@ -49,8 +49,10 @@ class PermissionRules:
         return frozenset(self.read().get(_key(project), ()))
 
     def allow(self, project: Path, subject: str) -> None:
-        """Add a rule for a subject, as returned by the permission policy's
-        `grant_subject`.
+        """Add a rule to a project.
+
+        :param subject: what the rule allows, as the permission policy's `grant_subject`
+            returns it.
 
         :raises ConfigError: see `read`; also if the file cannot be written.
         """

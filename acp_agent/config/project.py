@@ -1,9 +1,9 @@
 """Finds a session's project: its root, and its `.acp-agent` and `.claude` folders.
 
 A command in the sandbox may create a repository or such a folder below a session's
-directory. A session opened there later would take it for the project's own and lose the
-protection of the folders above. So the agent's home records paths that commands
-created, and they do not count until the user trusts the folder.
+directory. A session that is opened there later would treat it as the project, and lose
+the protection of the folders above. So the agent records the paths that commands
+created, and ignores them here until the user trusts the folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MadeStore(StateFile):
     """
 
     def __init__(self, home: Path) -> None:
-        advice = "what commands made counts as the project's own; remove the file"
+        advice = "paths that commands created are treated like the project's own; remove the file"
         super().__init__(home / _MADE_FILE, "paths", advice)
 
     def read(self) -> Entries:
@@ -58,8 +58,8 @@ class MadeStore(StateFile):
         return entry is not None and entry.get("inode") == _inode(path)
 
     def accept(self, folder: Path) -> tuple[Path, ...]:
-        """Let the recorded paths at or below a folder count from now on, and return
-        them.
+        """Forget the recorded paths at and below a folder, so that `Project` no longer
+        ignores them, and return them.
 
         :raises ConfigError: if the file cannot be written.
         """
@@ -74,10 +74,11 @@ class MadeStore(StateFile):
 
 
 class Project:
-    """A directory's project, as found on disk now.
+    """The project of a directory, as currently found on disk.
 
     :param cwd: absolute path of the directory.
-    :param home: the folder of all state; None to count paths that commands created.
+    :param home: the folder of all state, which contains the record of paths that
+        commands created. None to not ignore such paths.
     :param root: the project's root, if already known.
     """
 
@@ -91,12 +92,12 @@ class Project:
         )
 
     def folder(self, name: str = PROJECT_FOLDER) -> Path | None:
-        """Return the nearest `.acp-agent` folder, or one of another name, from the
-        directory up to the root.
+        """Return the nearest folder with this name, searching from the directory up to
+        the project's root; None if there is none.
 
-        Outside a repository only the directory itself is searched, since a parent
-        folder such as `/tmp` may belong to anyone. Empty folders are skipped, since
-        they may be placeholders of the sandbox.
+        Outside a repository, the root is the directory itself, since a parent folder
+        such as `/tmp` may belong to anyone. Empty folders are skipped, since they may
+        be placeholders of the sandbox.
         """
         for parent in (self._cwd, *self._cwd.parents):
             place = parent / name
@@ -116,7 +117,9 @@ class Project:
 def project_dir(
     cwd: Path, name: str = PROJECT_FOLDER, *, home: Path | None = None
 ) -> Path | None:
-    """Return a directory's `.acp-agent` folder, or one of another name; see `Project`."""
+    """Return the `.acp-agent` folder of a directory's project, or the folder with
+    another name; see `Project.folder`.
+    """
     return Project(cwd, home).folder(name)
 
 

@@ -1,4 +1,6 @@
-"""Creates the sandbox from the settings, and records what commands in it create."""
+"""Creates the sandbox from the settings, and records repositories and folders that
+sandboxed commands create.
+"""
 
 from __future__ import annotations
 
@@ -19,48 +21,53 @@ if TYPE_CHECKING:
     from acp_agent.sandbox.planted import Findings, Planted
     from acp_agent.sandbox.sandbox import Sandbox
 
-_MOST_TOLD = 5
-_LONGEST = 600
-"""Maximum length of the description of changes to one repository."""
-_AUTOMATIC = "Other programs run or obey files with these names automatically"
+_MAX_LISTED = 5
+_MAX_CHANGES = 600
+"""Maximum length of the description of changes to one repository, in characters."""
+_AUTOMATIC = (
+    "Other programs run files with these names, or follow their settings, automatically"
+)
 _BLOCKED = (
-    "While a command ran, these paths appeared, and the agent renamed them: {listed}. "
+    "These paths appeared while a command ran, and the agent renamed them: {listed}. "
     + _AUTOMATIC
-    + ", and the agent cannot tell whether the command or you created them. If you want the first one, look at it and "
-    "rename it back (`mv {new} {old}`). Otherwise delete it, and do not commit it."
+    + ", and the agent cannot tell whether the command or you created them. If you want to keep one, check it and "
+    "rename it back (the first one: `mv {new} {old}`). Otherwise delete it, and do not commit it."
 )
 _STUCK = (
-    "While a command ran, these paths appeared, and the agent could not rename them: {listed}. "
+    "These paths appeared while a command ran, and the agent could not rename them: {listed}. "
     + _AUTOMATIC
-    + ". Look at them, and delete them unless you created them."
+    + ". Check them, and delete them unless you created them."
 )
 _UNSTAGED = (
-    "A command staged files in git's index that do not exist in the folder, and the agent unstaged them: {listed}. You "
-    "would have committed them unseen. " + _AUTOMATIC + "."
+    "A command staged files in git's index that do not exist in the folder, and the agent unstaged them: {listed}. "
+    "Your next commit would have included them. " + _AUTOMATIC + "."
 )
 _UNCHECKED = (
-    "A command changed a git index that the agent could not check or restore: {listed}. It may contain files that the "
-    "command staged. Look at `git diff --cached` before you commit."
+    "A command changed a git index that the agent could not check or restore: {listed}. The index may contain files "
+    "that the command staged. Look at `git diff --cached` before you commit."
 )
 _REPLACED = (
-    "A command made git replace objects, so git may show and check out something other than your commits contain. "
-    "Unless you want that, undo it: {listed}."
+    "A command made git replace objects, so git may show and check out something else than your commits contain. "
+    "If you do not want this, undo it: {listed}."
 )
 _KEPT = (
     "A command checked out {listed} from a commit that your repository already had. "
     + _AUTOMATIC
     + "."
 )
-"""Notices about what was found after a command; see `sandbox.planted.Findings`."""
+"""Notices about changes that were found after a command; see
+`sandbox.planted.Findings`.
+"""
 _STRICTER = ("off", "auto", "required")
+"""The values of `commands`, from the least to the most strict."""
 
 
 @frozen
 class MadeKeeper:
-    """Records in the home what commands created; see `sandbox.planted.Keeper`.
+    """Records in the agent's home what commands created; see `sandbox.planted.Keeper`.
 
     :ivar home: the folder of all state.
-    :ivar notices: a sentence for the user about each of these is appended to it.
+    :ivar notices: notices for the user; methods append to this list.
     """
 
     home: Path
@@ -80,7 +87,7 @@ class MadeKeeper:
             self.notices.append(
                 f"The agent could not record what a command created. {error}"
             )
-        for told, notice in (
+        for paths, notice in (
             (found.blocked, _BLOCKED),
             (found.stuck, _STUCK),
             (found.unstaged, _UNSTAGED),
@@ -88,34 +95,35 @@ class MadeKeeper:
             (found.replaced, _REPLACED),
             (found.kept, _KEPT),
         ):
-            if told:
-                texts = [*map(str, told)]
+            if paths:
+                texts = [*map(str, paths)]
                 self.notices.append(
                     notice.format(listed=_listed(texts), **_undo(texts))
                 )
-        self.notices.extend(map(_told, found.planted[:_MOST_TOLD]))
-        if len(found.planted) > _MOST_TOLD:
+        self.notices.extend(map(_notice_of, found.planted[:_MAX_LISTED]))
+        if len(found.planted) > _MAX_LISTED:
             self.notices.append(
-                f"The command created {len(found.planted) - _MOST_TOLD} more repositories or folders of this kind."
+                f"The command created {len(found.planted) - _MAX_LISTED} more repositories or folders of this kind."
             )
 
     def refuse_sockets(self, lost: Sequence[str]) -> None:
-        """Add a sentence about sockets whose files could not be found, unless it waits
-        to be shown already.
+        """Append a notice about sockets whose files could not be found, unless the same
+        notice is still waiting to be shown.
         """
         text = (
-            "Commands cannot create Unix sockets at present. Another program listens on a socket whose file is not "
-            f"where its name says, and the folders that commands may write are too large to search: {_listed(lost)}. "
-            "End or restart that program."
+            "Commands cannot create Unix sockets at the moment: another program listens on a socket whose file has "
+            "been moved, and the folders that commands can write to are too large to search for the file. Stop or "
+            f"restart the program that listens on {_listed(lost)}."
         )
         if text not in self.notices:
             self.notices.append(text)
 
 
 def _undo(renamed: Sequence[str]) -> dict[str, str]:
-    """Return the shell words that rename the first of these back.
+    """Return the old and the new name of the first renamed path, quoted for the shell.
 
-    :param renamed: see `sandbox.planted.Findings.blocked`; other texts are ignored.
+    :param renamed: entries of `sandbox.planted.Findings.blocked`, or other strings, for
+        which the result is not used.
     """
     old, _, new = renamed[0].partition(" → ")
     return {
@@ -125,35 +133,38 @@ def _undo(renamed: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    shown = ", ".join(map(_one_line, texts[:_MOST_TOLD]))
+    shown = ", ".join(map(_one_line, texts[:_MAX_LISTED]))
     return (
         shown
-        if len(texts) <= _MOST_TOLD
-        else f"{shown} and {len(texts) - _MOST_TOLD} more"
+        if len(texts) <= _MAX_LISTED
+        else f"{shown} and {len(texts) - _MAX_LISTED} more"
     )
 
 
-def _told(planted: Planted) -> str:
-    """Return the notice about something that a command created."""
+def _notice_of(planted: Planted) -> str:
+    """Return the notice about a repository or folder that a command created."""
     place = shlex.quote(_one_line(str(planted.place)))
     if planted.mark is None:
         return (
-            f"A command added {place} to git's index as a nested repository, in which `git status` and your editor run "
-            f"what its settings name. If you do not want it: `git rm --cached {place}`."
+            f"A command added {place} to git's index as a nested repository. `git status` and your editor may run "
+            f"programs that its settings name. If you do not want it, run `git rm --cached {place}`."
         )
     if planted.mark.name in (PROJECT_FOLDER, CLAUDE_FOLDER):
         return (
-            f"A command made the folder {planted.mark.name} in {place}. Sessions in there do not use it before you say "
+            f"A command created the folder {planted.mark.name} in {place}. Sessions there ignore it until you run "
             f"`acp-agent trust {place}`."
         )
-    said = (
-        f"A command made a git repository in {place}. Your editor may run `git` there. It is not taken for a project "
-        f"of its own before you say `acp-agent trust {place}`."
+    notice = (
+        f"A command created a git repository in {place}. Your editor may run `git` there. The agent does not treat it "
+        f"as a separate project until you run `acp-agent trust {place}`."
     )
     if planted.done:
-        done = _one_line("; ".join(planted.done), _LONGEST)
-        said += f" The agent changed it so that git runs no programs that it names: {done}. Look before you undo it."
-    return said
+        done = _one_line("; ".join(planted.done), _MAX_CHANGES)
+        notice += (
+            f" The agent changed its settings so that git does not run the programs that they name: {done}. Check them "
+            "before you undo this."
+        )
+    return notice
 
 
 def _one_line(text: str, longest: int = 300) -> str:
@@ -173,7 +184,8 @@ def sandbox_of(
     :param roots: the directories to which commands may write.
     :param home: the agent's home, which commands may not read.
     :param keys: names of the environment variables with provider keys.
-    :param notices: notices for the user about what commands created are appended to it.
+    :param notices: notices for the user about files that commands create are appended
+        to this list.
     """
     from acp_agent.sandbox.sandbox import Sandbox
 

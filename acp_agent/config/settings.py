@@ -1,9 +1,9 @@
-"""`Settings` and its parts: everything that can be set, with defaults. Configuration
-files are validated against them.
+"""`Settings` and its sections: everything that can be configured, with defaults.
+Configuration files are validated against these classes.
 
-The docstrings below the fields appear in the JSON Schemas and the documentation's
-tables, which .ci/generate_reference.py writes. Settings contain no secrets: a key is
-named by its environment variable.
+The docstrings below the fields appear in the JSON Schemas and in the documentation's
+tables, which .ci/generate_reference.py writes. Settings contain no secrets: they name
+the environment variable that contains a key.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 _DEFAULT_PREPARE = 0.70
 _PREPARE_BELOW_THRESHOLD = 7 / 8
-"""A `prepare` that is not below the threshold is replaced with this share of it, so
-that a user who only lowers the threshold makes no mistake.
+"""A `prepare` that is not below the threshold is replaced with this share of the
+threshold, so that lowering only the threshold is not an error.
 """
 
 
@@ -100,58 +100,55 @@ class CompactionSettings:
 
 @frozen
 class CompactionChoices(ConfigSection):
-    """What one layer says of compaction; None where it says nothing, and for `prepare`
-    False where it is off.
+    """The compaction settings of one layer. None means not set, and False for `prepare`
+    means off.
 
-    Laying layers over each other is associative, and a layer that says nothing changes
-    nothing.
+    Merging layers is associative, and a layer that sets nothing changes nothing.
     """
 
     auto: Flag | None = None
-    """`false`: only `/compact` compacts, and what could not be sent otherwise; left
-    out: `true`
+    """whether to compact automatically. With `false`, the context is compacted only by
+    `/compact`, or if a request could not be sent otherwise. Default: `true`
     """
     threshold: Threshold | None = None
-    """share of the usable window from which on the context is compacted; left out:
-    `0.8`
-    """
+    """share of the usable window at which the context is compacted. Default: `0.8`"""
     prepare: ShareOrOff = None
-    """share of the usable window from which on a summary is prepared in the background,
-    so that you do not wait for it; `off` prepares none. One that is not lower than
-    `threshold` counts as seven eighths of it; left out: `0.7`
+    """share of the usable window at which a summary is prepared in the background, so
+    that you do not have to wait for it; `off` prepares none. A value that is not below
+    `threshold` is replaced with seven eighths of `threshold`. Default: `0.7`
     """
     idle: Idle | None = None
-    """`auto`: while you pause, a summary is prepared shortly before the provider's
-    prompt cache expires, if that [saves money](compaction.md#while-you-pause); `off`:
-    none is; left out: `auto`
+    """whether to prepare a summary while you pause: with `auto`, shortly before the
+    provider's prompt cache expires, if that [saves
+    money](compaction.md#while-you-pause); with `off`, never. Default: `auto`
     """
     wait: Flag | None = None
-    """`true`: a turn waits for a summary that is not ready, rather than use excerpts;
-    left out: `false`
+    """whether a turn waits for a summary that is not ready, instead of using excerpts.
+    Default: `false`
     """
     size: SizeOrNull = None
-    """how much the new context may take beside the system prompt and the tools; left
-    out: the recipe's, else `20%`, and at most 64,000 tokens
+    """maximum size of the new context, without the system prompt and the tools.
+    Default: the recipe's size, otherwise `20%` but at most 64,000 tokens
     """
     strategy: StrategyName | None = None
-    """how it is done; a name that no [strategy](strategies.md) has is an error; left
-    out: the recipe's, else `summary`, or `native` for automatic compactions on models
-    [whose reasoning it keeps](compaction.md#the-ladder)
+    """name of the [strategy](strategies.md); an unknown name is an error. Default: the
+    recipe's strategy, otherwise `summary`, or `native` for automatic compactions on
+    models [whose reasoning `native` keeps](compaction.md#the-ladder)
     """
     model: ModelName | None = None
-    """the model that writes summaries; `native` does not ask it; left out: the
-    recipe's, else the session's
+    """the model that writes summaries; `native` does not use it. Default: the recipe's
+    model, otherwise the session's
     """
 
     def over(self, below: CompactionChoices) -> CompactionChoices:
-        """Merge this layer over the one below: values that this layer does not set come
-        from the one below.
+        """Merge this layer over another one, which provides the values that this layer
+        does not set.
         """
-        return replace(below, **self._said())
+        return replace(below, **self._set_values())
 
     def settled(self) -> CompactionSettings:
         """Return the settings with defaults for everything that is not set."""
-        settled = replace(CompactionSettings(), **self._said())
+        settled = replace(CompactionSettings(), **self._set_values())
         if not settled.auto:
             return replace(settled, prepare=None, idle="off")
         if self.prepare is False:
@@ -162,7 +159,7 @@ class CompactionChoices(ConfigSection):
             settled, prepare=prepare if prepare < settled.threshold else below
         )
 
-    def _said(self) -> dict[str, Any]:
+    def _set_values(self) -> dict[str, Any]:
         return {
             each.name: value
             for each in fields(self)
@@ -172,83 +169,90 @@ class CompactionChoices(ConfigSection):
 
 @frozen
 class ModelPrices(ConfigSection):
-    """US dollars for a million tokens; None where the user did not say."""
+    """Prices in US dollars per million tokens; None if not set."""
 
     input: Dollars | None = None
-    """what is read and was in no cache"""
+    """input tokens that were in no cache"""
     cached_input: Dollars | None = None
-    """what is read from the provider's cache"""
+    """input tokens read from the provider's cache"""
     cache_write: Dollars | None = None
-    """what is written into it"""
+    """input tokens written to the provider's cache"""
     output: Dollars | None = None
-    """what the model writes"""
+    """output tokens"""
 
 
 @frozen
 class ModelSettings(ConfigSection):
-    """What the user knows about one model; None leaves it to the provider and the
-    built-in table.
+    """The user's settings for one model. For None, the provider and the built-in table
+    decide.
     """
 
     context_window: Tokens | None = None
-    """tokens, where neither the provider nor the built-in table says"""
+    """size of the context window in tokens, if neither the provider nor the built-in
+    table knows it
+    """
     max_output_tokens: Tokens | None = None
-    """tokens of one answer"""
+    """maximum number of tokens in one answer"""
     prices: ModelPrices = ModelPrices()
-    """US dollars for a million tokens"""
+    """US dollars per million tokens"""
     compaction: CompactionChoices = CompactionChoices()
-    """[as below](#compaction), for this model alone; what it leaves out holds from
-    there
+    """compaction settings for this model, which override the [general
+    ones](#compaction)
     """
 
 
 @frozen
 class ProviderSettings(ConfigSection):
-    """A provider of the user's own, or corrections to a built-in one of the same name;
-    None where nothing is said.
+    """A provider that the user adds, or changes to the built-in one of the same name;
+    None for values that are not set.
 
-    People put tokens into `headers`, so `repr` does not show them.
+    `headers` may contain tokens, so `repr` does not show them.
     """
 
     name: Annotated[str, Internal()] = ""
     """the word before the slash in `provider/model`"""
     kind: ProviderKind | None = None
-    """the API that it speaks; left out: the built-in provider's of this name, else
-    found out
+    """the provider's API. Default: the API of the built-in provider with this name;
+    otherwise the agent detects it
     """
     base_url: Url | None = None
-    """where it is, without user and password"""
+    """the address of the API, without user and password"""
     api_key_env: VariableName | None = None
-    """the environment variable that holds the key; keys never stand in a file"""
+    """the environment variable that contains the key; never write a key into a file"""
     headers: Mapping[HeaderName, HeaderValue] = field(
         default_factory=dict[str, str], repr=False
     )
-    """sent with every request"""
+    """HTTP headers to send with every request"""
     script: FilePath | None = None
-    """for `scripted` alone, and needed there: the file that it plays"""
+    """the file with the answers that `scripted` gives; required for `scripted`, and not
+    allowed for other kinds
+    """
 
 
 @frozen
 class HookCommand(ConfigSection):
-    """A command that is run at an event.
+    """A command to run at an event.
 
-    The order of the fields is part of the digests in `trust.json`. `source` is the file
-    and the key.
+    The order of the fields is part of the digests in `trust.json`.
+
+    :ivar source: the file and the key that define it.
     """
 
     event: Annotated[EventName, Internal()]
     command: Command
     """a command line, or a list of a program and its arguments"""
     name: Text = ""
-    """what it is called; left out: the program's name"""
+    """name of the hook. Default: the program's name"""
     origin: Annotated[Origin, Internal()] = "config"
     source: Annotated[str, Internal()] = ""
     matcher: Matcher = ""
-    """which tools, sources or reasons it is for; left out: all"""
+    """the tools, sources or reasons for which the hook runs. Default: all"""
     timeout: HookSeconds | None = None
-    """seconds that it may take; left out: 10"""
+    """time limit in seconds. Default: 10"""
     on_error: OnError = "ask"
-    """what its failure means; left out: `ask`, which has you asked about the call"""
+    """what happens if the hook [fails](hooks.md#failures). Default: `ask`, which asks
+    you about the call
+    """
 
 
 def _transport(value: object) -> object:
@@ -259,42 +263,46 @@ def _transport(value: object) -> object:
 
 @frozen
 class McpServer(ConfigSection):
-    """An MCP server, of the user's configuration or of an editor's: a program, an
+    """An MCP server from the user's configuration or from an editor: a program, an
     address, or the editor itself.
 
-    `server_id` is what an editor calls the server that it is itself. `variables` says
-    whether `${NAME}` stands for a variable of the agent's environment. `repr` shows
-    neither `env` nor `headers` nor `url`.
+    `repr` shows neither `env` nor `headers` nor `url`, which may contain secrets.
+
+    :ivar variables: whether `${NAME}` is replaced with an environment variable of the
+        agent.
+    :ivar server_id: the editor's ID of the server, if the editor itself is the server.
     """
 
     name: Annotated[str, Internal()] = ""
-    """what people call it"""
+    """name of the server for the user"""
     transport: Annotated[
         _McpTransport, FieldRule(_transport, {"enum": ["http", "sse"]}, any_type=True)
     ] = "stdio"
-    """how the address is spoken to: `http` is streamable HTTP; left out: `http`"""
+    """transport for the `url`: `http` is streamable HTTP. Default: `http`"""
     command: Text = ""
-    """the program of a server that speaks over its standard input and output; in this
-    and all other texts of an entry, `${NAME}` stands for a variable of the agent's
-    environment, and `${NAME:-default}` for one that may be missing
+    """the program of a server that uses standard input and output. In all strings of
+    this section, `${NAME}` is replaced with an environment variable of the agent;
+    `${NAME:-default}` gives a default for a missing one
     """
     args: tuple[TextOrEmpty, ...] = ()
     """the program's arguments"""
     env: Mapping[VariableName, TextOrEmpty] = field(
         default_factory=dict[str, str], repr=False
     )
-    """environment variables, added to the few that every server gets"""
+    """environment variables for the program, in addition to the few that every server
+    gets
+    """
     url: UrlWithVariables = field(default="", repr=False)
-    """the address of a server that speaks over HTTP"""
+    """the address of a server that uses HTTP"""
     headers: Mapping[HeaderName, HeaderValue] = field(
         default_factory=dict[str, str], repr=False
     )
-    """sent with every request"""
+    """HTTP headers to send with every request"""
     timeout: Seconds = 300.0
-    """seconds that a call of one of its tools may take; left out: 300"""
+    """time limit in seconds for a tool call. Default: 300"""
     roots: Flag = True
-    """`false`: it is not told the session's directories, which some servers take in
-    place of those in their arguments; left out: `true`
+    """whether to tell the server the session's directories. Some servers use these
+    instead of the directories in their arguments. Default: `true`
     """
     variables: Annotated[bool, Internal()] = False
     server_id: Annotated[str, Internal()] = ""
@@ -302,140 +310,149 @@ class McpServer(ConfigSection):
 
 def _versions(value: list[int]) -> tuple[int, ...]:
     if 1 not in value:
-        raise ValueError("has to hold 1, which every editor speaks")
+        raise ValueError("should include 1, which every editor supports")
     return tuple(sorted({*value}))
 
 
 _Versions = Annotated[
     tuple[Annotated[int, FieldRule(ge=1, le=2)], ...],
-    FieldRule(_versions, min_length=1, strict=False),  # a list is taken too
+    FieldRule(_versions, min_length=1, strict=False),  # accepts a list too
 ]
 
 
 @frozen
 class ProtocolSettings(ConfigSection):
-    """How the agent speaks with editors."""
+    """How the agent communicates with editors."""
 
     versions: _Versions = (1, 2)
-    """the [versions](protocol.md) of ACP that are spoken, with 1 among them; `[1]`
-    turns the draft of version 2 off; left out: `[1, 2]`
+    """the [versions](protocol.md) of ACP that the agent supports, which must include 1;
+    `[1]` disables the draft of version 2. Default: `[1, 2]`
     """
 
 
 @frozen
 class SandboxSettings(ConfigSection):
-    """What commands of the shell tool, and hooks of a project, may do."""
+    """What the shell tool's commands and a project's hooks may do."""
 
     commands: _SandboxUse = "auto"
-    """`auto`: in a [sandbox](sandbox.md) where there is one; `required`: without one
-    none runs; `off`: without one; left out: `auto`
+    """whether commands run in a [sandbox](sandbox.md): `auto`, if one is available;
+    `required`, always, and no command runs without one; `off`, never. Default: `auto`
     """
     network: Flag = False
-    """`true`: they reach the network; left out: `false`"""
+    """whether commands can access the network. Default: `false`"""
     read_deny: tuple[Text, ...] = ()
-    """files and folders that they may not read, besides those that hold keys; nor may
-    any tool, and none is attached to a prompt or read as instructions
+    """files and folders that commands cannot read, in addition to those that contain
+    keys. Tools cannot read them either, and they are neither attached to prompts nor
+    read as instructions
     """
     write: tuple[Text, ...] = ()
-    """folders that they may write, besides the session's own and caches"""
+    """folders that commands can write to, in addition to the session's directories and
+    caches
+    """
     env: tuple[Text, ...] = ()
-    """names of variables that they do not inherit, besides providers' keys; `*` stands
-    for any characters
+    """names of environment variables that commands do not inherit, in addition to the
+    providers' keys; `*` matches any characters
     """
 
 
 @frozen
 class Settings(ConfigSection):
-    """Everything that can be set, after all layers."""
+    """All settings, after merging the layers."""
 
     home: Annotated[Path, Internal()]
-    """the one folder of all state: configuration, sessions, recipes, logs. May not
-    exist yet
+    """the folder that contains all state: configuration, sessions, recipes and logs. It
+    may not exist yet
     """
     project: Annotated[Path | None, Internal()] = None
-    """the project's `.acp-agent` folder, where there is one"""
+    """the project's `.acp-agent` folder, if it has one"""
     root: Annotated[Path | None, Internal()] = field(default=None, compare=False)
-    """the project's root, where the settings are those of a directory"""
+    """the project's root; None if the settings were loaded without a session's
+    directory
+    """
     model: ModelName | None = None
-    """the [model](models.md); left out: of the provider whose key is set"""
+    """the [model](models.md). Default: a model of the provider whose key is set"""
     small_model: ModelName | None = None
-    """the cheap [model](models.md) that gives sessions their
-    [titles](sessions.md#titles); left out: the small one of the session's provider,
-    where it is known
+    """the cheap [model](models.md) that writes session [titles](sessions.md#titles).
+    Default: the small model of the session's provider, if the agent knows one
     """
     mode: Mode = "ask"
-    """the [mode](sessions.md#modes) that a session starts in, in a project's file where
-    the user's own is not stricter; left out: `ask`
+    """the [mode](sessions.md#modes) in which a session starts. In a project's file, it
+    applies only if it is stricter than the user's. Default: `ask`
     """
     additional_directories: tuple[Text, ...] = ()
-    """folders in which every session works besides its own
-    [directory](sessions.md#directories): absolute, from `~`, or from the session's
-    directory, as `../shared`; one that does not exist is left out
+    """folders that every session can work in, in addition to its own
+    [directory](sessions.md#directories). A path is absolute, begins with `~`, or is
+    relative to the session's directory, such as `../shared`. Missing folders are
+    ignored
     """
     remember_permissions: Remember = "project"
-    """where [*Always allow*](permissions.md) holds: `project`, from now on in every
-    session there, or `session`; left out: `project`
+    """how long [*Always allow*](permissions.md) applies: `project`, to all sessions in
+    the project from now on; `session`, to this session only. Default: `project`
     """
     prompts_while_working: _WhileWorking = "queue"
-    """what becomes of a [prompt during a
-    turn](sessions.md#prompts-while-the-agent-works): `queue`, it is answered after it,
-    or `steer`, it joins the turn at its next step; left out: `queue`
+    """what happens to a [prompt that you send during a
+    turn](sessions.md#prompts-while-the-agent-works): `queue` answers it after the turn,
+    `steer` adds it to the turn at the next step. Default: `queue`
     """
     thought_level: _ThoughtLevel | None = None
-    """how much the model thinks; default: the provider's"""
+    """how much the model thinks. Default: the provider's default"""
     context_window: Tokens | None = None
-    """tokens, for every model and over every other source; left out: as the provider
-    says
+    """size of the context window in tokens, for every model; overrides [all other
+    sources](models.md#the-window). Default: the size that the provider reports, if any
     """
     max_output_tokens: Tokens | None = None
-    """tokens of one answer, for every model"""
+    """maximum number of tokens in one answer, for every model"""
     max_turn_requests: Count = 200
-    """model calls in one turn; left out: 200"""
+    """maximum number of model calls in one turn. Default: 200"""
     max_turn_cost: DollarLimit | None = None
-    """US dollars in one turn; left out: no limit"""
+    """maximum cost of one turn in US dollars. Default: no limit"""
     shell_timeout: Seconds = 120.0
-    """time limit in seconds for a shell command, unless the call sets its own"""
+    """time limit in seconds for a shell command, unless the call sets its own. Default:
+    120
+    """
     compaction: CompactionChoices = CompactionChoices()
-    """when and how a long context is shortened: [below](#compaction)"""
+    """when and how a long context is compacted: [below](#compaction)"""
     models: Mapping[ModelName, ModelSettings] = field(
         default_factory=dict[str, ModelSettings]
     )
-    """what holds for one model, by its name: [below](#a-model)"""
+    """settings for single models, by `provider/model`: [below](#a-model)"""
     providers: Mapping[ProviderName, ProviderSettings] = field(
         default_factory=dict[str, ProviderSettings]
     )
-    """other providers, or other addresses of the built-in ones: [below](#a-provider)"""
+    """additional providers, or changes to the built-in ones, by name:
+    [below](#a-provider)
+    """
     hooks: Annotated[
         tuple[HookCommand, ...],
         FieldRule(lambda _: (), {"type": "object"}, any_type=True),
     ] = ()
-    """commands that are run at [events](hooks.md#events): [below](#hooks)"""
+    """commands to run at [events](hooks.md#events): [below](#hooks)"""
     mcp_servers: Mapping[ServerName, McpServer] = field(
         default_factory=dict[str, McpServer]
     )
-    """[MCP servers](mcp.md) that are started with every session, by name:
+    """[MCP servers](mcp.md) to start with every session, by name:
     [below](#an-mcp-server)
     """
     sandbox: SandboxSettings = SandboxSettings()
     """what commands may do: [below](#sandbox)"""
     wire_log: Flag = False
-    """record what the editor and the agent say to each other, for [`acp-agent
-    wire`](wire.md); left out: `false`
+    """whether to record the messages between the editor and the agent, for [`acp-agent
+    wire`](wire.md). Default: `false`
     """
     protocol: ProtocolSettings = ProtocolSettings()
-    """how the agent speaks with editors: [below](#protocol)"""
+    """which versions of the protocol the agent supports: [below](#protocol)"""
     hook_faults: Annotated[tuple[str, ...], Internal()] = ()
-    """what is wrong with hooks that were left out, with file and line"""
+    """an error with file and line for each invalid hook; these hooks are ignored"""
     notices: Annotated[tuple[str, ...], Internal()] = ()
-    """what the user should be told of files that hold all the same, such as keys that
-    are no longer used
+    """notices for the user about files that were read in spite of mistakes, such as
+    unknown keys
     """
 
     places: Annotated[Mapping[str, str], Internal()] = field(
         default_factory=dict[str, str], compare=False
     )
-    """where each value was set, as `file:line` or the name of a variable, by its dotted
-    key; nothing for defaults
+    """where each value was set, by dotted key: `file:line`, or the name of a variable.
+    Defaults are not included
     """
 
     def compaction_for(

@@ -21,12 +21,12 @@ Entries: TypeAlias = dict[str, dict[str, str]]
 
 
 class StateFile:
-    """One file.
+    """Reads and updates one file.
 
     :param path: path of the file, in the folder of all state.
     :param key: the key that contains the entries.
-    :param advice: the consequence for the user if the file cannot be used, and what to
-        do; it continues a sentence after "so that".
+    :param advice: continues the error message after "so": the consequence if the file
+        cannot be used, and what the user should do.
     :param version: the `version` to write. Earlier versions can also be read.
     """
 
@@ -49,19 +49,19 @@ class StateFile:
                     return _texts(entries)
                 case _:
                     raise ValueError(
-                        f"it is no JSON object with `{self._key}` of version {self._version}"
+                        f"it is not a JSON object of version {self._version} with `{self._key}`"
                     )
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise self._error(f"cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
-            raise self._error(f"cannot be understood ({error})") from error
+            raise self._error(f"is invalid ({error})") from error
 
     @contextmanager
     def update(self) -> Generator[Entries]:
-        """Read the entries under a lock, yield them to be changed in place, and write
-        them. Empty entries are removed.
+        """Yield the entries, to be changed in place, and write them at the end of the
+        block. Empty entries are removed. Other processes wait until then.
 
         :raises ConfigError: see `read`; also if the file cannot be written.
         """
@@ -93,18 +93,18 @@ class StateFile:
             ) from error
 
     def _error(self, message: str) -> ConfigError:
-        return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
+        return ConfigError(f"{message}, so {self._advice}", source=str(self.path))
 
 
 def file_signature(path: Path) -> tuple[int, ...]:
     """Return a value that changes when a file changes; empty if there is no file. This
-    only stats the file.
+    does not read the file.
     """
     try:
         status = path.stat()
     except OSError:
         return ()
-    # st_ctime_ns is included since a change may restore the old st_mtime_ns.
+    # A change may restore the old st_mtime_ns, but not st_ctime_ns.
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
@@ -118,7 +118,7 @@ def _texts(entries: object) -> Entries:
     found: Entries = {}
     for name, entry in mappings.items():
         if not isinstance(entry, dict):
-            raise ValueError("it has something else than texts by name")
+            raise ValueError("an entry is not a JSON object")
         values = cast("dict[str, object]", entry).items()
         found[name] = {key: value for key, value in values if isinstance(value, str)}
     return found

@@ -1,9 +1,9 @@
 """Reads the code that a project could run, and stores the user's decisions to trust it.
 
-`read_project_code` reads the files of a project's hooks and recipes within limits,
-since they are untrusted. `TrustStore` keeps a digest of the trusted content in the
-agent's home, so that the user is asked again when it changes. A store that cannot be
-read allows nothing.
+`read_project_code` reads the files of a project's hooks and recipes. They are
+untrusted, so their number and size are limited. `TrustStore` keeps a digest of the
+trusted content in the agent's home, so that the user is asked again when the content
+changes. A store that cannot be read allows nothing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
 """For each folder of a project, the subfolders whose files could run."""
 _ALL_PARTS = {part for parts in _PARTS.values() for part in parts}
 _BIG = 1024 * 1024
-"""In bytes. For larger files that hooks run, only size and change time are compared
-before each hook.
+"""Size in bytes. If a file that hooks run is larger, only its size and change time are
+compared, not its content.
 """
 _SETTLED_NS = 50_000_000
 """A file that changed less than this long before it was read may change again without a
@@ -81,12 +81,14 @@ class _CodeFile:
 class ProjectCode:
     """The code that one folder of a project could run, as of when it was read.
 
-    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, by the path used to
-        reach it.
+    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, with symbolic links not
+        resolved.
+    :ivar files: the files in the folder, and files elsewhere in the project that the
+        hooks run.
     :ivar commands: the commands that the project's configuration names as hooks.
     :ivar problem: why the code cannot be read; empty if it was read.
     :ivar cwd: where the hooks run; None for the project's folder.
-    :ivar seen: the files and folders elsewhere in the project that were read for
+    :ivar seen: the files and folders elsewhere in the project that were read to find
         `files`, with their signatures.
     """
 
@@ -99,7 +101,7 @@ class ProjectCode:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing could run."""
+        """Return whether there is no code, and reading did not fail."""
         return not (self.files or self.commands or self.problem)
 
     @property
@@ -119,10 +121,8 @@ class ProjectCode:
         """Return a digest of the hooks."""
         return _digest((file for file in self.files if file.is_hook), self.commands)
 
-    def text_of(self, path: Path) -> str | None:
-        """Return the hex SHA-256 of the text of one of the files; None for any other
-        path.
-        """
+    def file_digest(self, path: Path) -> str | None:
+        """Return the hex SHA-256 of one of the files; None for any other path."""
         return next(
             (file.content for file in self.files if self.place / file.name == path),
             None,
@@ -138,15 +138,15 @@ class ProjectCode:
 
     @property
     def bytecode(self) -> tuple[str, ...]:
-        """Return the folders in which Python looks for bytecode of the files. They need
-        not exist.
+        """Return the folders in which Python would look for bytecode of the files. They
+        may not exist.
         """
         sources = (path for path in self.sources if path.endswith(".py"))
         folders = (os.path.dirname(path) for path in sources)  # noqa: PTH120 - a text
         return tuple(dict.fromkeys(f"{folder}/__pycache__" for folder in folders))
 
     def without_called(self) -> Self:
-        """Return a copy without the files elsewhere in the project that its hooks run."""
+        """Return a copy without the files outside the folder that the hooks run."""
         return replace(
             self, files=tuple(file for file in self.files if not file.is_called)
         )
@@ -165,29 +165,29 @@ def read_project_code(
     before: ProjectCode | None = None,
 ) -> ProjectCode:
     """Read the code that one folder could run, and the code elsewhere in the project
-    that its hooks run.
+    that the folder's hooks run.
 
-    Call this in a worker thread.
+    This reads many files, so call it in a worker thread.
 
     :param place: `<project>/.acp-agent` or `<project>/.claude`; need not exist.
     :param commands: the hook commands that the project's configuration names.
-    :param cwd: where the hooks run; the project's folder if None.
-    :param before: an earlier result for the same folder. The code that its hooks run is
-        searched again only if something changed.
+    :param cwd: where the hooks run; None for the project's folder.
+    :param before: an earlier result for the same folder. It is returned if nothing has
+        changed, which avoids another search for the code that hooks run.
     """
     files: list[_CodeFile] = []
     hooks: list[tuple[Path, bytes]] = []
     problem = ""
-    left = MAX_BYTES
+    remaining = MAX_BYTES
     try:
         for path in _paths(place):
-            file, content = _read(place, path, left)
+            file, content = _read(place, path, remaining)
             files.append(file)
-            left -= len(content)
+            remaining -= len(content)
             if file.is_hook:
                 hooks.append((path, content))
-            if len(files) > MAX_FILES or left < 0:
-                problem = f"it has more than {MAX_FILES:,} files, or {MAX_BYTES // 1024 // 1024} MiB"
+            if len(files) > MAX_FILES or remaining < 0:
+                problem = f"it has more than {MAX_FILES:,} files or {MAX_BYTES // 1024 // 1024} MiB"
                 break
     except OSError as error:
         problem = (
@@ -200,7 +200,7 @@ def read_project_code(
     if (
         before is not None
         and now == before.without_called()
-        and _are_as_seen(before.seen)
+        and _are_unchanged(before.seen)
     ):
         return before
     if not hooks and not commands:
@@ -228,7 +228,7 @@ def _read_called(
 
     :param own: the files of the folder itself.
     :param hooks: the path and the content of each hook in the folder.
-    :returns: the code, and the paths that were read, with their signatures.
+    :returns: the code, and the paths that were read with their signatures.
     """
     # Imported here, because it takes some milliseconds and few projects have hooks.
     from acp_agent.config.called_files import MAX_TEXT, ProgramText, called_files
@@ -244,23 +244,24 @@ def _read_called(
         _called_file(place, path) for path in called.files if path not in known
     )
     looked_at = dict.fromkeys((*called.folders, *called.files))
-    # If a signature is not reliable, everything is read again each time.
+    # If a path changed too recently, its signature matches no other, and everything is
+    # read again next time.
     seen = tuple((path, _signature(path, settled_by=now)) for path in looked_at)
     return files, seen
 
 
-def _are_as_seen(seen: Sequence[tuple[Path, _Signature]]) -> bool:
+def _are_unchanged(seen: Sequence[tuple[Path, _Signature]]) -> bool:
     return bool(seen) and all(
         signature[0] >= 0 and _signature(path) == signature for path, signature in seen
     )
 
 
 def _signature(path: Path, settled_by: int | None = None) -> _Signature:
-    """Return a value that changes whenever a file or a folder's list of names changes.
-    Programs cannot set its third part.
+    """Return a value that changes whenever the content of a file or the list of names
+    in a folder changes. Programs cannot set the third part, the change time.
 
-    :param settled_by: a time in nanoseconds. If the path changed near or after this
-        time, the signature matches no other.
+    :param settled_by: a time in nanoseconds. If the path changed shortly before or
+        after this time, the signature matches no other.
     """
     try:
         found = path.stat()
@@ -305,8 +306,8 @@ def _called_file(place: Path, path: Path) -> _CodeFile:
 
 
 def _scripts_of(package: bytes) -> bytes:
-    """Return the parts of a `package.json` that run something. A new dependency does
-    not change what a hook does.
+    """Return only the parts of a `package.json` that run something, so that a new
+    dependency does not revoke the trust.
     """
     try:
         parsed: object = json.loads(package)
@@ -328,22 +329,22 @@ def project_of(path: Path) -> Path | None:
 
 
 class TrustStore(StateFile):
-    """Stores what the user has allowed.
+    """Stores the code that the user has allowed.
 
-    The keys are folders, with the project's path resolved. Each entry has the `digest`
-    of the `ProjectCode`, and the time `since` when it has been allowed, in ISO 8601 and
-    UTC.
+    Each entry belongs to a folder, by its path with the project's path resolved. It has
+    the `digest` of the `ProjectCode`, and in `since` the time when the user allowed it,
+    in ISO 8601 and UTC.
 
-    :param home: the agent's state folder.
+    :param home: the folder of all state.
     """
 
     def __init__(self, home: Path) -> None:
-        advice = "no project's hooks and recipes are allowed; remove the file, and allow them anew"
+        advice = "no hooks and recipes of projects are allowed; remove the file, and allow them again"
         super().__init__(home / _TRUST_FILE, "folders", advice)
 
     def digest(self, place: Path) -> str | None:
-        """Return the digest of the code that was allowed in a folder, regardless of
-        what the folder contains now.
+        """Return the digest of the code that was allowed in a folder, even if the
+        folder has changed; None if nothing was allowed.
 
         :raises ConfigError: see `read`.
         """
@@ -357,7 +358,7 @@ class TrustStore(StateFile):
         return not code.problem and self.digest(code.place) == code.digest
 
     def trust(self, codes: Iterable[ProjectCode]) -> None:
-        """Allow this code exactly as it is, and nothing else in its folders.
+        """Allow exactly this code. It replaces what was allowed in its folders before.
 
         :raises ConfigError: see `read`; also if the file cannot be written.
         """
@@ -375,7 +376,7 @@ class TrustStore(StateFile):
 
         :param project: the project's folder, which may no longer exist.
         :param places: further folders that were allowed.
-        :returns: the folders that had been allowed.
+        :returns: the folders that were allowed until now.
         :raises ConfigError: see `trust`.
         """
         above = project.resolve()
@@ -392,8 +393,8 @@ class TrustStore(StateFile):
 
 
 def _paths(place: Path) -> Iterator[Path]:
-    """Yield every entry that is not a folder, below the folders whose files could run.
-    Links are followed.
+    """Yield the path of every file whose code could run, in a fixed order. Symbolic
+    links are followed.
     """
 
     def fail(error: OSError) -> None:
@@ -412,8 +413,8 @@ def _paths(place: Path) -> Iterator[Path]:
 
 
 def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, bytes]:
-    """Return a file and its content. If it has more than `limit` bytes, one byte more
-    than that is read.
+    """Return a file and its content. From a larger file, only `limit + 1` bytes are
+    read.
     """
     name = path.relative_to(place).as_posix()
     link = str(path.readlink()) if path.is_symlink() else ""
@@ -432,16 +433,18 @@ def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, bytes]:
 
 
 def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
-    """Return the hex SHA-256 of files in any order, and of commands in the given order."""
-    import hashlib  # as above
+    """Return the hex SHA-256 of files and commands. The order of the files does not
+    matter; the order of the commands does.
+    """
+    import hashlib  # loads OpenSSL
 
     listed = sorted(
         [file.name, file.content, file.executable, file.link] for file in files
     )
-    # `source` depends on the path used to reach the folder. `ask` counts as `allow`, as
-    # in digests of version 0.1.0, which had only two values of `on_error`. Neither of
-    # the two changes what runs.
-    said = [
+    # `source` depends on the path that was used for the folder. `ask` counts as `allow`,
+    # as in digests of version 0.1.0, in which `on_error` had only two values. Neither
+    # difference changes what runs.
+    encoded = [
         {
             **asdict(command),
             "source": "",
@@ -449,10 +452,10 @@ def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
         }
         for command in commands
     ]
-    return hashlib.sha256(json.dumps([listed, said]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([listed, encoded]).encode()).hexdigest()
 
 
 def _key(place: Path) -> str:
-    # The folder itself is not resolved, so an untrusted link to a folder allowed
-    # elsewhere is not allowed here.
+    # The folder itself is not resolved, so that a link to a folder that is trusted
+    # elsewhere is not trusted here.
     return str(place.parent.resolve() / place.name)

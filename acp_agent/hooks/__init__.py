@@ -1,8 +1,8 @@
-"""Hooks: callbacks at the events of a session. A hook returns an `Outcome`, and the
-session carries it out.
+"""Hooks: functions and programs that run at the events of a session. A hook returns an
+`Outcome`, and the session carries it out.
 
-The names below are public, for hooks written in Python (docs/hooks-python.md). Each is
-imported on first use, since the agent imports this package at startup.
+The names below are the public API for hooks written in Python (docs/hooks-python.md).
+Each is imported on first use, since the agent imports this package at startup.
 """
 
 from __future__ import annotations

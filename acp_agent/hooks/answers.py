@@ -1,7 +1,7 @@
 """Parses the answer of an executable, in our format or Claude Code's, into an
 `Outcome`.
 
-Any output results in an outcome or in a `HookError` that names the invalid key.
+An invalid answer raises a `HookError` that names the invalid key.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from acp_agent.hooks.payload import EDIT_KEYS, KEYS, conversation, with_claude_k
 
 _BLOCKED = 2
 """The exit status with which a hook blocks an action."""
-_SHOWN_LINES = 5
-_SHOWN_CHARACTERS = 1000
+_MAX_LINES = 5
+_MAX_CHARACTERS = 1000
 _VERDICTS: dict[str, Verdict] = {
     "allow": "allow",
     "approve": "allow",
@@ -59,10 +59,11 @@ _log = logging.getLogger(__name__)
 
 
 def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> Outcome:
-    """Return the outcome of an executable, from its exit status and its output.
+    """Return the outcome of an executable.
 
-    :param code: exit status, negative for a signal.
-    :raises HookError: if it failed, or its answer is invalid.
+    :param code: exit status; the negative number of the signal if one ended the
+        executable.
+    :raises HookError: if the executable failed, or its answer is invalid.
     """
     if code == 0:
         return _read_answer(event, stdout.decode("utf-8", "replace"))
@@ -72,18 +73,18 @@ def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> O
 
 
 def failure(code: int, stderr: bytes) -> HookError:
-    """Return the error for a program that exited with this status, with the last lines
-    of its stderr.
+    """Return the error for a program that failed, with the last lines of its stderr.
 
-    :param code: negative for a signal.
+    :param code: exit status; the negative number of the signal if one ended the
+        program.
     """
     how = (
         f"It was ended by {signal.Signals(-code).name}."
         if code < 0
         else f"It ended with status {code}."
     )
-    lines = stderr.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_LINES:]
-    last = "\n".join(lines)[-_SHOWN_CHARACTERS:]
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()[-_MAX_LINES:]
+    last = "\n".join(lines)[-_MAX_CHARACTERS:]
     return HookError(
         f"{how} It said: {last}" if last else f"{how} It said nothing on stderr."
     )
@@ -92,10 +93,11 @@ def failure(code: int, stderr: bytes) -> HookError:
 def _read_answer(event: HookEvent, text: str) -> Outcome:
     """Return the outcome of an executable that exited with 0.
 
-    :param text: its output: a JSON object, plain text or nothing. Plain text is added
-        to the context at `session_start` and `user_message_send`. At `before_tool_call`
-        it is an error, since it may be meant as a refusal. Elsewhere it is ignored,
-        unless a line looks like the beginning of an answer.
+    :param text: the executable's output: a JSON object, plain text or nothing. Plain
+        text is added to the context at `session_start` and `user_message_send`. At
+        `before_tool_call` it is an error, since it may be meant as a refusal. At other
+        events it is ignored, unless a line looks like the beginning of a JSON answer,
+        which is an error.
     :raises HookError: if the answer is invalid; the message names the key.
     """
     text = text.strip().removeprefix("\ufeff")
@@ -111,7 +113,7 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
             )
         if text:
             _log.info(
-                "what a hook printed at %s is no JSON object and was left out: %.200s",
+                "ignored the output of a hook at %s, which is not a JSON object: %.200s",
                 event.name,
                 text,
             )
@@ -119,7 +121,7 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
     try:
         value = parse_json(text)
         if isinstance(value, dict) and {"conv_id", "hook_event_name"} <= value.keys():
-            return NOTHING  # its own input, printed by `tee log` or the like
+            return NOTHING  # the hook's input, printed by `tee log` or similar
         return _outcome(Answer.model_validate(_flat(value)), event)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)[0]
@@ -142,18 +144,18 @@ Texts = Annotated[list[str], BeforeValidator(listed)]
 
 
 _SILENT = {"hookSpecificOutput", "hookEventName", "suppressOutput"}
-"""Keys of Claude Code that have no effect here."""
+"""Claude Code's keys that the user gets no notice about."""
 _CHOICES = {"action", "decision", "permissionDecision"}
 """Keys whose value is one of a fixed set of words."""
 _FOR_ACTIONS = ("instructions", "messages", "replace_messages", "follow_up_messages")
-"""Keys that hold the input of an action."""
+"""Keys that contain the input of an action."""
 
 
 class Answer(BaseModel):
     """An answer with the keys of `hookSpecificOutput` merged in and nulls removed.
 
-    Unknown keys are no error, since Claude Code keeps adding some; the user gets a
-    notice of them.
+    Unknown keys are not errors, since Claude Code keeps adding keys, but the user gets
+    a notice about them.
     """
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -165,7 +167,7 @@ class Answer(BaseModel):
     )
     reason: str = ""
     permission_reason: str | None = Field(None, alias="permissionDecisionReason")
-    goes_on: bool = Field(True, alias="continue")
+    continues: bool = Field(True, alias="continue")
     stop_reason: str = Field("", alias="stopReason")
     system_message: str = Field("", alias="systemMessage")
     context: Texts = []
@@ -194,7 +196,7 @@ def _flat(value: JsonValue) -> JsonValue:
         **value,
         **{key: each for key, each in specific.items() if key != "decision"},
     }
-    # A program in a language without null writes an empty string for no choice.
+    # A program in a language without null writes an empty string if it chooses nothing.
     return {
         key: each
         for key, each in both.items()
@@ -203,7 +205,7 @@ def _flat(value: JsonValue) -> JsonValue:
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
-    # Claude Code's `defer` leaves the decision to its caller, which is the mode here.
+    # Claude Code's `defer` leaves the decision to its caller. Here the mode decides.
     decided = answer.permission or answer.decision or ""
     verdict = _VERDICTS.get("block" if answer.blocked else decided)
     reason = (
@@ -213,10 +215,8 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
     if arguments is not None and isinstance(event, BeforeToolCall):
         arguments = with_our_keys(event.tool, arguments, event.input, event.at.cwd)
         arguments = None if arguments == event.input else arguments
-    action, done_with = _action(answer)
-    unused = [
-        key for key in _FOR_ACTIONS if getattr(answer, key) and key not in done_with
-    ]
+    action, used = _action(answer)
+    unused = [key for key in _FOR_ACTIONS if getattr(answer, key) and key not in used]
     which = f"with action: {answer.action}" if answer.action else "without action"
     unknown = [key[:50] for key in answer.model_extra or () if key not in _SILENT]
     return Outcome(
@@ -229,18 +229,18 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
         context=(*answer.context, *answer.more_context),
         action=action,
         summary=answer.summary,
-        stop=None if answer.goes_on else answer.stop_reason,
+        stop=None if answer.continues else answer.stop_reason,
         notices=(answer.system_message,) if answer.system_message else (),
         unknown=(*unknown, *(f"{key} {which}" for key in unused)),
     )
 
 
 def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
-    """Return the action that an answer asks for, and the keys that hold the action's
-    input.
+    """Return the action that an answer requests, and the keys that the action uses.
 
     `replace_messages` without an action, or with `compact`, replaces the conversation.
-    `messages` without an action let the agent continue with them if all are strings.
+    `messages` without an action lets the agent continue with these messages, if all of
+    them are strings.
     """
     if answer.action in (None, "compact") and answer.replace_messages:
         return Replace(conversation(answer.replace_messages, "replace_messages")), (
@@ -258,26 +258,26 @@ def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
             given = answer.messages or ()
             are_texts = all(isinstance(text, str) for text in given)
             if answer.action and not are_texts:
-                raise HookError("messages: should be texts, with `action: continue`.")
-            said = (
+                raise HookError("messages: should be strings, with `action: continue`.")
+            texts = (
                 [str(text) for text in given if str(text).strip()] if are_texts else []
             )
-            if said:
-                return Continue(tuple(said)), ("messages",)
-            # Blank texts do not count.
-            done_with = (
+            if texts:
+                return Continue(tuple(texts)), ("messages",)
+            # Blank texts are ignored without a notice.
+            used = (
                 ("follow_up_messages", "messages")
                 if are_texts
                 else ("follow_up_messages",)
             )
             return Continue(
                 tuple(answer.follow_up_messages)
-            ) if answer.follow_up_messages else None, done_with
+            ) if answer.follow_up_messages else None, used
 
 
 def _text_of(value: JsonValue) -> str:
-    """Return a tool output from a hook as text for the model. It may have any of the
-    forms that tools return.
+    """Convert a tool output in a hook's answer to text for the model. The output may
+    have any of the forms that Claude Code's tools return.
     """
     if isinstance(value, str):
         return value
@@ -287,24 +287,27 @@ def _text_of(value: JsonValue) -> str:
         texts = [
             value.get(key) for key in ("text", "content", "output", "stdout", "stderr")
         ]
-        if said := "\n".join(
+        if joined := "\n".join(
             _text_of(text) for text in texts if isinstance(text, str | list) and text
         ):
-            return said
+            return joined
     return json.dumps(value, ensure_ascii=False)
 
 
 def with_our_keys(
-    tool: str, answer: JsonObject, asked: JsonObject, cwd: str
+    tool: str, answer: JsonObject, arguments: JsonObject, cwd: str
 ) -> JsonObject:
-    """Return a hook's arguments with our keys only. If it returns both our key and
-    Claude Code's for an argument, the value that it changed is used.
+    """Convert the arguments in a hook's answer to our keys.
 
-    :param asked: the call's own arguments.
-    :raises HookError: if it answers with the keys of a single edit, but the call has
-        several.
+    The answer may contain both our key and Claude Code's for the same argument. Then
+    the value that differs from what the hook was given is used.
+
+    :param answer: the arguments in the answer.
+    :param arguments: the arguments of the call.
+    :raises HookError: if the answer has the keys of a single edit, but the call has
+        several edits.
     """
-    sent = with_claude_keys(tool, asked, cwd)
+    sent = with_claude_keys(tool, arguments, cwd)
     ours = dict(answer)
     for key, theirs in KEYS.get(tool, {}).items():
         if theirs in ours:
@@ -320,10 +323,10 @@ def with_our_keys(
             for key, value in given.items()
             if value != sent.get(EDIT_KEYS[key])
         }
-        edits = get_objects(ours, "edits") or get_objects(asked, "edits")
+        edits = get_objects(ours, "edits") or get_objects(arguments, "edits")
         if edit and len(edits) > 1:
             raise HookError(
-                f"Its answer has `old_string` or `new_string` for a call with {len(edits)} edits; answer with `edits`."
+                f"Its answer has `old_string` or `new_string`, but the call has {len(edits)} edits; return `edits`."
             )
         if edits or edit:
             ours["edits"] = (

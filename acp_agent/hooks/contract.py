@@ -1,4 +1,6 @@
-"""`Hook`, the common form of all kinds of hooks, and `Services`, the functions of the agent that a hook may call."""
+"""`Hook`, which represents a hook of any kind, and `Services`, the functions of the
+agent that a hook may call.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,30 @@ from acp_agent.patterns import compile_pattern
 from acp_agent.storage.store import SessionStore
 
 Origin: TypeAlias = Literal["config", "user", "project", "recipe"]
-"""The source of a hook, in the order in which hooks run. A hook in a project's config.yaml has the origin `project`."""
+"""Where a hook comes from, in the order in which hooks run. A hook in a project's
+config.yaml has the origin `project`.
+"""
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 DISABLED = ".disable"
-"""Suffix of a file that disables a hook: `NAME.disable` disables the file `NAME` in the same folder."""
+"""Suffix of a file that disables a hook: `NAME.disable` disables the file `NAME` in the
+same folder.
+"""
 TIME_LIMIT = 10.0
 """Default time limit of a hook, in seconds."""
-_CHANGED = "The project's hooks have changed since you allowed them; the next prompt asks you about them."
+_CHANGED = (
+    "The project's hooks have changed since you allowed them; the agent asks you about "
+    "them at your next prompt."
+)
 
 
 @frozen
 class Summary:
-    """The result of a compaction: the summary, and the tokens of the whole context before and after it."""
+    """The result of `Services.compaction`.
+
+    :ivar tokens_before: size of the whole context before the compaction.
+    :ivar tokens_after: size of the whole context after the compaction.
+    """
 
     summary: str
     tokens_before: int
@@ -42,16 +55,18 @@ class Summary:
 
 
 class Services(Protocol):
-    """Functions that a hook written in Python may call. They do not change the session; only outcomes do."""
+    """Functions that a hook written in Python may call. They do not change the session;
+    only the hook's `Outcome` does.
+    """
 
     @property
     def store(self) -> SessionStore:
-        """Return the store of all sessions with their logs."""
+        """Return the store of all sessions and their logs."""
         ...
 
     @property
     def home(self) -> Path:
-        """Return the agent's home folder, which only the user can access."""
+        """Return the agent's home, a folder that only the user can access."""
         ...
 
     @property
@@ -69,8 +84,10 @@ class Services(Protocol):
         """Summarize a conversation as a compaction would, without changing it.
 
         :param messages: the messages to compact; None for the session's context.
-        :param prompt: instructions for the summary; None for the text of the recipe `compact`.
-        :param model: the `provider/model` that writes the summary; None for the session's model.
+        :param prompt: instructions for the summary; None for the text of the recipe
+            `compact`.
+        :param model: the `provider/model` that writes the summary; None for the
+            session's model.
         :raises AgentError: if the compaction failed.
         """
         ...
@@ -78,8 +95,10 @@ class Services(Protocol):
     async def ask_model(
         self, prompt: str, *, system: str = "", model: str | None = None
     ) -> str:
-        """Ask a model one question, without tools and without the session's context.
+        """Send a single prompt to a model, without tools and without the session's
+        context, and return the answer.
 
+        :param system: the system prompt.
         :param model: `provider/model`; None for the session's model.
         :raises AgentError: if the model did not answer.
         """
@@ -93,12 +112,15 @@ Run: TypeAlias = Callable[[HookEvent, Services], Awaitable[Outcome]]
 class Hook:
     """A hook of any kind.
 
-    :ivar source: where it is defined: a file, or a file and a key in it.
-    :ivar events: the events at which it may run.
-    :ivar run: runs it. Cancellation leaves nothing running. If it fails, a `HookError` says why and what to do.
-    :ivar matcher: see `matches`.
+    :ivar source: where the hook is defined: a file, or a file and a key in it.
+    :ivar events: the events at which the hook may run.
+    :ivar run: runs the hook. If it is cancelled, nothing keeps running. A `HookError`
+        says why the hook failed, and what the user can do.
+    :ivar matcher: limits when the hook runs; see `matches`.
     :ivar time_limit: in seconds.
-    :ivar file: its file in a hooks folder; None if it is defined elsewhere.
+    :ivar on_error: the effect of a failure.
+    :ivar file: the hook's file in a hooks folder; None if the hook is defined
+        elsewhere.
     """
 
     name: str
@@ -116,7 +138,9 @@ class Hook:
         return event.name in self.events and matches(self.matcher, event)
 
     def is_disabled(self) -> bool:
-        """Return whether its file has been disabled since it was loaded. Reads from disk."""
+        """Return whether the hook's file has been disabled since it was loaded. Reads
+        from disk.
+        """
         return (
             self.file is not None
             and self.file.with_name(f"{self.file.name}{DISABLED}").exists()
@@ -125,7 +149,9 @@ class Hook:
 
 @frozen
 class FoundHooks:
-    """The hooks found in one place, and an error for each hook that cannot be used."""
+    """The hooks found in one place, and an error for each hook that cannot be used as
+    written.
+    """
 
     hooks: tuple[Hook, ...] = ()
     errors: tuple[HookError, ...] = ()
@@ -143,9 +169,10 @@ def joined(found: Iterable[FoundHooks]) -> FoundHooks:
 def matches(matcher: str, event: HookEvent) -> bool:
     """Return whether a matcher matches this event.
 
-    A matcher of words separated by `|` matches exactly these names. Any other matcher is an RE2 regular expression that
-    is searched for in the event's names. An empty matcher and `*` match everything. At events without names, the
-    matcher is ignored.
+    A matcher of words separated by `|` matches exactly these names. Any other matcher
+    is an RE2 regular expression that is searched for in the event's names, such as the
+    names of a call's tool. An empty matcher and `*` match everything. At events without
+    names, the matcher is ignored.
     """
     names = names_to_match(event)
     if matcher in ("", "*") or not names:
@@ -159,11 +186,17 @@ def matches(matcher: str, event: HookEvent) -> bool:
 def unusable(
     error: HookError, origin: Origin, source: str, file: Path | None = None
 ) -> FoundHooks:
-    """Return a hook that fails at every tool call. It replaces a hook that could not be loaded and may be a guard."""
+    """Return a hook that fails before every tool call, with the error that it fails
+    with. It replaces a hook that could not be loaded, since that hook may be a guard.
+
+    :param error: why the hook could not be loaded.
+    :param source: where the hook is defined.
+    :param file: the hook's file in a hooks folder, if it has one.
+    """
     remedy = (
         ""
         if file is None
-        else f" Repair it, or switch it off with an empty file {file}{DISABLED}."
+        else f" Repair it, or create an empty file {file}{DISABLED} to disable it."
     )
 
     async def fail(event: HookEvent, services: Services) -> Outcome:
@@ -177,9 +210,11 @@ def unusable(
 
 
 def guarded(hook: Hook, unchanged: Callable[[], bool]) -> Hook:
-    """Wrap a project's hook so that it runs only while its files are the ones that the user trusted.
+    """Wrap a project's hook so that it fails if its files are not the ones that the
+    user trusted.
 
-    :param unchanged: checks the files; called in a worker thread right before each run.
+    :param unchanged: returns whether the files are unchanged. It is called in a worker
+        thread right before each run.
     """
 
     async def run(event: HookEvent, services: Services) -> Outcome:

@@ -1,5 +1,5 @@
-"""Finds a session's hooks: commands in the configuration, installed packages, and files
-in the hooks folders of the user and the project.
+"""Finds the hooks of a session: commands in the configuration, hooks of installed
+packages, and files in the hooks folders of the user and the project.
 """
 
 from __future__ import annotations
@@ -42,15 +42,18 @@ async def discover(
     notices: list[str] | None = None,
     code: ProjectCode | None = None,
 ) -> FoundHooks:
-    """Return all hooks in the order above, those of a folder sorted by name. Files are
-    loaded concurrently, including running programs to ask for their events.
+    """Return all hooks: commands first, then hooks of installed packages, then files,
+    sorted by name within a folder.
 
-    :param origins: the origins to search. A project's hooks are untrusted code, and
-        this call already runs them.
-    :param notices: the sandbox appends notices for the user about files that a
-        project's programs create, as long as they run.
-    :param code: the code of the project that the user trusts. Without it, the project's
-        Python files can import any file.
+    Files are loaded concurrently. This runs Python files, and runs programs to ask for
+    their events.
+
+    :param origins: the origins to search. Include `project` only if the user trusts the
+        project, since this call runs its code.
+    :param notices: the sandbox appends notices for the user to this list, about files
+        that the project's programs create, as long as the hooks are used.
+    :param code: the code of the project that the user trusts. If it is None, the
+        project's Python files can import any file.
     """
     project = str(settings.project.parent) if settings.project else ""
     sandbox = None
@@ -60,8 +63,8 @@ async def discover(
             settings.sandbox, roots, settings.home, key_variables(settings), notices
         )
         if code is not None:
-            # A command can write bytecode there, and Python takes it for the bytecode of
-            # an unchanged source.
+            # A command can write bytecode there, which Python would use instead of the
+            # unchanged source.
             sandbox = replace(sandbox, read_deny=(*sandbox.read_deny, *code.bytecode))
     homes: dict[Origin, Path | None] = {
         "user": settings.home,
@@ -83,8 +86,8 @@ async def discover(
             ):
                 found[path] = FoundHooks()
                 tasks.start_soon(look, path, origin)
-    # A project's configuration is read even if it is not trusted, so its errors are
-    # reported with the user's.
+    # A project's configuration is read even if the project is not trusted, so its
+    # errors are reported with those of the user's configuration.
     faults = (
         tuple(HookError(fault) for fault in settings.hook_faults)
         if "config" in origins
@@ -110,8 +113,8 @@ async def _of_file(
     sandbox: Sandbox | None,
     code: ProjectCode | None,
 ) -> FoundHooks:
-    """Load the hooks of one file, depending on its kind. Python files whose name begins
-    with `_` are skipped: other hooks import them.
+    """Load the hooks of one file. Python files whose name begins with `_` are skipped,
+    since these are modules that other hooks import.
     """
     if path.suffix == ".py" and path.name.startswith("_"):
         return FoundHooks()
@@ -129,7 +132,7 @@ async def _of_file(
                 return await ask_for_events(path, origin, project, sandbox)
     except TimeoutError:
         error = HookError(
-            f"{path}: did not say within {TIME_LIMIT:g} seconds which events it wants."
+            f"{path}: did not name its events within {TIME_LIMIT:g} seconds."
         )
         return unusable(error, origin, str(path), path)
     if not _is_script(path):
@@ -150,8 +153,8 @@ def _is_script(path: Path) -> bool:
 
 
 def _enabled(folder: Path) -> list[Path]:
-    """Return the files of a folder that may be hooks, sorted by name, without hidden,
-    Markdown and disabled files.
+    """Return the paths in a folder that may be hooks, sorted by name. Hidden files,
+    Markdown files and disabled files are not hooks.
     """
     try:
         names = {path.name for path in folder.iterdir()}
@@ -162,7 +165,7 @@ def _enabled(folder: Path) -> list[Path]:
         for name in sorted(names)
         if not name.startswith(".") and f"{name}{DISABLED}" not in names
     )
-    # A dangling link is kept and reported, since it may have been a guard.
+    # A dangling link is included, so that it is reported. It may have been a guard.
     return [
         path
         for path in map(folder.joinpath, enabled)

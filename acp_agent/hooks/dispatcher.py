@@ -32,16 +32,16 @@ _log = logging.getLogger(__name__)
 
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
 HookKey: TypeAlias = tuple[str, str]
-"""Source and name of a hook. They stay the same when the hook is reloaded."""
+"""Source and name of a hook, which stay the same when the hook is loaded again."""
 _OF_PROJECTS: tuple[Origin, ...] = ("project", "recipe")
-"""Origins of hooks that may come from a project. A recipe may be the user's, but a
-project's recipe can replace it.
+"""Origins of hooks that may come from a project. This includes recipes, since a
+project's recipe can replace the user's.
 """
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-    """Sort hooks into the order in which they run: config, user, project, recipe. The
-    sort is stable.
+    """Sort hooks by origin into the order in which they run: config, user, project,
+    recipe. The sort is stable.
     """
     return tuple(sorted(hooks, key=lambda hook: ORIGINS.index(hook.origin)))
 
@@ -49,11 +49,11 @@ def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
 class Dispatcher:
     """Runs the hooks of one session.
 
-    :param hooks: see `in_order`.
-    :param tell: tells the user that a hook failed or asked for something impossible;
-        once for each hook and topic.
-    :param notify: shows a hook's message to the user as soon as the hook has answered,
-        since the next hook may take a while and be cancelled.
+    :param hooks: the hooks, in any order; see `in_order`.
+    :param tell: tells the user that a hook failed or requested something impossible.
+        Called once for each hook and topic.
+    :param notify: shows a hook's message to the user. Called as soon as the hook has
+        answered, since the next hook may take a while, or be cancelled.
     """
 
     def __init__(
@@ -75,16 +75,15 @@ class Dispatcher:
     ) -> Outcome:
         """Run every hook for this event.
 
-        Before an action, hooks run one after another. Each gets the event with the
-        changes of the previous hooks, and a hook that blocks the action or ends the
-        turn is the last to run. After the fact, all hooks run concurrently, and only
+        Usually, hooks run one after another. Each gets the event with the changes of
+        the previous hooks, and a hook that blocks the action or ends the turn is the
+        last to run. At the events in `OBSERVED`, all hooks run concurrently, and only
         their messages to the user are used.
 
-        :param recipe: hooks of the running recipe, which run after all others.
+        :param recipe: hooks of the running recipe that run after all others.
         :param recipe_first: hooks of the running recipe that run before all others.
-        :param blamed: hooks whose failure has already kept the agent going, which each
-            may do once; updated in place. None if a failure has the same effect each
-            time.
+        :param blamed: hooks whose failure must not block again, since it would make the
+            agent continue forever; updated in place. None to let each failure block.
         """
         hooks = [
             hook for hook in (*recipe_first, *self.hooks, *recipe) if hook.wants(event)
@@ -108,8 +107,8 @@ class Dispatcher:
     async def _ask(
         self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None
     ) -> Outcome:
-        """Run one hook and return the possible part of its outcome; nothing if it has
-        been disabled.
+        """Run one hook and return the part of its outcome that is possible at this
+        event. A hook that has been disabled does not run.
         """
         try:
             with anyio.fail_after(hook.time_limit):
@@ -118,7 +117,7 @@ class Dispatcher:
                 ):
                     return NOTHING
                 outcome = bounded(await hook.run(event, self._services))
-                kept, left_out = possible_part(outcome, _possible(event))
+                kept, ignored = possible_part(outcome, _possible(event))
         except TimeoutError:
             failure = f"It did not answer within {hook.time_limit:g} seconds."
             _log.warning(
@@ -141,8 +140,8 @@ class Dispatcher:
                 log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
             )
         else:
-            if left_out:
-                await self._tell_left_out(hook, event, left_out)
+            if ignored:
+                await self._tell_ignored(hook, event, ignored)
             for notice in kept.notices:
                 await self._notify(notice)
             decision = kept.decision and replace(
@@ -154,39 +153,37 @@ class Dispatcher:
     async def _failed(
         self, hook: Hook, name: EventName, failure: str, blamed: set[HookKey] | None
     ) -> Outcome:
-        """Return the outcome of a hook's failure: block, ask about the call that the
-        hook guards, or nothing.
-
-        The first failure of each hook is reported to the user.
+        """Return the outcome of a hook's failure: block the action, ask about the tool
+        call, or nothing. The first failure of each hook is reported to the user.
         """
         decision = None
-        meant = "It counts as not there."
+        effect = "The hook is ignored."
         reason = f"The hook {hook.name} failed. {failure}"
         refuses = hook.on_error == "block" and name in POSSIBLE["decision: block"]
         if refuses and (blamed is None or _key(hook) not in blamed):
             decision = Decision("block", reason)
-            meant = "Since its `on_error` is `block`, it counts as a refusal."
+            effect = "Since its `on_error` is `block`, the failure counts as a refusal."
             if blamed is not None:
                 blamed.add(_key(hook))
         elif hook.on_error == "ask" and name == "before_tool_call":
             decision = Decision("ask", reason)
-            meant = "You are asked about the call."
-        await self._tell_once(hook, "failed", f"failed at {name}. {failure} {meant}")
+            effect = "You will be asked about the call."
+        await self._tell_once(hook, "failed", f"failed at {name}. {failure} {effect}")
         return Outcome(decision)
 
-    async def _tell_left_out(
+    async def _tell_ignored(
         self, hook: Hook, event: HookEvent, words: Iterable[str]
     ) -> None:
         able = [word for word in POSSIBLE if word in _possible(event) and word != SWAP]
-        where = (
-            f", where only these are possible: {_listed(able)}"
+        limit = (
+            f"At this event, only these keys are possible: {_listed(able)}."
             if able
-            else ", where nothing can be changed"
+            else "At this event, a hook cannot change anything."
         )
-        text = f"answered {_listed(words)} at {event.name}{where}. That was left out."
+        text = f"answered {_listed(words)} at {event.name}, which was ignored. {limit}"
         _log.warning("The hook %s (%s) %s", hook.name, hook.source, text)
-        # A hook cannot tell a summary from other answers, so asking for something else
-        # after one is not a mistake.
+        # A hook cannot distinguish a summary from other answers, so a request that is
+        # impossible after a summary is not a mistake.
         if not _is_summary(event):
             await self._tell_once(hook, event.name, text)
 
@@ -210,14 +207,14 @@ def _log_conflicts(
     :param first: maps attributes of the outcome to the hook whose value is used;
         updated in place.
     """
-    earlier = total.wants()
-    for wanted, value in outcome.wants().items():
-        taken = first.setdefault(wanted, hook)
-        if wanted in earlier and earlier[wanted] != value:
-            named = (hook.name, hook.source, name, taken.name, taken.source)
+    earlier = total.first_wins()
+    for attribute, value in outcome.first_wins().items():
+        winner = first.setdefault(attribute, hook)
+        if attribute in earlier and earlier[attribute] != value:
+            named = (hook.name, hook.source, name, winner.name, winner.source)
             _log.warning(
-                "the %s of the hook %s (%s) at %s is not used: %s (%s) wanted another before it",
-                wanted,
+                "the %s of the hook %s (%s) at %s is ignored: %s (%s) set a different one earlier",
+                attribute,
                 *named,
             )
 
@@ -235,7 +232,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _possible(event: HookEvent) -> set[str]:
-    """Return the keys of `POSSIBLE` that are possible at an event."""
+    """Return the keys of `POSSIBLE` that a hook may answer at an event."""
     words = {word for word, names in POSSIBLE.items() if event.name in names}
     if not _is_summary(event):
         return words - {SWAP}

@@ -1,7 +1,7 @@
-"""The events at which hooks run: one class each, with the state of the session at that
+"""The events at which hooks run. Each is a class with the state of the session at that
 moment.
 
-They are plain values. `payload` encodes an event for an executable.
+Events are plain values. The module `payload` encodes them for executables.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ MAIN = "main"
 
 @frozen
 class TokenUsage:
-    """Token counts; 0 for unknown counts.
+    """Token counts. An unknown count is 0.
 
     :ivar input_tokens: tokens of the last request, cached or not.
     :ivar output_tokens: tokens of the last answer.
-    :ivar current_context_window: tokens in the context now.
-    :ivar max_context_window: size of the model's context window.
+    :ivar current_context_window: tokens in the current context.
+    :ivar max_context_window: size of the model's context window in tokens.
     """
 
     input_tokens: int = 0
@@ -59,14 +59,16 @@ class Moment:
     """The state of the session, which every event includes.
 
     :ivar cwd: absolute path of the session's directory.
-    :ivar turn_number: number of the current answer without tool calls in the whole
-        session, from 1.
-    :ivar answer_number: number of the current answer without tool calls in this prompt,
-        from 1. It is above 1 if a hook let the agent continue.
-    :ivar invoked_by: name of the running recipe; `main` for an ordinary prompt.
-    :ivar messages: the context as the model sees it.
     :ivar transcript: writes the session to a file as JSON lines and returns the file's
         path.
+    :ivar mode: the permission mode.
+    :ivar turn_number: number of the current answer, from 1. Answers without tool calls
+        are counted, in the whole session.
+    :ivar answer_number: number of the current answer to this prompt, from 1. Answers
+        without tool calls are counted; there are several if a hook let the agent
+        continue.
+    :ivar invoked_by: name of the running recipe; `main` for an ordinary prompt.
+    :ivar messages: the context as the model sees it.
     """
 
     session_id: str
@@ -82,8 +84,10 @@ class Moment:
 
 @frozen
 class SessionStart:
-    """A session was opened, or continues with a compacted context. Texts from hooks
+    """A session was opened, or continues with a compacted context. Texts that hooks add
     precede the next message.
+
+    :ivar source: how the session began; `compact` after a compaction.
     """
 
     name: ClassVar[EventName] = "session_start"
@@ -106,6 +110,8 @@ class UserMessageSend:
 class BeforeToolCall:
     """The model requested a tool call. The user has not been asked for permission yet.
 
+    :ivar tool: our name of the tool.
+    :ivar input: the arguments of the call.
     :ivar paths: absolute paths of the files and folders that the arguments name.
     """
 
@@ -119,8 +125,8 @@ class BeforeToolCall:
 
 @frozen
 class AfterToolCall:
-    """A call that was not refused has run or failed. The model has not seen its result
-    yet.
+    """A tool call that was not refused has run or failed. The model has not seen the
+    result yet. See `BeforeToolCall` for the other attributes.
 
     :ivar output: the result for the model.
     :ivar raw_output: the tool's structured output, such as a command's streams and exit
@@ -162,7 +168,9 @@ class TurnEnd:
 class AgentStop:
     """The turn is about to end, unless a hook lets the agent continue.
 
-    :ivar stop_hook_active: whether the agent is already continuing because of a hook.
+    :ivar response: the visible text of the last answer.
+    :ivar stop_hook_active: whether a hook has already let the agent continue in this
+        turn.
     """
 
     name: ClassVar[EventName] = "agent_stop"
@@ -175,6 +183,8 @@ class AgentStop:
 class BeforeCompaction:
     """A compaction is about to start, unless a hook vetoes it.
 
+    :ivar input_tokens: tokens of the last request.
+    :ivar output_tokens: tokens of the last answer.
     :ivar context_limit: size of the model's context window in tokens.
     :ivar instructions: the user's instructions if the compaction was requested
         manually.
@@ -191,7 +201,9 @@ class BeforeCompaction:
 
 @frozen
 class AfterCompaction:
-    """A compaction has finished. The token counts are from before it."""
+    """A compaction has finished. The token counts are from before the compaction; see
+    `BeforeCompaction`.
+    """
 
     name: ClassVar[EventName] = "after_compaction"
     at: Moment
@@ -225,8 +237,8 @@ HookEvent: TypeAlias = (
 
 
 def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
-    """Return the event for the next hook, with the texts or arguments that this outcome
-    replaces.
+    """Return the event for the next hook, with the replaced text or arguments of an
+    earlier hook's outcome.
     """
     match event:
         case UserMessageSend() if outcome.message is not None:
@@ -244,16 +256,18 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
 
 
 def paths_of(input: JsonObject, cwd: str) -> tuple[str, ...]:
-    """Return the absolute path of the file or folder in a call's arguments, if there is
-    one.
+    """Return the absolute paths of the files and folders that a call's arguments name.
+    At most one can be named at present.
     """
     path = get_text(input, "path")
     return (absolute_path(path, cwd),) if path.strip() else ()
 
 
 def absolute_path(path: str, cwd: str) -> str:
-    """Return the absolute path for a path argument, as the tools resolve it. It may be
-    absolute, relative to `cwd`, begin with `~`, or be a `file://` URI.
+    """Resolve a path argument in the same way as the tools do.
+
+    :param path: an absolute path, a path relative to `cwd`, a path that begins with
+        `~`, or a `file://` URI.
     """
     if path.startswith("file://"):
         path = unquote(urlsplit(path).path)

@@ -1,7 +1,8 @@
-"""Hooks that are programs: files in a hooks folder, and commands in the configuration.
+"""Hooks that are programs: executable files in a hooks folder, and commands in the
+configuration.
 
-A program gets the event as JSON on stdin and answers on stdout. This module runs
-programs with the right directory, environment and limits.
+A program gets the event as JSON on stdin and answers on stdout. It runs with a limited
+environment, and a project's program runs in the sandbox.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ from acp_agent.sandbox.sandbox import Sandbox
 OUTPUT_LIMIT = 1024 * 1024
 """Maximum number of bytes that a program may print, for stdout and stderr separately."""
 _NO_FOLDER = "/dev/null"
-"""A path below which nobody can create a file. Replaces a folder for bytecode that
-commands may write.
+"""A path below which nobody can create a file. It replaces a folder for bytecode that
+commands can write to.
 """
 _ON_ERROR = re.compile(rf"\bon_error\s*[:=]\s*({'|'.join(get_args(OnError))})\b")
 
@@ -58,6 +59,7 @@ def command_hook(
 ) -> Hook:
     """Return the hook for a command in the configuration.
 
+    :param project: the project's folder; empty to use the session's directory.
     :param sandbox: the sandbox for a project's hook; None for no sandbox.
     """
     return Hook(
@@ -85,12 +87,12 @@ def _program_run(
     """
 
     async def run(event: HookEvent, services: Services) -> Outcome:
-        told = json.dumps(await payload(event), ensure_ascii=False).encode(
+        event_json = json.dumps(await payload(event), ensure_ascii=False).encode(
             "utf-8", "replace"
         )
         cwd = Path(event.at.cwd)
         code, stdout, stderr = await _run(
-            command, cwd, project or event.at.cwd, origin, sandbox, stdin=told
+            command, cwd, project or event.at.cwd, origin, sandbox, stdin=event_json
         )
         return read_outcome(event, code, stdout, stderr)
 
@@ -100,8 +102,10 @@ def _program_run(
 async def ask_for_events(
     path: Path, origin: Origin, project: str, sandbox: Sandbox | None
 ) -> FoundHooks:
-    """Run `FILE hook`, which prints the names of the program's events, separated by
-    white space or commas, and may print its `on_error`.
+    """Run `FILE hook`, and return the hook that the output describes.
+
+    The program prints the names of its events, separated by white space or commas. It
+    may also print `on_error: block` or another value.
     """
     try:
         code, stdout, stderr = await _run(
@@ -127,24 +131,24 @@ async def ask_for_events(
             errors[:1]
             or (
                 HookError(
-                    f"{path}: `{path.name} hook` names no event; print one on each line."
+                    f"{path}: `{path.name} hook` printed no events; print the name of one on each line."
                 ),
             ),
         )
     run = _program_run((str(path), "run"), project, origin, sandbox)
-    meaning = cast("OnError", on_error[1]) if on_error else "ask"
+    effect = cast("OnError", on_error[1]) if on_error else "ask"
     return FoundHooks(
-        (Hook(path.name, origin, str(path), events, run, on_error=meaning, file=path),),
+        (Hook(path.name, origin, str(path), events, run, on_error=effect, file=path),),
         errors,
     )
 
 
-def _looked_up(name: str, path: str) -> str:
+def _find(name: str, path: str) -> str:
     """Find a program on a search path. A name with a slash is already a path and is
     returned unchanged.
 
-    :raises HookError: if it is not found; the message says which folders were not
-        searched.
+    :raises HookError: if the program is not found. The message names the folders that
+        were not searched.
     """
     if "/" in name:
         return name
@@ -162,11 +166,11 @@ async def _run(
     *,
     stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
-    """Run a program until it exits. None of its processes are left when this returns or
-    raises.
+    """Run a program until it exits. No process of the program is left when this
+    function returns or raises.
 
-    :returns: its exit code, stdout and stderr.
-    :raises HookError: if it could not be started, or printed too much.
+    :returns: exit status, stdout and stderr.
+    :raises HookError: if the program could not be started, or printed too much.
     """
     output: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
 
@@ -181,8 +185,8 @@ async def _run(
     usable = None
     if origin == "project":
         env = environment_without(sandbox.hidden() if sandbox is not None else ())
-        # Compiled files in a project's hooks folder would change its digest, and the
-        # user would be asked again.
+        # Bytecode in a project's hooks folder would change the digest of its code, and
+        # the user would be asked again.
         env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
         if sandbox is not None:
             usable, _ = await to_thread.run_sync(sandbox.usable)
@@ -201,7 +205,7 @@ async def _run(
     else:
         # The user's hooks have no sandbox, and run before the project is trusted.
         env = without_others(environment_without(()), holding_home=False)
-        words = (_looked_up(words[0], env["PATH"]), *words[1:])
+        words = (_find(words[0], env["PATH"]), *words[1:])
     env |= {"CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
     wrapped = (
         usable.confine(words, cwd, network=False)
@@ -210,14 +214,14 @@ async def _run(
     )
     code: int | None = None
     try:
-        # stdin is a file, not a pipe, so a program that does not read it causes neither
-        # a broken pipe nor a deadlock.
+        # stdin is a file instead of a pipe, so a program that does not read it causes
+        # neither a broken pipe nor a deadlock.
         async with wrapped as (_, words):
-            with tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
-                told.write(stdin)
-                told.seek(0)
+            with tempfile.TemporaryFile() as file, anyio.CancelScope() as too_much:
+                file.write(stdin)
+                file.seek(0)
                 code = await run_group(
-                    words, cwd, timeout=math.inf, on_data=keep, stdin=told, env=env
+                    words, cwd, timeout=math.inf, on_data=keep, stdin=file, env=env
                 )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -225,7 +229,7 @@ async def _run(
     for stream, data in output.items():
         if len(data) > OUTPUT_LIMIT:
             raise HookError(
-                f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended."
+                f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream} and was stopped."
             )
-    assert code is not None  # there is no time limit here
+    assert code is not None  # only a time limit would return None
     return code, bytes(output["stdout"]), bytes(output["stderr"])

@@ -1,7 +1,7 @@
-"""The built-in handlers that a recipe can name in `hooks`. Each is a model of its
-parameters with a method `handle`.
+"""The built-in handlers that a recipe can name in `hooks`. Each is a pydantic model of
+its parameters, with a method `handle`.
 
-They are imported with the first recipe.
+This module is imported when the first recipe is loaded.
 """
 
 from __future__ import annotations
@@ -44,16 +44,18 @@ from acp_agent.secrets.messages import masked
 EXPORTS = ".acp-agent/exports"
 """Default folder for exports, relative to the project."""
 MARK = "<!-- An export of the session {} by acp-agent, written anew with each one -->\n"
-"""First line of an export. Only files that begin with it are replaced."""
+"""First line of an export. Only files that begin with this line are replaced, so do not
+change its text.
+"""
 _MOST_LOGGED = 2_000
-"""Maximum number of characters to log of each text in a call's arguments, so that the
-log holds no file contents.
+"""Maximum number of characters that are logged of each string in a call's arguments, so
+that the log does not contain whole files.
 """
 
 
 def known_handlers() -> dict[str, dict[str, type[Handler]]]:
-    """Return the handlers that a recipe may name for each event, by every name of the
-    event.
+    """Return the handlers that a recipe may name for each event. The keys are our names
+    and Claude Code's names of the events.
     """
     return {
         word: {
@@ -75,8 +77,8 @@ def bound_handler(
     """Return the hook for a handler that a recipe has bound to an event.
 
     :param source: the recipe's file and the key in it.
-    :param once: whether to run it only at the first answer of the run, so that a
-        follow-up does not repeat it.
+    :param once: whether to run the handler only at the first answer to the prompt, and
+        not again if a hook lets the agent continue.
     """
     handler = known_handlers()[event][name].model_validate(params)
 
@@ -94,7 +96,7 @@ def bound_handler(
 
 
 class SwapContextHandler(Handler):
-    """The answer that ends the turn takes the place of the conversation."""
+    """Replaces the conversation with the answer that ends the turn."""
 
     name = "swap_context"
     events = frozenset({"turn_end"})
@@ -102,8 +104,8 @@ class SwapContextHandler(Handler):
     preserve_system_prompt: Annotated[
         bool,
         Field(
-            description="whether the system prompt stays as it is. By default it is written anew from the "
-            "[instruction files](configuration.md), unless reasoning stays that depends on it"
+            description="whether to keep the system prompt. By default it is created again from the "
+            "[instruction files](configuration.md), unless kept reasoning depends on it"
         ),
     ] = False
     max_summary_tokens: Annotated[
@@ -111,15 +113,15 @@ class SwapContextHandler(Handler):
         Field(
             gt=0,
             le=MAX_TOKENS,
-            description="the model is asked for no more tokens; a summary that is longer all the same is not used, and "
-            "the history stays as it is",
+            description="maximum length of the summary in tokens. If the model still writes a longer summary, it is "
+            "not used, and the history does not change",
         ),
     ] = None
     keep_tail_tokens: Annotated[
         Tokens | None,
         Field(
-            description="how many tokens of the newest messages stay word for word, within `size` of "
-            "[compaction](#compaction); by default a fifth of it at most. `0`: nothing"
+            description="how many tokens of the newest messages to keep word for word, within the `size` of the "
+            "[compaction](#compaction); `0` keeps none. Default: at most a fifth of `size`"
         ),
     ] = None
 
@@ -140,34 +142,34 @@ class SwapContextHandler(Handler):
 
 
 class _CompactHandler(Handler):
-    """Once the recipe has done its work, the conversation is compacted."""
+    """Compacts the conversation after the recipe's turn."""
 
     name = "compact"
     events = frozenset({"turn_end"})
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
-        """Return a compaction, regardless of the answer."""
+        """Request a compaction, regardless of the answer."""
         return Outcome(action=Compact())
 
 
 class _AppendContextHandler(Handler):
-    """Adds a text, and the contents of a file under its name, to the context."""
+    """Adds a text, or a file with its path and content, to the context."""
 
     name = "append_context"
     events = frozenset({"user_message_send", "turn_end"})
 
     text: Annotated[
-        str | None, Field(min_length=1, description="what the model should read")
+        str | None, Field(min_length=1, description="a text for the model")
     ] = None
     file: Annotated[
         InnerPath | None,
-        Field(description="a text file of the project that it should read"),
+        Field(description="path of a text file of the project for the model"),
     ] = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> _AppendContextHandler:
+    def _is_not_empty(self) -> _AppendContextHandler:
         if self.text is None and self.file is None:
-            raise ValueError("should name a `text` or a `file`")
+            raise ValueError("should have a `text` or a `file`")
         return self
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
@@ -183,8 +185,8 @@ class _AppendContextHandler(Handler):
 
 # --- handlers that check a format ---
 
-_OTHER_FORM = "It does not have the form that is demanded: {}."
-_NEW_ANSWER = "Your answer does not have the form that is demanded: {}. Answer again, with JSON of that form alone."
+_WRONG_FORMAT = "It does not have the required format: {}."
+_ANSWER_AGAIN = "Your answer does not have the required format: {}. Answer again, only with JSON in this format."
 
 
 class _FormHandler(Handler):
@@ -192,27 +194,29 @@ class _FormHandler(Handler):
         JsonSchema | None, Field(alias="schema", description="a JSON Schema")
     ] = None
     file: Annotated[
-        InnerPath | None, Field(description="a file of the project with a JSON Schema")
+        InnerPath | None,
+        Field(description="path of a file of the project with a JSON Schema"),
     ] = None
 
     @model_validator(mode="after")
     def _one_schema(self) -> _FormHandler:
         if self.json_schema is not None and self.file is not None:
-            raise ValueError("should have one of `schema` and `file`")
+            raise ValueError("should have either `schema` or `file`, not both")
         if (
             self.json_schema is None
             and self.file is None
             and getattr(self, "pattern", None) is None
         ):
             raise ValueError(
-                "should have a `schema` or a `file`, or for a tool's result a `pattern`"
+                "should have a `schema` or a `file`, or a `pattern` for a tool's result"
             )
         return self
 
     def fault(self, text: str, folder: Path) -> str | None:
-        """Return what is wrong with a text that should be JSON of this schema, or None
-        if it is valid. Reads from disk.
+        """Check a text that should be JSON and match the schema. Return a description
+        of the errors, or None if the text is valid. Reads from disk.
 
+        :param folder: the folder that contains the schema's file.
         :raises HookError: if the schema's file cannot be used.
         """
         schema = self.json_schema
@@ -220,17 +224,19 @@ class _FormHandler(Handler):
             try:
                 schema = json.loads(_project_text(folder, self.file))
             except (ValueError, RecursionError) as error:
-                raise HookError(f"{folder / self.file} is no JSON: {error}.") from error
+                raise HookError(
+                    f"{folder / self.file} is not valid JSON: {error}."
+                ) from error
             if fault := schema_fault(schema):
                 raise HookError(
-                    f"{folder / self.file} is no usable JSON Schema: {fault}."
+                    f"{folder / self.file} cannot be used as a JSON Schema: {fault}."
                 )
         return None if schema is None else form_fault(text, schema)
 
 
 class _ValidateOutputHandler(_FormHandler):
-    """Requires the answer to be JSON of a schema; else the model gets the errors, and
-    continues.
+    """Requires the answer to be JSON that matches a schema. Otherwise the model gets
+    the errors and answers again.
     """
 
     name = "validate_output"
@@ -243,26 +249,31 @@ class _ValidateOutputHandler(_FormHandler):
         fault = await to_thread.run_sync(
             self.fault, event.response, Path(event.at.cwd), abandon_on_cancel=True
         )
-        # The user reads why a summary was refused, and the model is not asked for
-        # another one.
-        form = _OTHER_FORM if event.is_summary else _NEW_ANSWER
-        return NOTHING if fault is None else Outcome.block(form.format(fault))
+        # For a summary, the reason is shown to the user, and the model does not answer
+        # again.
+        reason = _WRONG_FORMAT if event.is_summary else _ANSWER_AGAIN
+        return NOTHING if fault is None else Outcome.block(reason.format(fault))
 
 
 class _ValidateToolOutputHandler(_FormHandler):
-    """Requires a tool's result to match a schema; else the errors are appended to it."""
+    """Requires a tool's result to match a schema or a pattern. Otherwise the errors are
+    appended to the result.
+    """
 
     name = "validate_tool_output"
     events = frozenset({"after_tool_call"})
 
     tool: Annotated[
         str | None,
-        Field(min_length=1, description="which tool's results; left out: every tool's"),
+        Field(
+            min_length=1,
+            description="the tool whose results are checked. Default: every tool",
+        ),
     ] = None
     pattern: Annotated[
         Pattern | None,
         Field(
-            description="a regular expression of RE2 that must be found in the result"
+            description="an RE2 regular expression that must match somewhere in the result"
         ),
     ] = None
 
@@ -277,7 +288,7 @@ class _ValidateToolOutputHandler(_FormHandler):
         faults = await to_thread.run_sync(self._faults, event, abandon_on_cancel=True)
         if not faults:
             return NOTHING
-        return Outcome.block(_OTHER_FORM.format("; ".join(faults)))
+        return Outcome.block(_WRONG_FORMAT.format("; ".join(faults)))
 
     def _faults(self, event: AfterToolCall) -> list[str]:
         faults = [self.fault(event.text, Path(event.at.cwd))]
@@ -293,16 +304,20 @@ class _ValidateToolOutputHandler(_FormHandler):
 
 
 class _ExportMarkdownHandler(Handler):
-    """Writes the session into a Markdown file of the project."""
+    """Writes the session to a Markdown file in the project."""
 
     name = "export_markdown"
     events = frozenset({"turn_end", "agent_stop"})
 
     path: Annotated[
-        MarkdownPath | None, Field(description="the file, in the project")
+        MarkdownPath | None,
+        Field(description="path of the file, relative to the project"),
     ] = None
     overwrite: Annotated[
-        bool, Field(description="also over a file that is no export of this session")
+        bool,
+        Field(
+            description="whether to replace a file that is not an export of this session"
+        ),
     ] = False
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
@@ -334,9 +349,9 @@ class _LogToolUsageHandler(Handler):
     name = "log_tool_usage"
     events = frozenset({"before_tool_call", "after_tool_call"})
 
-    path: Annotated[LinesPath, Field(description="the file, in the agent's home")] = (
-        "logs/tool-usage.jsonl"
-    )
+    path: Annotated[
+        LinesPath, Field(description="path of the file, relative to the agent's home")
+    ] = "logs/tool-usage.jsonl"
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
         """Write the line.
@@ -367,9 +382,9 @@ class _LogToolUsageHandler(Handler):
 def _project_text(folder: Path, name: str) -> str:
     """Return the text of a file in the session's directory. Reads from disk.
 
-    :param name: its path, relative to the directory. Links that lead out of the
-        directory are not followed.
-    :raises HookError: if the file does not exist or cannot be read.
+    :param name: path of the file, relative to the directory.
+    :raises HookError: if the file does not exist, cannot be read, or is a link to a
+        file outside the directory.
     """
     path = folder / name
     try:
@@ -377,7 +392,7 @@ def _project_text(folder: Path, name: str) -> str:
     except DocumentError as error:
         raise HookError(f"{path}: {error.message}.") from error
     if text is None:
-        raise HookError(f"There is no file {path}.")
+        raise HookError(f"The file {path} does not exist.")
     return text
 
 
@@ -386,27 +401,31 @@ def _write(
 ) -> None:
     """Write a file that only the user can access. Writes to disk.
 
-    :param replaces: an existing file may be replaced only if it begins with this.
-    :raises HookError: if the file would be outside the folder or replace another file,
-        or cannot be written.
+    :param name: path of the file, relative to `folder`.
+    :param replaces: with the mode `w`, an existing file is replaced only if it begins
+        with this text.
+    :raises HookError: if the file would be outside the folder, must not be replaced, or
+        cannot be written.
     """
     path = folder / name
     try:
         if not path.parent.resolve().is_relative_to(folder.resolve()):
-            raise HookError(f"{path} would be outside of {folder}; name a file in it.")
+            raise HookError(
+                f"{path} is outside {folder}; use the path of a file in this folder."
+            )
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_ours = path.is_file() and path.read_bytes().startswith(replaces.encode())
         if mode == "w" and os.path.lexists(path) and not is_ours:
             raise HookError(
-                f"{path} is there already, and is no export of this session. It was not changed; name another `path`, "
-                "or set `overwrite: true`."
+                f"{path} already exists and is not an export of this session. It was not changed. Choose another "
+                "`path`, or set `overwrite: true`."
             )
         with open(path, f"{mode}b", opener=_private) as file:
             file.write(text.encode(errors="replace"))
     except (
         OSError,
         RuntimeError,
-    ) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+    ) as error:  # Python 3.11 raises RuntimeError for a loop of links
         raise HookError(
             f"{path} cannot be written ({getattr(error, 'strerror', None) or error})."
         ) from error

@@ -1,7 +1,7 @@
-"""The outcomes of hooks, and how they are combined.
+"""The outcomes of hooks, and how several outcomes are combined.
 
-These are plain values, and the session carries them out. None means no answer, which
-differs from an empty answer.
+Outcomes are plain values that the session carries out. In an attribute, None means that
+the hook did not set it, which differs from an empty value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from acp_agent.frozen import frozen
 
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-"""From the least to the most restrictive."""
+"""The verdicts, from the least to the most restrictive."""
 
 LIMIT = 65_536
 """Maximum number of characters of a text that a hook adds for the model or the user."""
@@ -25,15 +25,14 @@ LIMIT = 65_536
 
 @frozen
 class Decision:
-    """Says whether the pending action may proceed.
+    """A hook's decision whether the pending action may proceed.
 
     :ivar verdict: `allow` skips the permission request that the mode requires, `ask`
-        requires one, `block` refuses.
-    :ivar reason: a reason for the user, and for the model if it must continue in a
-        different way.
-    :ivar by_project: whether it comes from the project instead of the user. `allow`
-        then covers only actions that are confined to the session's directories or the
-        sandbox. The dispatcher always overwrites this.
+        requires one, `block` refuses the action.
+    :ivar reason: the reason for the user, and for the model if it has to continue.
+    :ivar by_project: whether the hook comes from the project instead of the user.
+        `allow` then covers only actions that are confined to the session's directories
+        or the sandbox. The dispatcher always overwrites this value.
     """
 
     verdict: Verdict
@@ -43,11 +42,11 @@ class Decision:
 
 @frozen
 class SwapContext:
-    """Atomically replace the conversation so far with this text. It comes from the
-    handlers of a recipe that compacts, or from hooks that reword its answer. Only the
-    recipe sets the options.
+    """Replace the conversation so far with a summary, atomically. Handlers of a recipe
+    that compacts return this, and so do hooks that reword the recipe's summary. Only
+    the recipe sets the options.
 
-    :ivar preserve_system_prompt: whether to keep the system prompt instead of reading
+    :ivar preserve_system_prompt: whether to keep the system prompt instead of creating
         it again.
     :ivar max_summary_tokens: maximum length of the text in tokens; None for no limit.
     :ivar keep_tail_tokens: how many tokens of the newest messages to keep word for
@@ -63,7 +62,7 @@ class SwapContext:
 
 @frozen
 class Compact:
-    """Compact the conversation as soon as possible, as `/compact` would."""
+    """Compact the conversation as soon as possible, in the same way as `/compact`."""
 
     name: ClassVar[str] = "compact"
     instructions: str = ""
@@ -110,7 +109,7 @@ class Outcome:
         none.
     :ivar stop: the reason to end the turn immediately; None to continue.
     :ivar notices: messages to the user.
-    :ivar unknown: keys of a program's answer that have no meaning.
+    :ivar unknown: keys of a program's answer that have no effect.
     """
 
     decision: Decision | None = None
@@ -143,7 +142,7 @@ class Outcome:
 
     @property
     def blocks(self) -> bool:
-        """Return whether it refuses the pending action."""
+        """Return whether the outcome refuses the pending action."""
         return self.decision is not None and self.decision.verdict == "block"
 
     @property
@@ -152,13 +151,14 @@ class Outcome:
         return self.decision.reason if self.decision is not None else ""
 
     def then(self, later: Outcome) -> Outcome:
-        """Combine this outcome with that of a later hook. This is associative, and
-        `NOTHING` is the identity.
+        """Combine this outcome with that of a later hook. The operation is associative,
+        and `NOTHING` is its identity.
 
-        The more restrictive decision wins; between equal decisions, the user's wins
-        over the project's, then the first. The later replacement of a text or of
-        arguments wins, since that hook saw the earlier one. The first action, summary
-        and stop win. All added texts are kept.
+        The more restrictive decision wins. Between equal decisions, the user's wins
+        over the project's, and the earlier one wins otherwise. If both outcomes replace
+        a text or arguments, the later replacement wins, since the later hook saw the
+        earlier replacement. The first action, summary and stop win. All added texts are
+        kept.
         """
         decisions = [
             each for each in (self.decision, later.decision) if each is not None
@@ -180,9 +180,9 @@ class Outcome:
             unknown=(*self.unknown, *later.unknown),
         )
 
-    def wants(self) -> dict[str, Action | str]:
-        """Return the values that only the first hook to set them can determine, by
-        attribute name.
+    def first_wins(self) -> dict[str, Action | str]:
+        """Return the attributes that this outcome sets and for which the first hook
+        wins, by name.
         """
         once = {"action": self.action, "summary": self.summary}
         return {name: value for name, value in once.items() if value is not None}
@@ -194,7 +194,7 @@ def _weight(decision: Decision) -> tuple[int, bool]:
 
 
 NOTHING = Outcome()
-"""The outcome if there is no hook."""
+"""The outcome of a hook that does nothing."""
 
 
 # --- what is possible at each event ---
@@ -208,15 +208,15 @@ _TURN: tuple[EventName, ...] = (
     *_ENDS,
 )
 _COMPACTION: tuple[EventName, ...] = ("before_compaction",)
-_TOLD: tuple[EventName, ...] = ("session_start", *_TURN, *_COMPACTION)
+_CONTEXT: tuple[EventName, ...] = ("session_start", *_TURN, *_COMPACTION)
 
 SWAP = "action: swap_context"
 POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
     "decision: block": (*_TURN, *_COMPACTION),
     "decision: ask": _CALL,
     "continue: false": (*_TURN, *_COMPACTION),
-    "systemMessage": (*_TOLD, "after_compaction"),
-    "context": _TOLD,
+    "systemMessage": (*_CONTEXT, "after_compaction"),
+    "context": _CONTEXT,
     "tool_input": _CALL,
     "tool_output": ("after_tool_call",),
     "message": ("user_message_send",),
@@ -228,8 +228,8 @@ POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
     "summary": _COMPACTION,
 }
 """Maps each key of a program's answer to the events at which it is possible. `decision:
-allow` is missing, since it is possible everywhere. `swap_context` is possible only if
-the answer is a summary.
+allow` is not listed, since it is possible at every event. `swap_context` is possible
+only if the model's answer is a summary.
 """
 _WORDS = {"stop": "continue: false", "notices": "systemMessage"}
 """Attributes of `Outcome` that have a different name in `POSSIBLE`."""
@@ -238,11 +238,11 @@ _WORDS = {"stop": "continue: false", "notices": "systemMessage"}
 def possible_part(
     outcome: Outcome, possible: Collection[str]
 ) -> tuple[Outcome, list[str]]:
-    """Return the possible part of an outcome, and names for the rest: keys of
+    """Split an outcome into its possible part and the names of the rest: keys of
     `POSSIBLE`, and unknown keys.
 
     :param possible: the keys of `POSSIBLE` that are possible now.
-    :raises HookError: if it asks for something that is not possible at any event.
+    :raises HookError: if the outcome has a value that is not possible at any event.
     """
     unknown = outcome.unknown
     outcome = replace(outcome, unknown=())
@@ -258,7 +258,7 @@ def possible_part(
             *possible,
         ):
             if word not in POSSIBLE:
-                raise HookError(f"Its outcome wants `{word}`, which there is not.")
+                raise HookError(f"Unknown outcome `{word}`.")
             rest[name] = word
     return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), [
         *rest.values(),
@@ -270,15 +270,17 @@ def possible_part(
 
 
 def cut(text: str) -> str:
-    """Return a hook's text, cut to `LIMIT` with a note that says how much is missing."""
+    """Return a hook's text, cut to `LIMIT` with a note about the number of missing
+    characters.
+    """
     if len(text) <= LIMIT:
         return text
-    return f"{text[:LIMIT]}\n[{len(text) - LIMIT:,} more characters of this hook were left out]"
+    return f"{text[:LIMIT]}\n[{len(text) - LIMIT:,} more characters from this hook were omitted]"
 
 
 def bounded(outcome: Outcome) -> Outcome:
-    """Return an outcome without blank texts, and with texts cut to `LIMIT` if they are
-    added for the model or the user. Texts that replace another text are not cut.
+    """Remove blank texts from an outcome, and cut the texts that it adds for the model
+    or the user to `LIMIT`. Texts that replace another text are not cut.
     """
     action = outcome.action
     match action:
@@ -306,13 +308,11 @@ def bounded(outcome: Outcome) -> Outcome:
 
 
 def listed(value: object) -> object:
-    """Return a list with the text if the value is a string; return anything else
-    unchanged.
-    """
+    """Convert a string to a list that contains it; return any other value unchanged."""
     return [value] if isinstance(value, str) else value
 
 
 def _bounded_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    # A Python hook may have passed a string.
+    # A Python hook may have passed a single string.
     texts = (texts,) if isinstance(texts, str) else texts
     return tuple(cut(text) for text in texts if text.strip())

@@ -1,8 +1,9 @@
-"""The parameters of built-in handlers: the base class `Handler`, and the types of
-values: paths, patterns and JSON Schemas.
+"""The base class of built-in handlers, `Handler`, and the types of their parameters:
+paths, patterns and JSON Schemas.
 
-Schemas are never fetched: a schema with external references is refused. Its patterns
-are matched with RE2. The schema library is imported when the first schema is used.
+A JSON Schema with references to other documents is refused, so nothing is ever fetched.
+The patterns in a schema are matched with RE2. The library `jsonschema` is imported when
+the first schema is used.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ MAX_TOKENS = 1_000_000
 
 
 class Handler(BaseModel):
-    """A handler with its parameters, as a recipe writes them. A recipe's are checked
-    when it is read.
+    """A handler with its parameters, in the form in which a recipe writes them. They
+    are validated when the recipe is read.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -73,13 +74,13 @@ def _regex(value: str) -> str:
 def _schema(value: object) -> object:
     fault = schema_fault(value)
     if fault is not None:
-        raise ValueError(f"is no usable JSON Schema: {fault}")
+        raise ValueError(f"cannot be used as a JSON Schema: {fault}")
     return value
 
 
 InnerPath = Annotated[str, AfterValidator(_inside)]
 MarkdownPath = Annotated[str, Field(pattern=r"\.md$"), AfterValidator(_inside)]
-"""A recipe may not write to other kinds of files, such as hooks and settings."""
+"""Markdown files only, so that a recipe cannot write files such as hooks and settings."""
 LinesPath = Annotated[str, Field(pattern=r"\.jsonl$"), AfterValidator(_inside)]
 JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_schema)]
 Pattern = Annotated[
@@ -90,16 +91,18 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 # --- JSON Schemas ---
 
-_MOST_FAULTS = 5
-"""Maximum number of faults in one message."""
+_MAX_ERRORS = 5
+"""Maximum number of errors in one message."""
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def form_fault(text: str, schema: JsonObject) -> str | None:
-    """Return the first few faults, with their places, of a text that should be JSON of
-    a schema, or None if it is valid. The JSON is the whole text or its last code fence
-    that is `json` or has no language.
+    """Check a text that should be JSON and match a schema. Return a description of the
+    first few errors with their places, or None if the text is valid.
+
+    The JSON may be the whole text, or the last code fence with the language `json` or
+    without a language.
 
     :param schema: a schema that `schema_fault` has accepted.
     """
@@ -115,11 +118,13 @@ def form_fault(text: str, schema: JsonObject) -> str | None:
             if each.type == "fence" and each.info.strip().lower() in ("", "json")
         ]
         if not fences:
-            return f"it is no JSON ({error}), and has no fence with JSON either"
+            return (
+                f"it is not valid JSON ({error}), and contains no code fence with JSON"
+            )
         try:
             value = parse_json(fences[-1])
         except ValueError as inner:
-            return f"what stands in its last fence is no JSON ({inner})"
+            return f"its last code fence is not valid JSON ({inner})"
     found: Iterator[ValidationError] = _validator_class(schema)(schema).iter_errors(
         value
     )
@@ -127,15 +132,15 @@ def form_fault(text: str, schema: JsonObject) -> str | None:
         found, key=lambda error: [str(part) for part in error.absolute_path]
     )
     named = [
-        f"{error.json_path}: {_short(error.message)}" for error in errors[:_MOST_FAULTS]
+        f"{error.json_path}: {_short(error.message)}" for error in errors[:_MAX_ERRORS]
     ]
-    if len(errors) > _MOST_FAULTS:
-        named.append(f"and {len(errors) - _MOST_FAULTS} more")
+    if len(errors) > _MAX_ERRORS:
+        named.append(f"and {len(errors) - _MAX_ERRORS} more")
     return "; ".join(named) or None
 
 
 def schema_fault(schema: object) -> str | None:
-    """Return what is wrong with a schema, or None if it can be used."""
+    """Check a JSON Schema. Return why it cannot be used, or None if it can."""
     from jsonschema import FormatChecker, SchemaError
 
     if not isinstance(schema, dict):
@@ -146,13 +151,13 @@ def schema_fault(schema: object) -> str | None:
         part[key] for part in parts for key in _REFERENCES if key in part
     ):
         if isinstance(reference, str) and not reference.startswith("#"):
-            return f"`$ref: {reference}` leads out of it; only what begins with # may be referred to"
+            return f"`$ref: {reference}` refers to another document; use a reference that begins with #"
     if any("patternProperties" in part for part in parts) and any(
         "unevaluatedProperties" in part for part in parts
     ):
-        return "`unevaluatedProperties` and `patternProperties` cannot stand in one schema; use `additionalProperties`"
+        return "`unevaluatedProperties` and `patternProperties` cannot be combined; use `additionalProperties` instead"
     try:
-        # Formats are not checked, since `regex` would use Python's syntax.
+        # Formats are not checked, since the format `regex` would mean Python's syntax.
         _validator_class(checked).check_schema(
             checked, format_checker=FormatChecker(())
         )

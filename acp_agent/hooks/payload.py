@@ -1,9 +1,8 @@
-"""Encodes events for executables as JSON, with our keys and with those that hooks for
-Claude Code expect. Messages have the form of Anthropic's Messages API, both in events
-and in the answers of hooks.
+"""Encodes events for executables as JSON, with our keys and with the keys that hooks
+for Claude Code expect. Messages have the form of Anthropic's Messages API, both in
+events and in the answers of hooks.
 
-The tables of Claude Code's names follow its hooks reference
-(https://code.claude.com/docs/en/hooks).
+Source of Claude Code's names: https://code.claude.com/docs/en/hooks
 """
 
 from __future__ import annotations
@@ -52,14 +51,16 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     "grep": {"ignore_case": "-i", "context": "-C"},
     "plan": {"entries": "todos"},
 }
-"""Claude Code's argument keys, by our tool and our key. The arguments of `edit` also
-differ in structure.
+"""Maps each of our tools to Claude Code's names of its arguments, by our names. The
+arguments of `edit` also differ in structure; see `EDIT_KEYS`.
 """
 EDIT_KEYS = {
     "old_text": "old_string",
     "new_text": "new_string",
     "replace_all": "replace_all",
 }
+
+"""Maps our keys of one edit to Claude Code's, which are arguments of the call."""
 
 _EVENTS = {ours: theirs for theirs, ours in ALIASES.items()}
 _MODES = {
@@ -82,9 +83,9 @@ _ENDS = {
 
 
 async def payload(event: HookEvent) -> JsonObject:
-    """Return the event as JSON, after writing the transcript that it names.
+    """Encode an event as JSON, and write the transcript that it names.
 
-    `tool_name` is Claude Code's name of the tool and `tool` is ours. `source` and the
+    `tool_name` is Claude Code's name of the tool, and `tool` is ours. `source` and the
     `reason` of a session's end have our values.
     """
     at = event.at
@@ -150,12 +151,12 @@ def _details(event: HookEvent) -> JsonObject:
 
 
 def _response(event: AfterToolCall) -> JsonObject:
-    """Return the result in the form of Claude Code's tools, as far as there are
-    equivalents.
+    """Return the result of a call in the form of Claude Code's tools, with the keys for
+    which we have a value.
     """
     response: JsonObject = {"success": not event.is_error, "content": event.text}
     if event.tool == "shell":
-        # The command's own output. A terminal merges both streams.
+        # The command's own output. If it ran in a terminal, `output` has both streams.
         raw = event.raw_output if isinstance(event.raw_output, dict) else {}
         stdout = raw.get("stdout", raw.get("output", event.text))
         response |= {
@@ -179,7 +180,9 @@ def _trigger(reason: str) -> str:
 
 
 def names_to_match(event: HookEvent) -> frozenset[str]:
-    """Return the names that a matcher is compared with: ours and Claude Code's."""
+    """Return the names that a matcher is compared with, both ours and Claude Code's;
+    empty if events of this kind have no names.
+    """
     match event:
         case BeforeToolCall() | AfterToolCall():
             multiple = ("MultiEdit",) if event.tool == "edit" else ()
@@ -197,11 +200,11 @@ def names_to_match(event: HookEvent) -> frozenset[str]:
 
 
 def with_claude_keys(tool: str, arguments: JsonObject, cwd: str) -> JsonObject:
-    """Return a call's arguments with Claude Code's keys added to ours; paths under its
-    keys are absolute.
+    """Return a call's arguments with Claude Code's keys in addition to ours. Paths in
+    Claude Code's keys are absolute.
 
-    The old and the new texts of several edits in one call are joined with line ends, so
-    that a hook that searches them sees all of them.
+    If a call has several edits, their old texts are joined with line ends, and so are
+    their new texts, so that a hook that searches them sees all of them.
     """
     both = dict(arguments)
     for ours, theirs in KEYS.get(tool, {}).items():
@@ -224,6 +227,12 @@ _Part: TypeAlias = Text | Image | ToolCall | ToolResult
 _STORED = "sha256:"
 """Prefix of the name under which an image's bytes are stored."""
 _STORED_NAME = re.compile(rf"{_STORED}[0-9a-f]{{64}}")
+_BLOCK_NAMES: dict[type, str] = {
+    Text: "text",
+    Image: "image",
+    ToolCall: "tool_use",
+    ToolResult: "tool_result",
+}
 _KINDS: dict[str, tuple[type, ...]] = {
     "user": (Text, Image, ToolResult),
     "assistant": (Text, ToolCall),
@@ -231,8 +240,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def as_json(message: Message) -> JsonObject:
-    """Return a message as `{"role", "content"}`. A tool result has the role `user`, and
-    a single text is a string.
+    """Return a message as an object with `role` and `content`. A tool result has the
+    role `user`. If the content is a single text, it is a string instead of a list.
     """
     blocks = blocks_of(message)
     only = blocks[0] if len(blocks) == 1 else {}
@@ -244,8 +253,8 @@ def as_json(message: Message) -> JsonObject:
 
 
 def blocks_of(message: Message) -> list[JsonObject]:
-    """Return a message's content as blocks. Attachments from the editor are included in
-    the form that models see.
+    """Return the content of a message as a list of blocks. Attachments from the editor
+    are included in the form in which models get them.
     """
     match message:
         case UserMessage():
@@ -282,22 +291,23 @@ def _block(part: Text | Image | Thinking | ToolCall) -> JsonObject:
             }
         case Image():
             if isinstance(part.data, str):
-                where: JsonObject = {"type": "base64", "data": part.data}
+                source: JsonObject = {"type": "base64", "data": part.data}
             else:
-                where = {
+                source = {
                     "type": "file",
                     "file_id": f"{_STORED}{part.data.sha256}",
                     "size": part.data.size,
                 }
-            return {"type": "image", "source": {**where, "media_type": part.mime_type}}
+            return {"type": "image", "source": {**source, "media_type": part.mime_type}}
 
 
 def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
-    """Parse the messages with which a hook replaces a conversation. Thinking is
-    dropped, since no provider accepts another's.
+    """Parse the messages with which a hook replaces a conversation. Thinking blocks are
+    dropped, since providers do not accept thinking that they did not produce.
 
     :param key: the key of the messages in the hook's answer.
-    :raises HookError: if a model would not accept them; the message says where and why.
+    :raises HookError: if a model would not accept the messages. The error names the
+        place and the reason.
     """
     messages: list[Message] = []
     waiting: list[str] = []  # calls that have no result yet
@@ -306,7 +316,7 @@ def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
         place = f"{key}.{index}"
         role, parts = _role_and_parts(value, place)
         if not messages and role != "user":
-            raise HookError(f"{place}: the first message should be the user's.")
+            raise HookError(f"{place}: the first message should be a user message.")
         others: list[Text | Image | ToolCall] = []
         for part in parts:
             if not isinstance(part, ToolResult):
@@ -316,29 +326,27 @@ def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
                 messages.append(part)
             else:
                 raise HookError(
-                    f"{place}: no call before it waits for the result of {part.call_id!r}."
+                    f"{place}: no earlier call without a result has the id {part.call_id!r}."
                 )
         if waiting and others:
-            raise HookError(
-                f"{place}: the call {waiting[0]!r} before it has no result."
-            )
+            raise HookError(f"{place}: the earlier call {waiting[0]!r} has no result.")
         calls = [part.id for part in others if isinstance(part, ToolCall)]
         if len(known.union(calls)) < len(known) + len(calls):
-            raise HookError(f"{place}: there is a call of this id already.")
+            raise HookError(f"{place}: an earlier call has the same id.")
         known.update(calls)
         waiting += calls
         if role == "assistant":
-            spoken = tuple(part for part in others if not isinstance(part, Image))
+            answer = tuple(part for part in others if not isinstance(part, Image))
             messages.append(
                 AssistantMessage(
                     new_id("msg"),
-                    spoken,
+                    answer,
                     stop_reason="tool_use" if calls else "end_turn",
                 )
             )
         elif others:
-            said = tuple(part for part in others if not isinstance(part, ToolCall))
-            messages.append(UserMessage(new_id("msg"), said))
+            prompt = tuple(part for part in others if not isinstance(part, ToolCall))
+            messages.append(UserMessage(new_id("msg"), prompt))
     if waiting:
         raise HookError(f"{key}: the call {waiting[0]!r} has no result.")
     if not messages:
@@ -359,15 +367,15 @@ def _role_and_parts(value: JsonValue, place: str) -> tuple[str, list[_Part]]:
             ]
         case _:
             raise HookError(
-                f"{place}: should have a role, user or assistant, and a content of text or blocks."
+                f"{place}: should have a `role`, user or assistant, and a `content`, a string or a list of blocks."
             )
     for part in parts:
         if not isinstance(part, _KINDS[str(role)]):
             raise HookError(
-                f"{place}: a message of the {role} has no {type(part).__name__}."
+                f"{place}: a message with the role {role} cannot contain a {_BLOCK_NAMES[type(part)]} block."
             )
     if not parts:
-        raise HookError(f"{place}: it says nothing.")
+        raise HookError(f"{place}: the message is empty.")
     return str(role), parts
 
 
@@ -421,5 +429,5 @@ def _part(block: JsonValue, place: str) -> _Part | None:
         case _:
             pass
     raise HookError(
-        f"{place}: is no whole block of text, image, thinking, tool_use or tool_result."
+        f"{place}: is not a valid block of type text, image, thinking, tool_use or tool_result."
     )

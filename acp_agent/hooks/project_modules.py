@@ -2,13 +2,14 @@
 
 A sandboxed command can write to the project. So a hook imports exactly the source that
 the user trusted: no bytecode from `__pycache__`, no extension module, and no file that
-was changed or created since. The project's folders never get onto the agent's own
-`sys.path`, where the agent's next import could find a planted `xml.py`.
+was changed or created since then. The project's folders are never added to the agent's
+own `sys.path`, since the agent's next import could then find a planted `xml.py`.
 
-The modules of a project have their own `__import__`, `exec`, `eval` and `compile` among
-their built-ins (see `trusted_code`), and their own `sys.path` and modules that load files
-(see `replaced_modules`). This separates a hook's imports from the agent's. In `sys.modules`, the names
-of these modules have a prefix that no other import can use.
+A hook's imports are separate from the agent's. A project's modules have their own
+`__import__`, `exec`, `eval` and `compile` among their built-in names (see
+`trusted_code`), their own `sys.path`, and their own versions of standard modules that
+load files (see `replaced_modules`). In `sys.modules`, the names of a project's modules
+have a prefix that no other import can use.
 
 Source: Python's documentation, "The import system"; `builtins.__import__`;
 `importlib._bootstrap_external`, for the order in which packages, extension modules,
@@ -37,14 +38,16 @@ from acp_agent.programs import search_path
 from acp_agent.regular import open_regular
 
 _ROOT = "acp_agent_hooks:"
-"""How the names of projects' modules begin. No import statement can spell it."""
+"""Prefix of the names of projects' modules. It cannot occur in an import statement."""
 
 
 class ProjectModules:
     """The modules that one hook of a project can import.
 
+    :param hook: path of the hook's file.
     :param project: the project's folder.
-    :param sources: the hex SHA-256 of each trusted file, by its path without links.
+    :param sources: the hex SHA-256 of each trusted file, by its path with links
+        resolved.
     :ivar prefix: the package that contains the modules in `sys.modules`.
     :ivar builtins: the built-in names of the hook and of these modules.
     :ivar path: the hook's own `sys.path`.
@@ -65,7 +68,8 @@ class ProjectModules:
     def source_of(self, path: Path | str) -> bytes:
         """Return the content of a trusted file.
 
-        :raises ImportError: if it is not the content that the user trusted.
+        :raises ImportError: if the file does not have the content that the user
+            trusted.
         """
         content = None
         with suppress(OSError, ValueError), open_regular(Path(path)) as file:
@@ -73,14 +77,15 @@ class ProjectModules:
         if content is None or hashlib.sha256(content).hexdigest() != self._sources.get(
             os.path.realpath(path)
         ):
-            raise ImportError(_untrusted(path), path=str(path))
+            raise ImportError(_untrusted_error(path), path=str(path))
         self._code.add(content)
         return content
 
     def run(self, path: Location, names: dict[str, Any]) -> None:
-        """Run the trusted source of a file with these global names.
+        """Run the trusted source of a file.
 
-        :raises ImportError: if it is not the source that the user trusted.
+        :param names: the global names of the code.
+        :raises ImportError: if the file is not the source that the user trusted.
         """
         text = os.fspath(path)
         code = compile(self.source_of(text), text, "exec", dont_inherit=True)
@@ -90,7 +95,7 @@ class ProjectModules:
     def source_loader(self, name: str, path: Location) -> Loader:
         """Return a loader for a file of the project.
 
-        :param name: what the hook calls the module.
+        :param name: the hook's name of the module.
         """
         return _SourceLoader(self, os.fspath(path), name)
 
@@ -100,40 +105,43 @@ class ProjectModules:
         return next(self._regular(module, (*before, *after)), None)
 
     def is_loaded_from_source(self, path: Location) -> bool:
-        """Return whether a file belongs to the project.
+        """Return whether a file belongs to the project, so that only its trusted source
+        may be loaded.
 
-        :raises ImportError: if it does not, and others can write to its folder.
+        :raises ImportError: if the file does not belong to the project, and other users
+            can write to its folder.
         """
         given: str = os.fspath(path)
         text = os.path.abspath(given)  # noqa: PTH100 - a text
         if self._is_in_project(text) or text.startswith(f"{self._given}{os.sep}"):
             return True
         if not search_path(os.path.dirname(os.path.realpath(text))):  # noqa: PTH120 - likewise
-            raise ImportError(_untrusted(text), path=text)
+            raise ImportError(_untrusted_error(text), path=text)
         return False
 
     def refuse_file(self, path: Location) -> None:
-        """Report a file that is not loaded from its source.
+        """Check that a file in a format other than source may be loaded.
 
-        :raises ImportError: if the file belongs to the project, or if others can write
-            to its folder.
+        :raises ImportError: if the file belongs to the project, or if other users can
+            write to its folder.
         """
         if self.is_loaded_from_source(path):
-            raise ImportError(_untrusted(os.fspath(path)), path=os.fspath(path))
+            raise ImportError(_untrusted_error(os.fspath(path)), path=os.fspath(path))
 
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """Do the same as `importlib.import_module`, but also find trusted modules of
-        the project.
+        """Import a module like `importlib.import_module`, but also find trusted modules
+        of the project.
         """
         if name.startswith("."):
             return importlib.import_module(name, package)
         return self._import(name, fromlist=("__name__",))
 
     def spec_of(self, name: str, folders: Iterable[str] | None) -> ModuleSpec | None:
-        """Return how to load a module of the project.
+        """Return the spec of a module of the project, or None if there is no such
+        trusted module.
 
-        :param name: its whole name in `sys.modules`.
-        :param folders: where to look; None for the hook's own `sys.path`.
+        :param name: the module's full name in `sys.modules`.
+        :param folders: the folders to search; None for the hook's own `sys.path`.
         """
         last = name.rpartition(".")[2]
         places = (
@@ -157,15 +165,15 @@ class ProjectModules:
         return None
 
     def refuse(self, name: str, folders: Iterable[str]) -> NoReturn:
-        """Report a module that is not among the trusted sources.
+        """Raise the error for a module that is not among the trusted sources.
 
-        :param name: its whole name in `sys.modules`.
-        :param folders: where it was looked for.
-        :raises ImportError: names the file that Python would load. A
-            `ModuleNotFoundError` if there is no such file.
+        :param name: the module's full name in `sys.modules`.
+        :param folders: the folders that were searched.
+        :raises ModuleNotFoundError: if there is no file that Python would load.
+        :raises ImportError: if there is such a file; the error names it.
         """
-        if left_out := next(self._left_out(name.rpartition(".")[2], folders), None):
-            raise ImportError(_untrusted(left_out), name=name, path=left_out)
+        if untrusted := next(self._untrusted(name.rpartition(".")[2], folders), None):
+            raise ImportError(_untrusted_error(untrusted), name=name, path=untrusted)
         raise ModuleNotFoundError(
             f"No module named {name.removeprefix(f'{self.prefix}.')!r}", name=name
         )
@@ -178,8 +186,8 @@ class ProjectModules:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Do the same as `builtins.__import__`, but also find trusted modules of the
-        project.
+        """Import a module like `builtins.__import__`, but also find trusted modules of
+        the project.
         """
         if level:
             package = cast("str | None", (globals or {}).get("__package__"))
@@ -198,9 +206,9 @@ class ProjectModules:
                 raise
             if self.spec_of(f"{self.prefix}.{top}", None) is not None:
                 return self._import_own(f"{self.prefix}.{name}", fromlist)
-            if left_out := next(self._left_out(top, (*before, *after)), None):
+            if untrusted := next(self._untrusted(top, (*before, *after)), None):
                 raise ImportError(
-                    _untrusted(left_out), name=name, path=left_out
+                    _untrusted_error(untrusted), name=name, path=untrusted
                 ) from error
             raise
         replaced = self._replaced.get(found.__name__)
@@ -256,22 +264,24 @@ class ProjectModules:
         return real == self._project or real.startswith(f"{self._project}{os.sep}")
 
     def _regular(self, name: str, folders: Iterable[str]) -> Iterator[str]:
-        """Yield the trusted files that a name stands for, in Python's order."""
+        """Yield the trusted files of a module with this name, in Python's order."""
         for folder in folders:
             for path in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
                 if os.path.realpath(path) in self._sources:
                     yield path
 
     def _namespaces(self, name: str, folders: Iterable[str]) -> Iterator[str]:
-        """Yield the folders without an `__init__.py` that contain trusted files."""
+        """Yield the folders of a namespace package: those with this name that contain
+        trusted files.
+        """
         for folder in folders:
             inner = f"{os.path.realpath(folder)}/{name}/"
             if any(source.startswith(inner) for source in self._sources):
                 yield f"{folder}/{name}"
 
-    def _left_out(self, name: str, folders: Iterable[str]) -> Iterator[str]:
-        """Yield the files that Python would load for a name although they are not
-        trusted.
+    def _untrusted(self, name: str, folders: Iterable[str]) -> Iterator[str]:
+        """Yield the files that Python would load for a module with this name, although
+        they are not trusted.
         """
         for folder in folders:
             for suffix in all_suffixes():
@@ -283,17 +293,17 @@ class ProjectModules:
                         yield path
 
 
-def _untrusted(path: Path | str) -> str:
+def _untrusted_error(path: Path | str) -> str:
     return (
-        f"{path} is not among the sources that were trusted with the project's hooks, or "
-        "has changed since. The agent finds these sources by the names of modules and "
-        "folders in the hook. Write the names out in full, or move the code into the "
+        f"{path} is not among the sources that you trusted with the project's hooks, or "
+        "has changed since then. The agent finds these sources by the names of modules "
+        "and folders in the hook. Write the names out in full, or move the code into the "
         "hook's folder"
     )
 
 
 class _SourceLoader(Loader):
-    """Loads a module from its trusted source, and neither reads nor writes bytecode."""
+    """Loads a module from its trusted source, without reading or writing bytecode."""
 
     def __init__(self, modules: ProjectModules, path: str, name: str) -> None:
         self._modules = modules
@@ -303,15 +313,15 @@ class _SourceLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Run the source in a new module.
 
-        :raises ImportError: if it is not the source that the user trusted.
+        :raises ImportError: if the source is not the one that the user trusted.
         """
         self._modules.run(self._path, vars(module))
 
     def load_module(self, fullname: str = "") -> ModuleType:
-        """Return a new module. Unlike the original, do not add it to `sys.modules`, where
-        the agent could find it under the name of one of its own.
+        """Return a new module. Unlike the original method, this one does not add the
+        module to `sys.modules`, where it could replace one of the agent's modules.
 
-        :raises ImportError: if its source is not the one that the user trusted.
+        :raises ImportError: if the source is not the one that the user trusted.
         """
         spec = ModuleSpec(fullname or self._name, self, origin=self._path)
         spec.has_location = True
@@ -331,21 +341,21 @@ class _SourceLoader(Loader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules whose names begin with a prefix of this file's."""
+    """Finds the modules of projects, by the prefixes of their names."""
 
     def __init__(self) -> None:
         self._prefixes: dict[str, str] = {}
         self._modules: dict[str, ProjectModules] = {}
 
     def prefix_of(self, hook: Path) -> str:
-        """Return the prefix of one hook's modules. It stays the same if the hook is
+        """Return the prefix of one hook's modules, which stays the same if the hook is
         loaded again.
         """
         return self._prefixes.setdefault(str(hook), f"{_ROOT}{len(self._prefixes)}")
 
     def add(self, modules: ProjectModules) -> None:
-        """Find these modules from now on, and forget those that the same hook loaded
-        earlier.
+        """Start to find the modules of a hook, and forget modules that the same hook
+        loaded earlier.
         """
         for name in [
             name for name in sys.modules if name.startswith(f"{modules.prefix}.")
@@ -365,10 +375,10 @@ class _Finder(MetaPathFinder):
         target: ModuleType | None = None,
         /,
     ) -> ModuleSpec | None:
-        """Return how to load a module of a project; None for every other module.
+        """Return the spec of a module of a project; None for every other module.
 
-        :raises ImportError: if there is no such module among the trusted sources, so
-            that no other finder is asked.
+        :raises ImportError: if no trusted source has this name. No other finder may
+            search for it.
         """
         del target
         if not fullname.startswith(_ROOT):

@@ -1,5 +1,5 @@
-"""Hooks written in Python: the decorator `hook`, and loading of files and installed
-packages that use it.
+"""Hooks written in Python: the decorator `hook`, and functions that load files and
+installed packages that use it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from acp_agent.module_path import load_plug_in
 from acp_agent.patterns import PatternError, compile_pattern
 
 ENTRY_POINTS = "acp_agent.hooks"
-"""The entry point group. Each entry point is a function marked with `hook`, or a module
-with such functions.
+"""The group of entry points. Each entry point is a function with the decorator `hook`,
+or a module with such functions.
 """
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
@@ -60,16 +60,16 @@ def hook(
     time_limit: float = TIME_LIMIT,
     on_error: OnError = "ask",
 ) -> Callable[[F], F]:
-    """Make a function a hook. It is called with the event and the `Services`, and
-    returns an `Outcome` or None.
+    """Mark a function as a hook. The function is called with the event and the
+    `Services`, and returns an `Outcome` or None.
 
-    An `async` function is awaited and cancelled at its time limit. Other functions run
-    in a worker thread, which cannot be killed: at the time limit it is abandoned and
-    its result is ignored. The decorator does not change the function, so tests can call
-    it directly.
+    An `async` function is cancelled at the time limit. Other functions run in a worker
+    thread, which cannot be killed: at the time limit, the thread is abandoned and its
+    result is ignored. The decorator does not change the function, so tests can call it
+    directly.
 
     :param events: names of events, ours or Claude Code's.
-    :param matcher: see `acp_agent.hooks.contract.matches`.
+    :param matcher: limits when the hook runs; see `acp_agent.hooks.contract.matches`.
     :param time_limit: in seconds.
     :param on_error: what happens if the hook fails. `ask`: the user is asked about the
         call; `allow`: nothing; `block`: the action is refused.
@@ -80,7 +80,7 @@ def hook(
         raise HookError(f"In @hook, {unknown[0]}.")
     if not names:
         raise HookError(
-            "@hook names no event. Write for example @hook('before_tool_call')."
+            "@hook needs the name of an event, such as @hook('before_tool_call')."
         )
     if on_error not in get_args(OnError):
         raise HookError(
@@ -110,7 +110,7 @@ def hook(
 
 
 def _hooks_of(value: object) -> tuple[Hook, ...]:
-    """Return the hooks that `hook` has attached to a function; nothing for any other
+    """Return the hooks that `hook` has attached to a function; empty for any other
     value.
     """
     return cast(
@@ -122,11 +122,11 @@ def _hooks_of(value: object) -> tuple[Hook, ...]:
 async def _call(function: Function, event: HookEvent, services: Services) -> Outcome:
     """Call the function of a hook.
 
-    :raises HookError: if it returned something other than a valid outcome, or tried to
-        exit the process.
+    :raises HookError: if the function returned anything other than a valid outcome or
+        None, or tried to exit the process.
     """
     if isinstance(event, BeforeToolCall | AfterToolCall):
-        # Changing the arguments in place has no effect.
+        # The function gets a copy, so changing the arguments in place has no effect.
         event = replace(event, input=deepcopy(event.input))
     answer: object
     try:
@@ -140,13 +140,13 @@ async def _call(function: Function, event: HookEvent, services: Services) -> Out
                 answer = await answer
     except SystemExit as error:
         raise HookError(
-            "It called sys.exit(), which a hook cannot do. Have it return instead."
+            "It called sys.exit(), which a hook must not do. Use `return` instead."
         ) from error
     if answer is None:
         return NOTHING
     if not isinstance(answer, Outcome):
         raise HookError(
-            f"It returned a {type(answer).__name__}; a hook returns an Outcome, or None."
+            f"It returned a {type(answer).__name__}; a hook should return an Outcome or None."
         )
     for name, kind in _KINDS.items():
         if not isinstance(value := getattr(answer, name), kind | None):
@@ -172,8 +172,8 @@ def load(path: Path, origin: Origin, code: ProjectCode | None = None) -> FoundHo
     so every session has its own module globals.
 
     :param path: absolute.
-    :param code: the code that the user trusts of the file's project. The file can
-        import nothing else from the project.
+    :param code: the code of the file's project that the user trusts. The file can
+        import nothing else from the project. None for a file that is not a project's.
     """
     name = f"acp_agent_hooks:{path}"  # no importable module can have such a name
     module = ModuleType(name)
@@ -183,15 +183,15 @@ def load(path: Path, origin: Origin, code: ProjectCode | None = None) -> FoundHo
         if text is None:
             raise DocumentError("does not exist")
         compiled = compile(text, str(path), "exec", dont_inherit=True)
-        # Dataclasses and annotations look up their module there.
+        # Dataclasses and annotations look up their module in sys.modules.
         sys.modules[name] = module
         exec(compiled, vars(module))
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         return unusable(HookError(_reason(error, str(path))), origin, str(path), path)
     hint = (
-        "holds no hook. Mark a function with @hook('before_tool_call') from acp_agent.hooks; or take `.py` off its "
-        f"name where it is a program, and call it `_{path.name}` where hooks import it."
+        "contains no hook. Mark a function with @hook('before_tool_call') from acp_agent.hooks. If the file is a "
+        f"program, remove `.py` from its name. If hooks import it, rename it to `_{path.name}`."
     )
     found = _marked(vars(module).values(), origin, str(path), hint, path)
     if not found.hooks:
@@ -200,8 +200,11 @@ def load(path: Path, origin: Origin, code: ProjectCode | None = None) -> FoundHo
 
 
 def _trusted_text(module: ModuleType, path: Path, code: ProjectCode) -> bytes:
-    """Return the source of a project's hook, and let its module import the code that
-    the user trusts.
+    """Return the source of a project's hook.
+
+    :param module: the hook's module. Its built-in names are replaced, so that it can
+        import the code that the user trusts, and no other code of the project.
+    :raises ImportError: if the source is not the one that the user trusts.
     """
     from acp_agent.hooks.project_modules import ProjectModules  # loads OpenSSL
 
@@ -212,8 +215,8 @@ def _trusted_text(module: ModuleType, path: Path, code: ProjectCode) -> bytes:
 
 @cache
 def installed() -> FoundHooks:
-    """Return the hooks of installed packages, which count as the user's own, and an
-    error for each entry point without hooks. The process looks for them only once.
+    """Return the hooks of installed packages, and an error for each entry point without
+    hooks. These hooks count as the user's. The result is cached for the process.
     """
     from importlib.metadata import entry_points
 
@@ -233,7 +236,7 @@ def installed() -> FoundHooks:
                 values,
                 "user",
                 source,
-                "is neither a function marked with @hook nor a module with any.",
+                "is neither a function with @hook nor a module with such functions.",
             )
         )
     return joined(found)
@@ -246,9 +249,10 @@ def _marked(
     hint: str,
     file: Path | None = None,
 ) -> FoundHooks:
-    """Return the hooks among some values. A function with two names counts once.
+    """Return the hooks that are attached to functions among some values. A function
+    that occurs several times is used once.
 
-    :param hint: the error message if there are none.
+    :param hint: the error message if there are no hooks.
     """
     functions = {id(value): value for value in values if _hooks_of(value)}.values()
     made = (each for function in functions for each in _hooks_of(function))
@@ -263,8 +267,10 @@ def _marked(
 
 
 def _reason(error: BaseException, path: str = "") -> str:
-    """Return why a file or a package could not be loaded, with the innermost line of
-    the file in the traceback.
+    """Return why a file or a package could not be loaded.
+
+    :param path: the file. The message includes the line of the innermost traceback
+        entry in this file.
     """
     if isinstance(error, DocumentError):
         return located(error.message, source=path, line=error.line)
@@ -282,7 +288,7 @@ def _reason(error: BaseException, path: str = "") -> str:
     )
     if isinstance(error, SyntaxError) and error.filename == path:
         line = error.lineno
-        why = f"is no valid Python: {error.msg}"
+        why = f"is not valid Python: {error.msg}"
     elif text and not isinstance(error, HookError):
         why = f"{why}: {text}"
     return located(why, source=path, line=line) if path else why

@@ -1,9 +1,9 @@
-"""Replaces the standard modules through which a project's Python hook could load code
+"""Replaces the standard modules with which a project's Python hook could load code
 without an import statement.
 
 The replacements load files of the project from their trusted source, and refuse other
-files that a sandboxed command could have written. Everything else is done by the real
-modules.
+files that a sandboxed command could have written. In all other cases, they call the
+real modules.
 
 Source: Python's documentation, `runpy`, `importlib.machinery`, `importlib.util`, `imp`
 (Python 3.11) and `zipimport`
@@ -26,11 +26,11 @@ from typing import Any, Protocol, TypeAlias, cast
 Location: TypeAlias = str | os.PathLike[str]
 
 _EXTERNAL = "importlib._bootstrap_external"
-"""The module that defines what `importlib.machinery` exports."""
+"""The module that defines the classes that `importlib.machinery` exports."""
 
 
 class Sources(Protocol):
-    """What the replacements need to know about the hook's project."""
+    """The functions of `ProjectModules` that the replacements use."""
 
     @property
     def builtins(self) -> dict[str, Any]:
@@ -43,13 +43,15 @@ class Sources(Protocol):
         ...
 
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """Do the same as `importlib.import_module`."""
+        """Import a module like `importlib.import_module`."""
         ...
 
     def is_loaded_from_source(self, path: Location) -> bool:
-        """Return whether a file belongs to the project.
+        """Return whether a file belongs to the project, so that only its trusted source
+        may be loaded.
 
-        :raises ImportError: if it does not, and others can write to its folder.
+        :raises ImportError: if the file does not belong to the project, and other users
+            can write to its folder.
         """
         ...
 
@@ -58,31 +60,32 @@ class Sources(Protocol):
         ...
 
     def refuse_file(self, path: Location) -> None:
-        """Report a file that is not loaded from its source.
+        """Check that a file in a format other than source may be loaded.
 
-        :raises ImportError: if the file belongs to the project, or if others can write
-            to its folder.
+        :raises ImportError: if the file belongs to the project, or if other users can
+            write to its folder.
         """
         ...
 
     def run(self, path: Location, names: dict[str, Any]) -> None:
-        """Run the trusted source of a file with these global names."""
+        """Run the trusted source of a file.
+
+        :param names: the global names of the code.
+        """
         ...
 
     def file_of(self, module: str) -> str | None:
-        """Return the trusted file of a top-level module of the project, if there is
-        one.
-        """
+        """Return the trusted file of a top-level module of the project, or None."""
         ...
 
 
 def replaced_modules(sources: Sources) -> Mapping[str, ModuleType]:
-    """Return the replacements, by the name of the module."""
+    """Return the replacements by the names of the modules."""
     machinery = _machinery(sources)
     util = _Replacement(
         importlib.util, spec_from_file_location=_spec_from_file_location(sources)
     )
-    external = _Late(_EXTERNAL, vars(machinery))
+    external = _LazyReplacement(_EXTERNAL, vars(machinery))
     found = {
         "sys": _Replacement(sys, path=sources.path),
         "builtins": _Replacement(builtins, **sources.builtins),
@@ -103,12 +106,14 @@ def replaced_modules(sources: Sources) -> Mapping[str, ModuleType]:
         ("imp", _of_imp(sources)),
         ("zipimport", {"zipimporter": _refused(sources, "zipimport", "zipimporter")}),
     ):
-        found[name] = _Late(name, own)
+        found[name] = _LazyReplacement(name, own)
     return found
 
 
 class _Replacement(ModuleType):
-    """A module with a few attributes of its own, and all others of the real one."""
+    """A module with a few attributes of its own. All other attributes are those of the
+    real module.
+    """
 
     def __init__(self, real: ModuleType, **own: object) -> None:
         super().__init__(real.__name__, real.__doc__)
@@ -118,8 +123,8 @@ class _Replacement(ModuleType):
         return getattr(vars(self)["_real"], name)
 
 
-class _Late(ModuleType):
-    """The same for a module that is imported only when the hook imports it."""
+class _LazyReplacement(ModuleType):
+    """Like `_Replacement`, but the real module is imported on first use."""
 
     def __init__(self, name: str, own: Mapping[str, object]) -> None:
         super().__init__(name)
@@ -197,7 +202,7 @@ def _of_runpy(sources: Sources) -> Mapping[str, Callable[..., object]]:
         alter_sys: bool = False,
     ) -> dict[str, Any]:
         path = sources.file_of(mod_name)
-        if path is None:  # the real `sys.path` has no folder of the project
+        if path is None:  # the real runpy does not search the project's folders
             import runpy
 
             given = None if init_globals is None else dict(init_globals)
@@ -234,10 +239,11 @@ def _of_imp(sources: Sources) -> Mapping[str, Callable[..., object]]:
 def _refused(
     sources: Sources, module: str, name: str, at: int = 0
 ) -> Callable[..., object]:
-    """Return a function that does the same as one of a real module, except for files
-    that others can write.
+    """Return a replacement of a real module's function that refuses files of the
+    project, and files that other users can write.
 
-    :param at: which of its arguments is the file.
+    :param name: name of the function.
+    :param at: index of the argument with the file's path.
     """
 
     def load(*arguments: Any, **more: Any) -> object:

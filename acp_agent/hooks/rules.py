@@ -1,4 +1,4 @@
-"""Rules: hooks written as YAML, which say when they fire and what happens then."""
+"""Rules: hooks written in YAML, with conditions and what happens if they hold."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _CALLED: frozenset[EventName] = frozenset({"after_tool_call"})
 _COMMAND = re.compile(
     r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^;&|\n()'"\\])+""", re.DOTALL
 )
-"""Matches one of the commands of a line, which the shell separates outside quotes."""
+"""Matches a single command of a command line. Separators in quotes do not count."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -102,14 +102,14 @@ def _share(value: object) -> float:
 
 
 def _seconds(value: object) -> object:
-    said = (
+    duration = (
         re.fullmatch(r"(\d{1,9}(?:\.\d+)?) ?([smhd])", value)
         if isinstance(value, str)
         else None
     )
-    if said is None:
+    if duration is None:
         raise ValueError("should be a time, such as 30s, 10m, 2h or 1d")
-    return float(said[1]) * _UNITS[said[2]]
+    return float(duration[1]) * _UNITS[duration[2]]
 
 
 def _action(value: object) -> object:
@@ -117,7 +117,9 @@ def _action(value: object) -> object:
 
 
 class _OrOne:
-    """Adds the single value that `listed` also accepts to the JSON Schema of a list."""
+    """Extends the JSON Schema of a list with the single value that `listed` also
+    accepts.
+    """
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -151,42 +153,43 @@ class _Section(BaseModel):
 
 
 class When(_Section):
-    """`when`: conditions which must all hold; one that is absent always does."""
+    """`when`: conditions that must all hold. A condition that is not set always holds."""
 
     usage: Usage = Field(
         default=None,
-        description="when the context takes up this share of the model's window",
+        description="the context takes up at least this share of the model's window",
     )
     tool: Listed[Word] | None = Field(
-        default=None, description='for a call of this tool: `shell`, `"mcp_*"`'
+        default=None, description='the call uses this tool: `shell`, `"mcp_*"`'
     )
     path: Listed[Wildcard] | None = Field(
-        default=None, description="for a call about this file or folder"
+        default=None, description="the call names this file or folder"
     )
     command: Listed[Word] | None = Field(
-        default=None, description="for a shell call that runs this: `git commit*`"
+        default=None, description="the shell call runs this command: `git commit*`"
     )
     mode: Listed[Mode] | None = Field(
-        default=None, description="in this permission mode"
+        default=None, description="the session is in this permission mode"
     )
     since: Since = Field(
         default=None,
-        description="when the rule has not fired for so long, or has not fired at all",
+        description="the rule has not fired for this long, or has not fired at all",
     )
     prompt: Listed[Annotated[Word, AfterValidator(str.lower)]] | None = Field(
         default=None,
-        description='at `user_message_send`, for such a message: `"*deploy*"`; capitals do not count',
+        description='at `user_message_send`: the message matches this pattern, ignoring case: `"*deploy*"`',
     )
     source: Listed[Literal["new", "load", "resume", "compact"]] | None = Field(
-        default=None, description="at `session_start`: how the session begins"
+        default=None, description="at `session_start`: the session begins in this way"
     )
     reason: Listed[CompactionTrigger] | None = Field(
-        default=None, description="at `before_compaction`: why it is due"
+        default=None,
+        description="at `before_compaction`: the compaction starts for this reason",
     )
 
     @property
     def about_calls(self) -> bool:
-        """Return whether any condition is about tool calls."""
+        """Return whether there are conditions about tool calls."""
         return bool(self.tool or self.path or self.command)
 
     def hold(self, event: HookEvent, *, called: bool, idle: float | None) -> bool:
@@ -235,8 +238,8 @@ def _fits(text: str, globs: Sequence[str]) -> bool:
 
 
 def _paths_fit(call: Call, wildcards: Sequence[str]) -> bool:
-    """Return whether a path of a call matches, relative to the session's folder, as
-    written or with links resolved.
+    """Return whether a path of a call matches, relative to the session's folder. Each
+    path is tried as written and with links resolved.
     """
     pattern = compile_wildcards(wildcards)
     cwd = call.at.cwd
@@ -256,31 +259,32 @@ class Then(_Section):
 
     action: Literal["compact", "summary", "continue"] | None = Field(
         default=None,
-        description="`compact`: the conversation is compacted, as by `/compact`, at the end of a turn or amid one "
-        "before the next request. `summary`: a summary is written and shown; the conversation stays as it is. "
-        "`continue`: the agent goes on, with `messages`",
+        description="`compact` compacts the conversation like `/compact`, at the end of the turn or before the next "
+        "request. `summary` writes a summary and shows it, without changing the conversation. `continue` lets the "
+        "agent continue with `messages`",
     )
     messages: Listed[Word] | None = Field(
-        default=None, description="what it goes on with, as if you had said it"
+        default=None,
+        description="messages with which the agent continues, as if you had sent them",
     )
     block: Word | None = Field(
         default=None,
-        description="it does not happen, for this reason; at the end of a turn the agent goes on, told the reason; "
-        "behind a call the reason stands with the result",
+        description="refuses the action for this reason. At the end of a turn, the agent gets the reason and "
+        "continues; after a call, the reason is added to the result",
     )
     allow: str | None = Field(
-        default=None, description="the call runs, and you are not asked"
+        default=None,
+        description="runs the call without asking you; the text is the reason",
     )
     ask: str | None = Field(
-        default=None, description="you are asked, also where the mode would not"
+        default=None,
+        description="asks you about the call for this reason, even if the mode would not",
     )
     context: Word | None = Field(
-        default=None, description="the model reads this as well"
+        default=None, description="adds this text to the context for the model"
     )
-    notice: Word | None = Field(default=None, description="you are told this")
-    stop: Word | None = Field(
-        default=None, description="the turn ends, for this reason"
-    )
+    notice: Word | None = Field(default=None, description="shows you this text")
+    stop: Word | None = Field(default=None, description="ends the turn for this reason")
 
 
 Done = Annotated[
@@ -295,16 +299,16 @@ class Rule(_Section):
     """A whole rule."""
 
     on: Listed[str] = Field(
-        description="an event or a list of them; Claude Code's names too (`Stop`, `PreToolUse`)"
+        description="an event, or a list of events; Claude Code's names also work (`Stop`, `PreToolUse`)"
     )
     when: When = Field(
         default=When(),
-        description="[conditions](#conditions), which must all hold; without any the rule fires at each of its events",
+        description="[conditions](#conditions) that must all hold. Default: none, so the rule always fires",
     )
-    then: Done = Field(description="[what should happen](#what-should-happen)")
+    then: Done = Field(description="[what happens](#what-should-happen)")
     on_error: OnError = Field(
         default="ask",
-        description="what it means when the rule [fails](hooks.md#failures)",
+        description="what happens if the rule [fails](hooks.md#failures). Default: `ask`",
     )
 
 
@@ -314,7 +318,7 @@ class Rule(_Section):
 def load(path: Path, origin: Origin) -> FoundHooks:
     """Read a file with a rule or a list of rules.
 
-    :returns: the rules, and an error with file, line and key for each invalid rule.
+    :returns: the hooks, and an error with file, line and key for each invalid rule.
     """
     hooks: list[Hook] = []
     errors: list[HookError] = []
@@ -370,7 +374,7 @@ def _events(rule: Rule, document: Document) -> frozenset[EventName]:
         raise document.wrong(unknown[0], "on")
     for name in events & OBSERVED:
         raise document.wrong(
-            f"at {name} it is done, and nothing that a rule could do is possible", "on"
+            f"a rule cannot do anything at {name}, which happens after the fact", "on"
         )
     limits: list[tuple[str, tuple[EventName, ...], tuple[str, ...]]] = [
         ("is known only at", (_KNOWN_AT[key],), ("when", key))
@@ -385,7 +389,7 @@ def _events(rule: Rule, document: Document) -> frozenset[EventName]:
     for words, possible, place in limits:
         for event in sorted({*events} - {*possible}):
             raise document.wrong(
-                f"{words} {', '.join(possible)}; this rule is asked at {event}", *place
+                f"{words} {', '.join(possible)}, but this rule runs at {event}", *place
             )
     return events
 
@@ -406,7 +410,10 @@ def _outcome(then: Then, document: Document) -> Outcome:
             "has more than one of block, allow and ask; keep one", "then"
         )
     if (then.action == "continue") != (then.messages is not None):
-        raise document.wrong("action: continue and messages need each other", "then")
+        raise document.wrong(
+            "`action: continue` requires `messages`, and `messages` requires `action: continue`",
+            "then",
+        )
     actions: dict[str | None, Action] = {"compact": Compact(), "summary": Summarize()}
     outcome = Outcome(
         decision=decisions[0] if decisions else None,
@@ -419,14 +426,14 @@ def _outcome(then: Then, document: Document) -> Outcome:
     )
     if outcome == NOTHING:
         raise document.wrong(
-            f"says nothing to do; possible are {', '.join(RULE_POSSIBLE)}", "then"
+            f"does nothing; use one of: {', '.join(RULE_POSSIBLE)}", "then"
         )
     return outcome
 
 
 @dataclass(slots=True, eq=False)
 class _BoundRule:
-    """A rule in a session, with its state.
+    """The state of a rule in one session.
 
     :ivar clock: returns a monotonic time in seconds.
     :ivar called: whether a matching call has succeeded since the rule last fired.
@@ -441,8 +448,8 @@ class _BoundRule:
 
     @property
     def events(self) -> frozenset[EventName]:
-        """Return the events at which the rule may fire, plus `after_tool_call` if it
-        has to track calls.
+        """Return the events at which the rule may fire, and `after_tool_call` if the
+        rule has to track calls.
         """
         return (
             self.on | _CALLED
@@ -451,8 +458,8 @@ class _BoundRule:
         )
 
     async def run(self, event: HookEvent, services: Services) -> Outcome:
-        """Return the rule's outcome if it fires. Otherwise remember whether a matching
-        call succeeded.
+        """Return the rule's outcome if the rule fires. Otherwise remember whether a
+        matching call succeeded.
         """
         now = self.clock()
         idle = None if self.fired_at is None else now - self.fired_at

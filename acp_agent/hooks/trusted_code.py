@@ -2,9 +2,10 @@
 run only code that the user trusted.
 
 A hook that runs `exec(open(path).read())` runs whatever the file contains, and a
-sandboxed command may have written it. The text does not say which file it comes from.
-So it must be the whole text of a trusted file, or a string in a trusted source. Any
-other text can be compiled, for example to check its syntax, but not run.
+sandboxed command may have written the file. The agent cannot see which file a text
+comes from. So a text is run only if it is the whole text of a trusted file, or a string
+in a trusted source. Any other text can be compiled, for example to check its syntax,
+but not run.
 
 Source: Python's documentation, `exec`, `eval` and `compile`; "Execution model",
 "Builtins and restricted execution"; `__future__`
@@ -27,15 +28,15 @@ from weakref import WeakSet
 _FLAGS = sum(
     getattr(__future__, name).compiler_flag for name in __future__.all_feature_names
 )
-"""All flags of future statements."""
+"""The compiler flags of all future statements."""
 
 
 class TrustedCode:
     """Decides which code the hooks of a project may run.
 
     :param digests: the hex SHA-256 of each trusted file.
-    :param own: the built-in names of the hook, which are also those of the code that it
-        runs.
+    :param own: the built-in names of the hook. Code that the hook runs gets the same
+        names.
     """
 
     def __init__(self, digests: Collection[str], own: Mapping[str, object]) -> None:
@@ -46,12 +47,12 @@ class TrustedCode:
         self._compiled: WeakSet[CodeType] = WeakSet()
 
     def add(self, source: bytes) -> None:
-        """Let strings in the source of a loaded module be run."""
+        """Trust the strings in the source of a loaded module."""
         self._sources.append(source)
 
     @property
     def names(self) -> dict[str, Callable[..., object]]:
-        """Return the replacements, by name."""
+        """Return the replaced built-in functions, by name."""
         return {"exec": self._exec, "eval": self._eval, "compile": self._compile}
 
     def _exec(
@@ -107,8 +108,8 @@ class TrustedCode:
     ) -> CodeType:
         """Return the code to run.
 
-        :param given: the text as the hook has it, if `source` is a part of it.
-        :raises ImportError: if it is not trusted.
+        :param given: the whole text that the hook passed, if `source` is a part of it.
+        :raises ImportError: if the text or the code is not trusted.
         """
         if isinstance(source, CodeType):
             if source in self._compiled:
@@ -119,9 +120,9 @@ class TrustedCode:
             self._compiled.add(code)
             return code
         raise ImportError(
-            f"`{mode}` in {frame.f_code.co_filename}, line {frame.f_lineno}, was given code that is not among the "
-            "sources that were trusted with the project's hooks. A project's hook can run the whole text of a file "
-            "that it names in full, or a string that is written out in it. Import the code instead"
+            f"`{mode}` in {frame.f_code.co_filename}, line {frame.f_lineno}, got code that is not among the sources "
+            "that you trusted with the project's hooks. A project's hook can only run the whole text of a file that "
+            "it names in full, or a string literal in its own source. Import the code instead"
         )
 
     def _is_trusted(self, source: object) -> bool:
@@ -141,8 +142,11 @@ class TrustedCode:
         names: dict[str, Any] | None,
         inner: Mapping[str, object] | None,
     ) -> tuple[dict[str, Any], Any]:
-        """Return the global and local names for some code, as the built-in functions
-        choose them.
+        """Return the global and local names with which to run code, chosen in the same
+        way as by the built-in functions.
+
+        :param names: the global names that the hook passed.
+        :param inner: the local names that the hook passed.
         """
         if names is None:
             names = frame.f_globals
@@ -155,17 +159,19 @@ class TrustedCode:
 
 
 def _caller() -> FrameType:
-    """Return the frame that called the function that calls this one."""
+    """Return the frame of the hook: the caller of the function that calls this one."""
     frame = inspect.currentframe()
     for _ in range(2):
         frame = None if frame is None else frame.f_back
     if frame is None:
-        raise RuntimeError("this Python has no frames, or nothing called `exec`")
+        raise RuntimeError("this Python does not support inspecting frames")
     return frame
 
 
 def _forms(source: str | bytes) -> Iterator[bytes]:
-    """Yield the contents of files that are read as this text."""
+    """Yield the possible contents of a file from which this text was read: with either
+    kind of line end, and with or without a byte order mark.
+    """
     if isinstance(source, bytes):
         yield source
         return

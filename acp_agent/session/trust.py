@@ -88,7 +88,11 @@ class SessionTrust:
         the file is not trusted.
         """
         return next(
-            (text for code in self.allowed.values() if (text := code.text_of(path))),
+            (
+                digest
+                for code in self.allowed.values()
+                if (digest := code.file_digest(path))
+            ),
             None,
         )
 

@@ -129,8 +129,8 @@ async def test_settings_that_a_command_made_further_down_hide_no_guard_before_th
         await it.prompt()
         told = it.agent.text()
         assert f"`acp-agent trust {sub}`" in told
-        assert "A command made the folder .acp-agent in" in told
-        assert "A command made a git repository in" in told
+        assert "A command created the folder .acp-agent in" in told
+        assert "A command created a git repository in" in told
         assert await holds(it, await it.agent.new_session(sub)) == HOLDING
         trust(it.home, sub)
         now = await holds(it, await it.agent.new_session(sub))
@@ -145,7 +145,7 @@ async def test_what_a_repository_that_a_command_made_would_run_is_told_before_th
     async with guarded(tmp_path, shell(made), Reply("Done.")) as (it, _):
         await it.prompt()
         told = it.agent.text()
-        assert "so that git runs no programs that it names" in told
+        assert "so that git does not run the programs that they name" in told
         assert "sshCommand = ./evil" in told
         assert "sshCommand" not in subprocess.check_output(
             ["git", "-C", str(it.folder / "new"), "config", "--list"], text=True

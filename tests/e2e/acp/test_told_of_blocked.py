@@ -19,7 +19,7 @@ from support.stage import Stage, results, trust
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 PLANT = "mkdir .cursor; echo {} > .cursor/mcp.json"
-WORDS = "While a command ran, these paths appeared, and the agent renamed them: .cursor → .cursor.blocked."
+WORDS = "These paths appeared while a command ran, and the agent renamed them: .cursor → .cursor.blocked."
 
 
 def told(it: Stage) -> list[str]:

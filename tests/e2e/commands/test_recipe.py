@@ -215,7 +215,7 @@ async def test_a_repository_that_a_shown_recipe_makes_is_told_and_does_not_count
     (folder := tmp_path / "project").mkdir()
     shown = await run("show", "mine", cwd=folder)
     assert shown.code == 0
-    assert f"A command made a git repository in {folder}/x" in shown.err
+    assert f"A command created a git repository in {folder}/x" in shown.err
     assert MadeStore(tmp_path / "state").has(folder / "x" / ".git")
 
 

@@ -88,7 +88,7 @@ async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "trust.json").write_text("{")
     ran = await call_command(tmp_path, "trust", "--yes")
-    assert (ran.code, "trust.json: cannot be understood" in ran.err) == (1, True)
+    assert (ran.code, "trust.json: is invalid" in ran.err) == (1, True)
 
 
 @pytest.mark.process

@@ -167,13 +167,13 @@ WRONG_SIZES = (
             "strategy",
             "there is no strategy 'sumary'; did you mean `summary`?",
         ),
-        ("strategy: zebra", "strategy", "known are: excerpts, mask, summary"),
+        ("strategy: zebra", "strategy", "use one of: excerpts, mask, summary"),
         ("model: small", "model", "should be provider/model"),
         ("model: antropic/small", "model", "did you mean `anthropic`?"),
         (
             "verify: mark",
             "verify",
-            "unknown key; known are: auto, idle, model, prepare, size, strategy, threshold, wait",
+            "unknown key; use one of: auto, idle, model, prepare, size, strategy, threshold, wait",
         ),
     ],
 )
@@ -228,14 +228,15 @@ models:
     assert found.compaction_for("a/b").strategy == "excerpts"
     user, project = found.notices
     assert user.startswith(
-        f"{machine.user_file}: `compaction.target` (line 2) is no longer used, see `size`; "
+        f"{machine.user_file}: `compaction.target` (line 2) is no longer used; set `size` instead; "
     )
     assert (
-        "`models.a/b.compaction.tail` (line 7) is no longer used, see `size`; " in user
+        "`models.a/b.compaction.tail` (line 7) is no longer used; set `size` instead; "
+        in user
     )
     assert (
         project
-        == f"{machine.project_file}: `compaction.strategy: truncate` (line 1) means `excerpts` now."
+        == f"{machine.project_file}: `compaction.strategy: truncate` (line 1) is now called `excerpts`."
     )
     assert machine.load("compaction: {size: 20%, strategy: mask}\n").notices == ()
 
@@ -259,7 +260,7 @@ models:
             "models:\n  - compaction: {target: 0.5}\n",
             1,
             "models",
-            "should be `key: value` lines",
+            "should be a mapping: `key: value` lines",
         ),
         (
             "compaction:\n  strategy: chunked\n",

@@ -58,7 +58,8 @@ def test_a_user_without_a_home_directory_is_asked_for_the_variable(
     monkeypatch.setattr("pwd.getpwuid", nobody)
     assert home_dir({"ACP_AGENT_HOME": "/state"}) == Path("/state")
     with pytest.raises(
-        ConfigError, match="ACP_AGENT_HOME: is needed, since you have no home directory"
+        ConfigError,
+        match="ACP_AGENT_HOME: is required, since you have no home directory",
     ):
         home_dir({})
 

@@ -72,11 +72,11 @@ hooks:
         ("Stop:\n    - {name: x}", "3: hooks.Stop.0.command: is required"),
         (
             "Stop:\n    - command: ['', x]",
-            "3: hooks.Stop.0.command: should be a command line, or a list of a program",
+            "3: hooks.Stop.0.command: should be a command line, or a list of strings",
         ),
         (
             "Stop:\n    - command: [x, 3]",
-            "3: hooks.Stop.0.command: should be a command line, or a list of a program",
+            "3: hooks.Stop.0.command: should be a command line, or a list of strings",
         ),
         (
             "Stop:\n    - command: x\n      matcher: '('",
@@ -91,15 +91,18 @@ hooks:
             "4: hooks.Stop.0.on_error: should be 'ask', 'allow'",
         ),
         ("Stop: {command: x}", "2: hooks.Stop: should be a list"),
-        ("Stop: [make]", "2: hooks.Stop.0: should be `key: value` lines of its own"),
+        (
+            "Stop: [make]",
+            "2: hooks.Stop.0: should be a mapping: `key: value` lines, indented below the key",
+        ),
         ("Stop:\n    - hooks: make", "3: hooks.Stop.0.hooks: should be a list"),
         (
             "Stop:\n    - hooks: []\n      command: x",
-            "4: hooks.Stop.0.command: unknown key; known are: hooks, matcher",
+            "4: hooks.Stop.0.command: unknown key; use one of: hooks, matcher",
         ),
         (
             "Stop:\n    - hooks:\n        - type: prompt\n          command: x",
-            "4: hooks.Stop.0.hooks.0: its `type` is none",
+            "4: hooks.Stop.0.hooks.0: hooks of this `type` are not supported",
         ),
         (
             "Stop:\n    - hooks:\n        - type: command",
@@ -107,7 +110,7 @@ hooks:
         ),
         (
             "Stop:\n    - hooks: [{command: x, asinc: true}]",
-            "3: hooks.Stop.0.hooks.0.asinc: unknown key; known are: co",
+            "3: hooks.Stop.0.hooks.0.asinc: unknown key; use one of: co",
         ),
     ],
 )
@@ -132,7 +135,7 @@ def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(
     [fault] = settings.hook_faults
     assert (
         fault
-        == f"{machine.user_file}:2: hooks: should be `key: value` lines of its own, indented below"
+        == f"{machine.user_file}:2: hooks: should be a mapping: `key: value` lines, indented below the key"
     )
     assert "2: mode: should be" in str(machine.error("hooks: [make]\nmode: fast\n"))
 
@@ -187,5 +190,5 @@ hooks:
     )
     [fault] = settings.hook_faults
     assert fault.startswith(
-        f"{machine.user_file}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; "
+        f"{machine.user_file}:6: hooks.PreToolUse.0.hooks.1: hooks of this `type` are not supported; "
     )

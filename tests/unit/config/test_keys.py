@@ -117,7 +117,7 @@ def test_a_key_that_is_in_two_places_is_removed_from_both(
     store.store("openai", "older")
     keyring.locked = True
     assert store.store("openai", SECRET) == str(store.path)
-    with pytest.raises(ConfigError, match="does not let go of the key for openai"):
+    with pytest.raises(ConfigError, match="did not remove the key of openai"):
         store.remove()
     assert SECRET not in store.path.read_text()
     keyring.locked = False

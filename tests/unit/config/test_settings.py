@@ -267,7 +267,7 @@ def test_what_moves_keys_or_widens_permissions_is_left_out_of_a_projects_file_wi
     assert found.max_turn_requests == 7
     [notice] = found.notices
     assert notice.startswith(f"{machine.project_file}:{line}: {key}: ")
-    assert notice.endswith(f" {machine.user_file}. It was left out.")
+    assert notice.endswith(f" {machine.user_file}. The key was ignored.")
 
 
 def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the_rest_holds(
@@ -282,14 +282,14 @@ def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the
     first, second, third = found.notices
     assert (
         first
-        == f"{machine.project_file}:1: modle: unknown key; did you mean `model`? It was left out."
+        == f"{machine.project_file}:1: modle: unknown key; did you mean `model`? The key was ignored."
     )
     assert second.startswith(
-        f"{machine.project_file}:6: provider: unknown key; known are: compaction, context_window, "
+        f"{machine.project_file}:6: provider: unknown key; use one of: compaction, context_window, "
     )
     assert "providers" not in second
     assert third == (
-        f"{machine.project_file}:3: compaction.treshold: unknown key; did you mean `threshold`? It was left out."
+        f"{machine.project_file}:3: compaction.treshold: unknown key; did you mean `threshold`? The key was ignored."
     )
 
 
@@ -301,7 +301,7 @@ def test_a_link_may_be_the_users_file_as_dotfile_managers_make_it_but_not_lead_o
     assert machine.load().model == "a/b"
     machine.project_file.unlink()
     machine.project_file.symlink_to(tmp_path / "dotfile")
-    assert "is a link that leads out of" in str(machine.error())
+    assert "is a link to a file outside" in str(machine.error())
 
 
 def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> None:
@@ -321,7 +321,7 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
             "zebra: 1\n",
             1,
             "zebra",
-            "unknown key; known are: additional_directories, compaction,",
+            "unknown key; use one of: additional_directories, compaction,",
         ),
         ("home: /tmp\n", 1, "home", "unknown key; "),
         (
@@ -340,7 +340,7 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
             "providers:\n  x:\n    name: y\n",
             3,
             "providers.x.name",
-            "unknown key; known are: api_key_env, base_url,",
+            "unknown key; use one of: api_key_env, base_url,",
         ),
         (
             "models:\n  a/b:\n    prices:\n      inputs: 1\n",
@@ -357,8 +357,18 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
         ),
         ("context_window: '100'\n", 1, "context_window", "should be a valid integer"),
         ("max_turn_cost: .inf\n", 1, "max_turn_cost", "should be a valid number"),
-        ("compaction: 0.8\n", 1, "compaction", "should be `key: value` lines"),
-        ("providers:\n  a b: {}\n", 2, "providers.a b", "neither blanks nor slashes"),
+        (
+            "compaction: 0.8\n",
+            1,
+            "compaction",
+            "should be a mapping: `key: value` lines",
+        ),
+        (
+            "providers:\n  a b: {}\n",
+            2,
+            "providers.a b",
+            "neither white space nor slashes",
+        ),
         (
             "providers:\n  x:\n    kind: grpc\n",
             3,
@@ -377,7 +387,12 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
             "providers.x.base_url",
             "without user and password",
         ),
-        ("providers:\n  x: {kind: scripted}\n", 2, "providers.x", "need each other"),
+        (
+            "providers:\n  x: {kind: scripted}\n",
+            2,
+            "providers.x",
+            "`script` requires `kind: scripted`",
+        ),
         (
             "providers:\n  x:\n    headers:\n      'a b': c\n",
             4,
@@ -400,13 +415,13 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
             "mcp_servers:\n  x: {command: y, headers: {}}\n",
             2,
             "mcp_servers.x",
-            "`headers` belong to `url`",
+            "`headers` can only be used with `url`",
         ),
         (
             "mcp_servers:\n  x: {url: https://x, args: []}\n",
             2,
             "mcp_servers.x",
-            "belong to `command`",
+            "can only be used with `command`",
         ),
         (
             "mcp_servers:\n  x: {command: y, args: z}\n",
@@ -414,7 +429,7 @@ def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> No
             "mcp_servers.x.args",
             "should be a list",
         ),
-        ("protocol: {versions: [2]}\n", 1, "protocol.versions", "has to hold 1"),
+        ("protocol: {versions: [2]}\n", 1, "protocol.versions", "should include 1"),
         ("mode: god\nmodel: claude\nzebra: 1\n", 1, "mode", "should be"),
         ("model: [\n", 2, None, "is not valid YAML"),
     ],
@@ -435,7 +450,7 @@ def test_what_may_be_confidential_is_repeated_neither_in_an_error_nor_in_a_print
         "providers:\n  x:\n    api_key_env: sk-ant-hidden\n    headers: {X: 'täter-hidden'}\n"
     )
     assert (error.line, error.key) == (3, "providers.x.api_key_env")
-    assert "never the key itself" in str(error)
+    assert "not the key itself" in str(error)
     assert "hidden" not in str(error)
     assert "secret" not in repr(
         machine.load("providers: {x: {headers: {Authorization: Bearer secret}}}\n")

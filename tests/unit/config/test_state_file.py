@@ -49,12 +49,12 @@ FILES = {
     "keys.json": (keys, "the stored keys cannot be used; remove the file", "providers"),
     "permissions.json": (
         rules,
-        'no "Always allow" of an earlier session holds; remove the file',
+        '"Always allow" of earlier sessions has no effect; remove the file',
         "projects",
     ),
     "trust.json": (
         trust,
-        "no project's hooks and recipes are allowed; remove the file",
+        "no hooks and recipes of projects are allowed; remove the file",
         "folders",
     ),
 }

@@ -114,11 +114,15 @@ def test_a_text_is_known_by_its_own_digest_without_a_byte_order_mark(
     folder = place(tmp_path, recipes__a="one", recipes__b="\ufeffone")
     found = read_project_code(folder)
     assert (
-        found.text_of(folder / "recipes" / "a")
-        == found.text_of(folder / "recipes" / "b")
+        found.file_digest(folder / "recipes" / "a")
+        == found.file_digest(folder / "recipes" / "b")
         is not None
     )
-    assert found.text_of(folder / "recipes" / "c") is found.text_of(tmp_path) is None
+    assert (
+        found.file_digest(folder / "recipes" / "c")
+        is found.file_digest(tmp_path)
+        is None
+    )
 
 
 def test_what_is_no_file_is_named_and_what_a_link_leads_to_counts(

@@ -217,7 +217,7 @@ def test_every_word_of_both_dialects_has_its_meaning(
             {"action": "restart"},
             "action: should be 'compact', 'summary', 'continue' or 'replace'",
         ),
-        ({"action": "continue", "messages": [1]}, "messages: should be texts"),
+        ({"action": "continue", "messages": [1]}, "messages: should be strings"),
         ({"action": "replace"}, "there should be at least one message"),
     ],
 )
@@ -327,29 +327,29 @@ def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_t
         ([], "replace_messages: there should be at least one message"),
         (
             [{"role": "assistant", "content": "Hi"}],
-            "replace_messages.0: the first message should be the user's",
+            "replace_messages.0: the first message should be a user message",
         ),
         (
             [{"role": "system", "content": "Hi"}],
-            "replace_messages.0: should have a role, user or assistant",
+            "replace_messages.0: should have a `role`, user or assistant",
         ),
         (
             [{"role": "user"}],
-            "replace_messages.0: should have a role, user or assistant, and a content",
+            "replace_messages.0: should have a `role`, user or assistant, and a `content`",
         ),
-        ([{"role": "user", "content": ""}], "replace_messages.0: it says nothing"),
-        ([{"role": "user", "content": []}], "replace_messages.0: it says nothing"),
+        ([{"role": "user", "content": ""}], "replace_messages.0: the message is empty"),
+        ([{"role": "user", "content": []}], "replace_messages.0: the message is empty"),
         (
             [{"role": "user", "content": [{"type": "video"}]}],
-            "replace_messages.0.content.0: is no whole block of text",
+            "replace_messages.0.content.0: is not a valid block of type text",
         ),
         (
             [{"role": "user", "content": [RESULT]}],
-            "replace_messages.0: no call before it waits for the result of 'call_1'",
+            "replace_messages.0: no earlier call without a result has the id 'call_1'",
         ),
         (
             [{"role": "user", "content": [USE]}],
-            "replace_messages.0: a message of the user has no ToolCall",
+            "replace_messages.0: a message with the role user cannot contain a tool_use block",
         ),
         (
             [
@@ -364,21 +364,21 @@ def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_t
                 {"role": "assistant", "content": [USE]},
                 {"role": "user", "content": "?"},
             ],
-            "replace_messages.2: the call 'call_1' before it has no result",
+            "replace_messages.2: the earlier call 'call_1' has no result",
         ),
         (
             [
                 {"role": "user", "content": "Go"},
                 {"role": "assistant", "content": [USE, USE]},
             ],
-            "replace_messages.1: there is a call of this id already",
+            "replace_messages.1: an earlier call has the same id",
         ),
         (
             [
                 {"role": "user", "content": "Go"},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]},
             ],
-            "replace_messages.1.content.0: is no whole block",
+            "replace_messages.1.content.0: is not a valid block",
         ),
     ],
 )
@@ -513,7 +513,7 @@ def test_an_image_that_is_stored_elsewhere_is_handed_over_by_name_and_taken_back
             "size": 3,
         }
         with pytest.raises(
-            HookError, match=r"messages\.0\.content\.0: is no whole block"
+            HookError, match=r"messages\.0\.content\.0: is not a valid block"
         ):
             conversation(
                 [{"role": "user", "content": [{"type": "image", "source": source}]}],
@@ -554,7 +554,7 @@ def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> No
     }
     two = BeforeToolCall(AT, "c", "edit", edit(("a", "b"), ("c", "d")))
     assert answered(two) is None
-    with pytest.raises(HookError, match="a call with 2 edits; answer with `edits`"):
+    with pytest.raises(HookError, match="the call has 2 edits; return `edits`"):
         answered(two, new_string="B")
 
 

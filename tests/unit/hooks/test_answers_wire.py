@@ -34,7 +34,7 @@ async def test_a_guard_that_answers_blocked_refuses_the_call_with_its_reason(
     [
         (
             '{"decison": "block"}',
-            "answered `decison` at agent_stop, where only these are possible: `decision: block`",
+            "answered `decison` at agent_stop, which was ignored. At this event, only these keys are possible: ",
         ),
         ('{"decision": "block"', "failed at agent_stop. Its answer is no JSON"),
         (

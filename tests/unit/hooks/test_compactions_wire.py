@@ -100,7 +100,7 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
             ("own2", "continue: false"),
         ):
             assert re.search(
-                rf"The hook {name} \(.*\) answered `{word}` at turn_end.*That was left out",
+                rf"The hook {name} \(.*\) answered `{word}` at turn_end.*which was ignored",
                 log,
             )
         assert "The hook own" not in str(it.agent.updates(kind="notice"))
@@ -200,10 +200,27 @@ async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses == ["in_progress", "failed"]
         assert (
-            "A hook refused the summary. It does not have the form that is demanded: it is no JSON"
+            "A hook refused the summary. It does not have the required format: it is not valid JSON"
             in compaction.text
         )
         assert "Answer again" not in it.agent.text() + compaction.text
+
+
+async def test_the_user_is_told_that_a_compaction_for_a_hook_failed(
+    tmp_path: Path,
+) -> None:
+    recipe = tmp_path / "state" / "recipes" / "compact.md"
+    recipe.parent.mkdir(parents=True, mode=0o700)
+    recipe.write_text(
+        "---\nhooks: {turn_end: {handler: swap_context}}\n---\nSum it up. {{ 1 // instructions | length }}\n"
+    )
+    command = f"echo '{json.dumps({'action': 'compact'})}'"
+    config = {**NO_BACKGROUND, "hooks": {"agent_stop": [{"command": command}]}}
+    async with desk(tmp_path, config=config) as it:
+        await it.prompt("One?", Reply(LONG))
+        told = json.dumps(it.agent.updates(kind="notice"))
+        assert f"The compaction that a hook requested failed. {recipe}" in told
+        assert "Automatic compaction" not in told
 
 
 async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_after_the_only_prompt(

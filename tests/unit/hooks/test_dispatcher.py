@@ -190,8 +190,8 @@ async def test_the_action_of_a_later_hook_that_is_not_done_is_logged_with_the_ho
     assert outcome.action == Compact()
     [logged] = [record.getMessage() for record in caplog.records]
     assert logged == (
-        "the action of the hook second (hooks/second) at agent_stop is not used: "
-        "first (hooks/first) wanted another before it"
+        "the action of the hook second (hooks/second) at agent_stop is ignored: "
+        "first (hooks/first) set a different one earlier"
     )
 
 
@@ -209,8 +209,8 @@ async def test_of_two_summaries_that_hooks_supply_the_second_is_logged_as_not_us
         ).summary == "By first."
     [logged] = [record.getMessage() for record in caplog.records]
     assert logged == (
-        "the summary of the hook second (hooks/second) at before_compaction is not used: "
-        "first (hooks/first) wanted another before it"
+        "the summary of the hook second (hooks/second) at before_compaction is ignored: "
+        "first (hooks/first) set a different one earlier"
     )
 
 
@@ -223,7 +223,7 @@ async def test_a_failure_that_is_told_at_great_length_is_cut(
         Asked("failing", fails(kind("x" * (3 * LIMIT))), on_error="block"), told=told
     ).dispatch(CALL)
     assert all(
-        "left out]" in text and len(text) < LIMIT + 500
+        "omitted]" in text and len(text) < LIMIT + 500
         for text in (*told, outcome.reason)
     )
     assert len(told) == 1
@@ -271,21 +271,25 @@ async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(
         )
     [text] = told
     assert (
-        "`action: replace`, `summary` at before_tool_call, where only these are possible: `decision: block`"
-        in text
+        "`action: replace`, `summary` at before_tool_call, which was ignored. "
+        "At this event, only these keys are possible: `decision: block`" in text
     )
     assert caplog.text.count("`action: replace`") == 2
 
 
 FAILED = [
-    (SessionStart(AT, "new"), "It counts as not there.", False),
-    (UserMessageSend(AT, "Hi"), "it counts as a refusal.", True),
-    (CALL, "it counts as a refusal.", True),
-    (AfterToolCall(AT, "call_1", "shell", {}, ()), "it counts as a refusal.", True),
-    (TurnEnd(AT, "Done."), "it counts as a refusal.", True),
-    (AgentStop(AT, "Done."), "it counts as a refusal.", True),
-    (BeforeCompaction(AT, "manual", 1, 1, 1), "it counts as a refusal.", True),
-    (SessionEnd(AT, "exit"), "It counts as not there.", False),
+    (SessionStart(AT, "new"), "The hook is ignored.", False),
+    (UserMessageSend(AT, "Hi"), "the failure counts as a refusal.", True),
+    (CALL, "the failure counts as a refusal.", True),
+    (
+        AfterToolCall(AT, "call_1", "shell", {}, ()),
+        "the failure counts as a refusal.",
+        True,
+    ),
+    (TurnEnd(AT, "Done."), "the failure counts as a refusal.", True),
+    (AgentStop(AT, "Done."), "the failure counts as a refusal.", True),
+    (BeforeCompaction(AT, "manual", 1, 1, 1), "the failure counts as a refusal.", True),
+    (SessionEnd(AT, "exit"), "The hook is ignored.", False),
 ]
 
 
@@ -391,7 +395,7 @@ async def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -
 
 
 LONG = "x" * (LIMIT + 5)
-CUT = f"{'x' * LIMIT}\n[5 more characters of this hook were left out]"
+CUT = f"{'x' * LIMIT}\n[5 more characters from this hook were omitted]"
 
 
 def test_what_a_hook_adds_has_no_blank_texts_and_a_bound() -> None:

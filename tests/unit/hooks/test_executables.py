@@ -91,7 +91,7 @@ async def test_a_program_that_prints_without_end_is_ended(
         await run(f"echo $$ > pid; exec yes {target}", call(tmp_path))
     assert (
         str(error.value)
-        == f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended."
+        == f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream} and was stopped."
     )
     assert not alive(int((tmp_path / "pid").read_text()))
 

@@ -153,7 +153,9 @@ async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on(
     assert failure.startswith(
         "The hook append_context (/r/n.md: hooks.turn_end.append_context) failed at turn_end. "
     )
-    assert failure.endswith("There is no file /shop/none.txt. It counts as not there.")
+    assert failure.endswith(
+        "The file /shop/none.txt does not exist. The hook is ignored."
+    )
 
 
 async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
@@ -176,7 +178,7 @@ async def test_a_text_and_a_file_of_the_project_are_added(tmp_path: Path) -> Non
         context=('Mind these:\n\n<file path="rules.md">\nBe brief.\n</file>',)
     )
     (tmp_path / "out").symlink_to("/etc/hosts")
-    with pytest.raises(HookError, match="leads out of"):
+    with pytest.raises(HookError, match="is a link to a file outside"):
         await handle("append_context", event, {"file": "out"})
 
 
@@ -203,11 +205,11 @@ def test_json_is_found_bare_and_in_a_fence(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("It is done.", "has no fence"),
-        ("", "has no fence"),
+        ("It is done.", "contains no code fence"),
+        ("", "contains no code fence"),
         ("[NaN]", "NaN is no JSON"),
-        ("```json\n{\n```", "its last fence"),
-        ("```sh\n{}\n```", "has no fence"),
+        ("```json\n{\n```", "its last code fence"),
+        ("```sh\n{}\n```", "contains no code fence"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -235,7 +237,7 @@ def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interprete
             "$.items[0]: 'a' is not of type 'integer'; $.items[2]: 'b' is not of type",
         ),
         ("{}", "$: 'items' is a required property"),
-        ("Done.", "it is no JSON"),
+        ("Done.", "it is not valid JSON"),
     ],
 )
 async def test_an_answer_of_another_form_keeps_the_agent_going(
@@ -285,7 +287,7 @@ async def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> 
         ours.write_text(mark)
     mine.write_text("mine")
     with pytest.raises(
-        HookError, match=r"is no export of this session\. It was not changed"
+        HookError, match=r"is not an export of this session\. It was not changed"
     ):
         await export(tmp_path, "mine.md")
     assert mine.read_text() == "mine"
@@ -304,9 +306,9 @@ async def test_an_export_stays_in_the_project(tmp_path: Path) -> None:
     (project / "a.md").symlink_to(outside / "a.md")
     (project / "folder.md").mkdir()
     for name, words in (
-        ("link/b.md", "outside of"),
+        ("link/b.md", "is outside"),
         ("a.md", "cannot be"),
-        ("folder.md", "is there already"),
+        ("folder.md", "already exists"),
     ):
         with pytest.raises(HookError, match=words):
             await export(project, name, overwrite=True)
@@ -359,7 +361,7 @@ async def test_a_log_stays_in_the_home(tmp_path: Path) -> None:
     outside.mkdir()
     (home / "link").symlink_to(outside)
     (home / "a.jsonl").symlink_to(outside / "a")
-    with pytest.raises(HookError, match="outside of"):
+    with pytest.raises(HookError, match="is outside"):
         await handle("log_tool_usage", read("x"), {"path": "link/a.jsonl"}, home)
     with pytest.raises(HookError, match="cannot be written"):
         await handle("log_tool_usage", read("x"), {"path": "a.jsonl"}, home)

@@ -1,4 +1,4 @@
-"""What a project's Python hook imports from the project: the sources that were trusted, and nothing else."""
+"""What a project's Python hook imports from the project: the sources that you trusted, and nothing else."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_source_that_changed_after_it_was_trusted_is_not_run_and_is_named(
     last = list(files)[-1]
     found = imported(tmp_path, text, lambda: write(tmp_path, {last: evil(tmp_path)}))
     assert last in str(found.errors)
-    assert "was trusted" in str(found.errors) or "were trusted" in str(found.errors)
+    assert "you trusted" in str(found.errors)
     assert not (tmp_path / "ran").exists()
 
 
@@ -279,7 +279,7 @@ def test_a_hook_s_functions_import_by_the_same_rules_when_they_are_called(
     [hook] = found.hooks
     module = sys.modules[f"acp_agent_hooks:{hook.file}"]
     with pytest.raises(
-        ImportError, match=r"other\.py is not among the sources that were trusted"
+        ImportError, match=r"other\.py is not among the sources that you trusted"
     ):
         module.late()
     assert not (tmp_path / "ran").exists()
@@ -345,7 +345,7 @@ def test_the_text_of_a_file_is_run_only_as_it_was_trusted(
         write(tmp_path, {"tools/policy.txt": evil(tmp_path)})
 
     found = imported(tmp_path, text, spoil)
-    assert "not among the sources that were trusted" in str(found.errors)
+    assert "not among the sources that you trusted" in str(found.errors)
     assert not (tmp_path / "ran").exists()
 
 

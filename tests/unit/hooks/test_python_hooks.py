@@ -118,7 +118,7 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
             "import its_helper\n",
             "FILE:3: could not be loaded: SyntaxError: invalid syntax (its_helper.py, line 1)",
         ),
-        ("def f(:\n", "FILE:3: is no valid Python: invalid syntax"),
+        ("def f(:\n", "FILE:3: is not valid Python: invalid syntax"),
         (
             "\nimport json\njson.loads('{')\n",
             "FILE:5: could not be loaded: JSONDecodeError: Expecting property name",
@@ -129,7 +129,10 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
             "@hook('before_call')\nasync def f(e, s): ...\n",
             "FILE:3: In @hook, there is no event 'before_call'",
         ),
-        ("@hook()\nasync def f(e, s): ...\n", "FILE:3: @hook names no event."),
+        (
+            "@hook()\nasync def f(e, s): ...\n",
+            "FILE:3: @hook needs the name of an event",
+        ),
         (
             "@hook('turn_end', on_error='x')\ndef f(e, s): ...\n",
             "FILE:3: `on_error` should be 'ask',",
@@ -138,8 +141,8 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
             "@hook('turn_end', matcher='(')\ndef f(e, s): ...\n",
             "FILE:3: The matcher `(` is not a valid RE2 regular expression",
         ),
-        ("def f(e, s): ...\n", "FILE: holds no hook. Mark a function with @hook"),
-        ("x = '\0'\n", "FILE: is no text"),
+        ("def f(e, s): ...\n", "FILE: contains no hook. Mark a function with @hook"),
+        ("x = '\0'\n", "FILE: is not a text file"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
@@ -153,7 +156,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
     error = str(found.errors[0]).replace(str(tmp_path / "my hooks.py"), "FILE")
     # What cannot be loaded might have guarded calls, all of which it fails at.
     assert [each.events for each in found.hooks] == (
-        [] if "holds no hook" in said else [{"before_tool_call"}]
+        [] if "contains no hook" in said else [{"before_tool_call"}]
     )
     assert error.startswith(said)
     assert not [
@@ -290,7 +293,7 @@ def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_name
     ]
     assert errors == [
         "broken (broken:one): could not be loaded: ZeroDivisionError: division by zero",
-        "empty (empty): is neither a function marked with @hook nor a module with any.",
+        "empty (empty): is neither a function with @hook nor a module with such functions.",
     ]
 
 

@@ -194,7 +194,7 @@ async def test_what_a_rule_wants(
         ),
         (
             "on: session_end\nthen: {notice: x}\n",
-            "FILE:1: on: at session_end it is done",
+            "FILE:1: on: a rule cannot do anything at session_end",
         ),
         (
             "on: session_start\nthen: compact\n",
@@ -210,16 +210,16 @@ async def test_what_a_rule_wants(
         ),
         (
             "on: turn_end\nthen: continue\n",
-            "FILE:2: then: action: continue and messages need each other",
+            "FILE:2: then: `action: continue` requires `messages`",
         ),
         (
             "on: PreToolUse\nthen: {block: x, ask: y}\n",
             "FILE:2: then: has more than one of block, allow and ask",
         ),
-        ("on: turn_end\nthen: {}\n", "FILE:2: then: says nothing to do"),
+        ("on: turn_end\nthen: {}\n", "FILE:2: then: does nothing"),
         ("on: turn_end\nwhen: {tool: *}\nthen: compact\n", "FILE:2: is not valid YAML"),
-        ("- compact\n", "FILE:1: should be `key: value` lines"),
-        ("compact\n", "FILE:1: should be `key: value` lines"),
+        ("- compact\n", "FILE:1: should be a mapping: `key: value` lines"),
+        ("compact\n", "FILE:1: should be a mapping: `key: value` lines"),
         ("", "FILE:1: on: is required"),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_name_that_means_nothing_is_explained(model: str) -> None:
     registry = Registry(settings(), {})
     assert registry.unusable(model)
     with pytest.raises(
-        ConfigError, match=r"known are: anthropic, google|provider/model"
+        ConfigError, match=r"use one of: anthropic, google|provider/model"
     ):
         registry.resolve(model)
     for fine in ("anthropic/any-model", "openrouter/openai/gpt-6.2-sol", "ollama/x:7b"):

@@ -167,7 +167,7 @@ def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(
         "two words.md": named,
         "x.md": named,
         "latin.md": "is not UTF-8 text; save it with that encoding",
-        "picture.md": "is no text",
+        "picture.md": "is not a text file",
         "gone.md": "is a link to a file that does not exist",
         "loop.md": "cannot be read (Too many levels of symbolic links)",
         "open.md": "the front matter that begins here has no closing ---",
@@ -225,7 +225,7 @@ def test_a_projects_files_may_not_be_links_out_of_it_and_the_users_may(
         "mine": "user",
     }
     assert [Path(error.source or "").name for error in library.errors] == ["mine.md"]
-    assert all("is a link that leads out of" in str(error) for error in library.errors)
+    assert all("is a link to a file outside" in str(error) for error in library.errors)
 
 
 def test_very_many_files_are_used_in_part(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ MISTAKES = [
         "zebra: 1",
         2,
         "zebra",
-        "unknown key; known are: allowed_commands, allowed_tools,",
+        "unknown key; use one of: allowed_commands, allowed_tools,",
     ),
     ("allowed_tools:", 2, "allowed_tools", "is empty; write [] for none at all"),
     (
@@ -374,7 +374,7 @@ MISTAKES = [
         "hooks:\n  turn_end: swap_context",
         3,
         "hooks.turn_end",
-        "should be `key: value` lines of its own",
+        "should be a mapping: `key: value` lines, indented below the key",
     ),
     (
         "hooks:\n  turn_end: {once: true}",
@@ -400,7 +400,12 @@ MISTAKES = [
         "compaction",
         "add the hook",
     ),
-    (f"{HOOK}compaction: mask", 4, "compaction", "should be `key: value` lines"),
+    (
+        f"{HOOK}compaction: mask",
+        4,
+        "compaction",
+        "should be a mapping: `key: value` lines",
+    ),
 ]
 TURN_END = [
     (
@@ -481,7 +486,7 @@ TURN_END = [
         "params.preserve_system_prompt",
         "boolean",
     ),
-    ("{handler: append_context}", 3, "params", "should name a `text` or a `file`"),
+    ("{handler: append_context}", 3, "params", "should have a `text` or a `file`"),
     (
         "{handler: append_context, params: {file: ../a}}",
         3,
@@ -499,13 +504,13 @@ TURN_END = [
         "{handler: validate_output, params: {schema: {type: objekt}}}",
         3,
         "params.schema",
-        "no usable JSON Schema",
+        "cannot be used as a JSON Schema",
     ),
     (
         "{handler: validate_output, params: {schema: {$ref: 'http://a/b'}}}",
         3,
         "params.schema",
-        "leads out of it",
+        "refers to another document",
     ),
     (
         "{handler: validate_output, params: {schema: {items: {pattern: '^(?!error)'}}}}",
@@ -524,7 +529,7 @@ COMPACTION = [
     (
         "model: zzz/small",
         "model",
-        "there is no provider 'zzz' (others go under `providers` in config.yaml)",
+        "there is no provider 'zzz' (you can add one under `providers` in config.yaml)",
     ),
     *(
         (f"size: {size}", "size", SIZE)
@@ -626,8 +631,8 @@ def test_keys_of_earlier_versions_are_ignored_with_one_notice_that_names_file_li
     recipe = parse(f"{HOOK}compaction:\n" + "".join(f"  {key}\n" for key in keys))
     assert recipe.compaction == CompactionOptions(strategy="excerpts")
     assert recipe.notice.startswith(
-        "/r/note.md: `compaction.tail` (line 5) is no longer used, see `size`; "
+        "/r/note.md: `compaction.tail` (line 5) is no longer used; set `size` instead; "
     )
     assert recipe.notice.endswith(
-        "; `compaction.strategy: truncate` (line 10) means `excerpts` now."
+        "; `compaction.strategy: truncate` (line 10) is now called `excerpts`."
     )

@@ -181,14 +181,14 @@ def test_a_project_s_settings_of_another_user_are_left_out_with_a_notice(
     settings = load_settings(env, folder.parent)
     assert settings.mode != "plan"
     assert [notice.partition(":")[0] for notice in settings.notices] == [
-        f"{folder / 'config.yaml'} was left out"
+        f"{folder / 'config.yaml'} was ignored"
     ]
     os.chown(folder / "config.yaml", 0, 0)
     give_away(folder)
     settings = load_settings(env, folder.parent)
     assert (settings.mode != "plan", settings.project) == (True, None)
     assert [notice.partition(":")[0] for notice in settings.notices] == [
-        f"{folder} was left out"
+        f"{folder} was ignored"
     ]
 
 

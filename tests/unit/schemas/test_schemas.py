@@ -148,7 +148,9 @@ def read_file(document: Document, name: str) -> None:
     try:
         found = load_settings({"ACP_AGENT_HOME": str(home)}, home / "project")
         unused = (
-            notice for notice in found.notices if notice.endswith("It was left out.")
+            notice
+            for notice in found.notices
+            if notice.endswith("The key was ignored.")
         )
         for fault in (*found.hook_faults, *unused):
             raise DocumentError(fault)
@@ -205,11 +207,11 @@ BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
         "is for recipes that run tools",
         "is listed twice",
         "is not a valid RE2 regular expression",
-        "is no usable JSON Schema",
+        "cannot be used as a JSON Schema",
         "should be the path of a file below the folder",
-        "should have one of",
+        "should have either `schema` or `file`",
         "should have a `schema` or a `file`",
-        "should name a `text` or a `file`",
+        "should have a `text` or a `file`",
     ),
     "rule": (
         "should be a share of the window",
@@ -217,8 +219,8 @@ BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
         "is known only at",
         "is possible only at",
         "has more than one of block, allow and ask",
-        "need each other",
-        "says nothing to do",
+        "requires `messages`",
+        "does nothing",
     ),
 }
 """What a reader refuses and a schema does not: two keys that contradict each other, and

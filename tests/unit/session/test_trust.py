@@ -239,7 +239,7 @@ async def test_an_unreadable_trust_file_trusts_nothing_and_answers_last_for_a_se
         assert len(questions(it)) == 1
         assert ran(it) == ["ran-command", "ran-hook", "ran-plugin", "ran-run"]
         said = [str(notice) for notice in it.agent.updates(kind="notice")]
-        assert ["trust.json: cannot be understood" in text for text in said] == [
+        assert ["trust.json: is invalid" in text for text in said] == [
             True,
             True,
         ]

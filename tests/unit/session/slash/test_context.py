@@ -119,7 +119,7 @@ async def test_the_model_command_changes_the_same_setting_as_the_menu(
         assert current["model"] == "anthropic/claude-haiku-4-5"
         unknown = await said(it, "/model openia/gpt")
         assert unknown.startswith(
-            "'openia/gpt' cannot be chosen: there is no provider 'openia' (others go under"
+            "'openia/gpt' cannot be chosen: there is no provider 'openia' (you can add one under"
         )
         assert "did you mean `openai`? The menu contains: anthropic/claude-" in unknown
         await it.prompt("Are you there?")
