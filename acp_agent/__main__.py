@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 SWITCH_SECONDS = 0.0005
-"""How many seconds a computing thread may keep the interpreter lock; Python's default
+"""How many seconds a computing thread may keep the interpreter lock. Python's default
 is 5 ms. Streamed text crosses threads several times on its way through the log to the
-editor, and while a summary is being prepared it would wait that long each time.
+editor. With the default, it could wait 5 ms each time while a summary is being
+prepared.
 """
 
 
@@ -84,8 +85,8 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """Load the agent, serve until the connection ends, and exit the process."""
     import gc
 
-    # Nothing imported here ever becomes garbage, so never collect it, either while
-    # loading or later.
+    # Objects that are created by imports never become garbage. Do not search them,
+    # neither while loading nor later.
     gc.disable()
 
     import logging

@@ -285,9 +285,9 @@ def sentence(error: Exception | str) -> str:
 
 
 def reason_of(error: AgentError) -> str:
-    """Return the reason of an error, for the receipt of a compaction in which a later
-    step succeeded. It omits the error's statement about the history, which has changed
-    since then.
+    """Return an error's text for the receipt of a compaction in which a later step
+    succeeded. It does not include the statement that the history is unchanged, which is
+    no longer true.
     """
     if isinstance(error, CompactionError):
         return error.reason

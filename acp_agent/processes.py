@@ -1,9 +1,11 @@
 """Runs child processes in their own process groups, and makes sure that none are left.
 
 This module starts, reads and kills the processes. Callers get the output in pieces as
-it arrives. Some editors kill the agent when they close, and it then cannot end its
-groups. So a helper shell, the watchdog, runs in a separate session and waits until its
-stdin, a pipe from the agent, is closed. That happens no matter how the agent exits.
+it arrives.
+
+Some editors kill the agent when they close, so the agent cannot end its process groups.
+Therefore a helper shell, the watchdog, runs in a separate session and kills the groups
+when its stdin, a pipe from the agent, is closed. This happens however the agent exits.
 """
 
 from __future__ import annotations
@@ -227,7 +229,7 @@ def _tell_watchdog() -> None:
     with contextlib.suppress(OSError):
         if not _watchdogs or _watchdogs[-1].poll() is not None:
             watchdog = subprocess.Popen(
-                # In lists of processes, people see a short command line that names the
+                # Lists of processes show this short command line, which names the
                 # agent.
                 ("/bin/sh", "-c", 'eval "$WATCHDOG"', "acp-agent-watchdog"),
                 # The watchdog needs nothing else, least of all keys.
@@ -278,8 +280,8 @@ async def _pump(descriptor: int, on_data: Callable[[bytes], None]) -> None:
 
 
 async def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Make sure that no process of the group is left. If there is none, this takes no
-    time.
+    """Make sure that no process of the group is left. Return immediately if the group
+    has already ended.
     """
     _signal(process.pid, signal.SIGTERM)
     with anyio.move_on_after(TERMINATE_SECONDS):

@@ -59,7 +59,7 @@ _ESCAPES = str.maketrans(
     }
 )
 _MOST_GROUPS = 6
-"""Maximum number of different characters in a run that are named one by one."""
+"""Maximum number of groups of equal characters in a run whose code points are listed."""
 
 
 def code_point(character: str) -> str:
@@ -70,17 +70,17 @@ def code_point(character: str) -> str:
 def named(run: str) -> str:
     """Return the code points of a run of invisible characters, as in `[U+2800 ×500]`."""
     groups = [(character, len([*same])) for character, same in groupby(run)]
-    told = [
+    names = [
         code_point(each) + (f" ×{times}" if times > 1 else "")
         for each, times in groups[:_MOST_GROUPS]
     ]
     more = sum(times for _, times in groups[_MOST_GROUPS:])
-    return f"[{' '.join(told)}{f' and {more} more' if more else ''}]"
+    return f"[{' '.join(names)}{f' and {more} more' if more else ''}]"
 
 
 def visible(text: str, shown: Callable[[str], str] = named) -> str:
-    """Return a text in which every character is visible, for people who decide about
-    it.
+    """Return a text in which every character is visible, for users who have to decide
+    about it.
 
     Spaces, tabs and line breaks are kept, and so are joiners between the letters of a
     script or the parts of an emoji. The number of lines does not change.

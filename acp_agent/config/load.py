@@ -80,7 +80,9 @@ _RENAMED = {"ledger": "excerpts", "truncate": "excerpts"}
 
 
 _Strategies: TypeAlias = Callable[[], Collection[str]] | None
-"""Returns the names of the existing compaction strategies; None disables the check."""
+"""A function that returns the names of the existing compaction strategies; None to skip
+the check.
+"""
 _HOOKS = "hooks"
 _IGNORED = ("type", "statusMessage")
 """Keys of a command in Claude Code's format that have no meaning here."""

@@ -52,7 +52,7 @@ PLACE_NAMES = ("conversation_id", "cwd", "date", "git", "shell")
 
 class CommandError(Exception):
     """Raised if a command in a recipe's text could not be run or failed. The message
-    says which and why.
+    names the command and the reason.
     """
 
 
@@ -112,8 +112,8 @@ def _heading(value: str) -> str:
 
 _TEXT = {"type": ["string", "number", "boolean"], "title": "a text"}
 Words = Annotated[str, FieldRule(schema=_TEXT)]
-"""A text that is used exactly as written. If it is not quoted, an editor may take it
-for a number.
+"""A text that is used exactly as written. The JSON Schema also accepts numbers and
+booleans, since editors may read an unquoted text as such a value.
 """
 OneLine = Annotated[str, FieldRule(_one_line, _TEXT)]
 _Heading = Annotated[
@@ -129,14 +129,16 @@ _JINJA_WORDS = (
 
 def _argument_name(value: str) -> str:
     if not (value.isascii() and value.isidentifier()):
-        raise ValueError("an argument's name has letters, digits and underscores alone")
+        raise ValueError(
+            "an argument's name may only contain letters, digits and underscores"
+        )
     if value in RESERVED_NAMES:
         raise ValueError(
-            "this name stands for the rest of the command line; take another"
+            "this name means the rest of the command line; choose another name"
         )
     if value in (*PLACE_NAMES, *_JINJA_WORDS):
         raise ValueError(
-            "this name has a meaning of its own in a template; take another"
+            "this name has another meaning in a template; choose another name"
         )
     return value
 
@@ -159,15 +161,17 @@ _Pattern = Annotated[
 
 @frozen
 class Argument(ConfigSection):
-    """A named value that the recipe's text asks for."""
+    """A named value that a recipe's text uses."""
 
     name: Annotated[str, Internal()]
     description: OneLine = ""
-    """what it is, for the editor's list"""
+    """description of the argument, for the editor's list"""
     default: Words | None = None
-    """its value where none is given; left out: empty"""
+    """value to use if none is given. Default: empty"""
     required: Flag = False
-    """whether it is asked for where it is not given and has no default"""
+    """whether to ask for the value if none is given and there is no default. Default:
+    `false`
+    """
 
 
 @frozen
@@ -175,11 +179,11 @@ class NamedHandler(ConfigSection):
     """A built-in handler that a recipe names, and its parameters."""
 
     handler: TextOrEmpty
-    """its name"""
+    """name of the handler"""
     params: JsonObject = field(default_factory=dict[str, JsonValue])
-    """how it does what it does"""
+    """the handler's parameters"""
     on_error: OnError = "ask"
-    """what it means when it [fails](hooks.md#failures)"""
+    """what happens if the handler [fails](hooks.md#failures). Default: `ask`"""
 
     @classmethod
     def whole(cls, value: object) -> object:
@@ -189,25 +193,26 @@ class NamedHandler(ConfigSection):
 
 @frozen
 class CompactionOptions(ConfigSection):
-    """How a recipe that compacts wants it done. None leaves it to the configuration."""
+    """Options of a recipe that compacts. For None, the configuration decides."""
 
     strategy: Text | None = None
-    """how it is done, such as `summary`, `native` or `excerpts`; a name that no
-    strategy has is an error
+    """name of the [strategy](strategies.md), such as `summary`, `native` or `excerpts`;
+    an unknown name is an error
     """
     size: SizeOrNull = None
-    """how much the new context may take beside the system prompt and the tools; left
-    out: `20%`, and at most 64,000 tokens
+    """maximum size of the new context, without the system prompt and the tools.
+    Default: `20%` but at most 64,000 tokens
     """
     sections: tuple[_Heading, ...] | None = None
-    """headings that a summary must have, with or without their `#`; `[]`: none"""
+    """headings that a summary must have, with or without `#`; `[]` requires none"""
     verify: Verify | None = None
-    """what happens where a summary says what the conversation does not: nothing, it is
-    marked, the model is asked once to mend it, or it is not used
+    """what happens if a summary contains claims that are not in the conversation: `off`
+    does nothing, `mark` marks the claims, `mend` asks the model once to correct them,
+    `reject` does not use the summary
     """
     model: ModelName | None = None
-    """writes the summary; left out: the session's own. A provider that is neither built
-    in nor in `config.yaml` is an error
+    """the model that writes the summary. Default: the session's model. A provider that
+    is neither built in nor in `config.yaml` is an error
     """
 
 
@@ -218,15 +223,17 @@ class HookSection(ConfigSection):
     """
 
     handler: TextOrEmpty | None = None
-    """the one handler that answers"""
+    """the handler to run, if there is only one"""
     handlers: tuple[NamedHandler, ...] | None = None
-    """several, in this order; `external` stands for all hooks that are not the recipe's"""
+    """several handlers, in this order; `external` represents all hooks other than the
+    recipe's
+    """
     once: Flag = False
-    """only until the first answer of the run"""
+    """whether to run the handlers only at the first answer of the run. Default: `false`"""
     params: JsonObject = field(default_factory=dict[str, JsonValue])
-    """how the one handler does what it does"""
+    """parameters of the single `handler`"""
     on_error: OnError = "ask"
-    """what it means when it [fails](hooks.md#failures)"""
+    """what happens if the handler [fails](hooks.md#failures). Default: `ask`"""
 
     def named(self, name: str) -> NamedHandler | None:
         """Return the first handler with this name, or None."""
@@ -238,42 +245,44 @@ class HookSection(ConfigSection):
 
 @frozen
 class FrontMatter(ConfigSection):
-    """What may stand between the fences. `defaults` is the older way to write
+    """The keys between the fences. `defaults` is the older form of
     `arguments.*.default`.
     """
 
     name: Words | None = None
-    """the same as the file's name without `.md`: lower-case letters, digits, `-`, `_`;
-    in a folder, with or without that before it
+    """must be the file's name without `.md`, in lower-case letters, digits, `-` and
+    `_`. For a file in a folder, the folder's name may precede it
     """
     description: OneLine | None = None
     """one line for the editor's list"""
     allowed_tools: tuple[Text, ...] | None = None
-    """[tools](tools.md) that may run; `[]` for none. Left out: all. A name that no tool
-    has is an error, but for those of [MCP servers](mcp.md): `mcp__server__tool`, or
-    `mcp__server` for all of one. What the model is told of tools stays the same, so
-    that the provider's cache is hit
+    """the [tools](tools.md) that may run; `[]` for none. An unknown name is an error,
+    except for tools of [MCP servers](mcp.md): `mcp__server__tool`, or `mcp__server` for
+    all tools of a server. The model still sees the definitions of all tools, so that
+    the provider's cache can be used. Default: all
     """
     allowed_commands: tuple[_Pattern, ...] | None = None
     """glob patterns that a shell command must match, such as `git log*`"""
     arguments: Mapping[ArgumentName, Argument | None] = field(
         default_factory=dict[str, "Argument | None"]
     )
-    """names with `description`, `default`, `required`"""
+    """the recipe's arguments, by name, each with `description`, `default` and
+    `required`
+    """
     defaults: Mapping[ArgumentName, Words] = field(default_factory=dict[str, str])
-    """the short form: names with their defaults"""
+    """short form of `arguments`: names with their defaults"""
     hooks: Mapping[str, HookSection] = field(default_factory=dict[str, HookSection])
-    """what happens at an event of the recipe's run: [handlers](#handlers)"""
+    """the [handlers](#handlers) that run at events of the recipe's run"""
     model: ModelName | None = None
-    """the model that the run asks, in place of the session's own"""
+    """the model for the run. Default: the session's model"""
     mode: Mode | None = None
-    """the [mode](sessions.md#modes) of the run. A project's recipe can make the
-    session's mode stricter, and never freer
+    """the [mode](sessions.md#modes) of the run. A project's recipe can only make the
+    session's mode stricter. Default: the session's mode
     """
     version: Words = ""
-    """whatever you call this version of the recipe"""
+    """your name for this version of the recipe"""
     compaction: CompactionOptions = CompactionOptions()
-    """for a recipe that compacts: [how](#compaction)"""
+    """[options](#compaction) of a recipe that compacts"""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""A user's file and a project's, for the tests of what is read of them."""
+"""Fixtures with a user's and a project's configuration file."""
 
 from __future__ import annotations
 

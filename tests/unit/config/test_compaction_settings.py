@@ -1,5 +1,5 @@
-"""What can be said of compaction, in which layer, and for which model; and what earlier
-versions said of it.
+"""Compaction settings in the layers and for single models, and the keys of earlier
+versions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHOICES = st.builds(
 
 
 @given(CHOICES, CHOICES, CHOICES)
-def test_every_key_comes_from_the_topmost_layer_that_says_it_however_layers_are_put_together(
+def test_every_key_comes_from_the_topmost_layer_that_sets_it(
     top: CompactionChoices, middle: CompactionChoices, bottom: CompactionChoices
 ) -> None:
     merged = top.over(middle).over(bottom)
@@ -48,7 +48,7 @@ def test_every_key_comes_from_the_topmost_layer_that_says_it_however_layers_are_
 
 
 @given(CHOICES)
-def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) -> None:
+def test_defaults_are_used_for_keys_that_are_not_set(said: CompactionChoices) -> None:
     settled = said.settled()
     assert settled.auto is (said.auto is not False)
     assert settled.threshold == (0.80 if said.threshold is None else said.threshold)
@@ -112,7 +112,7 @@ OWN = "models: {a/b: {compaction: {threshold: 0.9, prepare: 0.85, strategy: summ
         ),
     ],
 )
-def test_a_models_own_section_is_laid_over_the_general_one_and_that_over_the_defaults(
+def test_a_model_s_section_overrides_the_general_one_and_the_defaults(
     machine: Machine, text: str, expected: CompactionSettings
 ) -> None:
     assert machine.load(text).compaction_for("a/b") == expected
@@ -131,7 +131,7 @@ def test_a_models_own_section_is_laid_over_the_general_one_and_that_over_the_def
         ("null", None),
     ],
 )
-def test_a_size_is_a_share_of_the_window_or_tokens(
+def test_a_size_is_a_share_of_the_window_or_a_number_of_tokens(
     machine: Machine, said: str, size: int | Share | None
 ) -> None:
     assert machine.load(f"compaction: {{size: {said}}}\n").compaction.size == size
@@ -177,7 +177,7 @@ WRONG_SIZES = (
         ),
     ],
 )
-def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
+def test_a_mistake_in_any_compaction_section_is_named_with_file_line_and_key(
     machine: Machine, section: str, key: str, words: str
 ) -> None:
     general = f"compaction:\n  {section}\n"
@@ -188,7 +188,7 @@ def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
         ("", general, machine.project_file, 2, "compaction"),
     ):
         if project and key == "verify":
-            continue  # it is left out of a project's file
+            continue  # the key is ignored in a project's file
         error = machine.error(user, project)
         assert (error.source, error.line, error.key) == (
             str(file),
@@ -198,7 +198,7 @@ def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
         assert words in str(error)
 
 
-def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_names_gets_any(
+def test_the_user_s_own_providers_can_write_summaries(
     machine: Machine,
 ) -> None:
     section = "compaction: {model: mine/small}"
@@ -211,7 +211,7 @@ def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_n
 
 
 @pytest.mark.parametrize("value", ["0.5", "null", "{a: 1}"])
-def test_old_keys_and_strategies_of_a_file_are_one_notice_whatever_they_say(
+def test_a_file_with_old_keys_and_strategies_gets_a_single_notice(
     machine: Machine, value: str
 ) -> None:
     text = f"""\

@@ -1,6 +1,4 @@
-"""Small YAML files: every mistake has its line, and a hostile file is only another
-mistake.
-"""
+"""Small YAML files: every mistake is reported with its line, also in a hostile file."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ TREES = trees(
 
 @settings(deadline=None)
 @given(TREES, st.integers(1, 50))
-def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(
+def test_dumped_yaml_is_parsed_with_the_line_of_every_key(
     tree: dict[str, Any], first_line: int
 ) -> None:
     text = yaml.safe_dump(tree, default_flow_style=False, sort_keys=False)
@@ -66,7 +64,7 @@ def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(
 
 @settings(deadline=None)
 @given(st.text(max_size=100) | st.text("ab01.: -[]{},\n\t&*!|>'\"#%@?~<=", max_size=60))
-def test_any_text_is_a_mapping_or_an_error_with_words(text: str) -> None:
+def test_any_text_is_a_mapping_or_raises_an_error_with_a_message(text: str) -> None:
     try:
         outcome = str(parse_mapping(text).data)
     except DocumentError as error:
@@ -114,7 +112,7 @@ def test_a_mistake_is_named_with_its_line(
 
 @settings(deadline=None)
 @given(trees(LEAVES | WORDS), st.sampled_from(["\t", 4, None]))
-def test_json_is_understood_however_it_is_indented(
+def test_json_is_parsed_with_any_indentation(
     tree: dict[str, Any], indent: str | int | None
 ) -> None:
     text = json.dumps(tree, indent=indent, ensure_ascii=False)
@@ -129,7 +127,7 @@ def test_json_is_understood_however_it_is_indented(
     )
 
 
-def test_a_word_without_quotes_is_text_unless_it_is_one_of_json() -> None:
+def test_a_word_without_quotes_is_text_unless_it_is_a_json_literal() -> None:
     text = "on: off\nno: 12:30\n7: 007\nday: 2026-01-02\nnumbers: [1, -0.5, 1.0e+3, true, null, ~, '1', yes, .inf]\n"
     numbers = [1, -0.5, 1000.0, True, None, None, "1", "yes", ".inf"]
     expected = {
@@ -145,14 +143,12 @@ def test_a_word_without_quotes_is_text_unless_it_is_one_of_json() -> None:
     ).data == {"a": "1.10", "b": 1.1}
 
 
-def test_what_every_session_reads_again_is_parsed_once_and_a_changed_text_anew() -> (
-    None
-):
+def test_a_text_is_parsed_once_and_a_changed_text_is_parsed_again() -> None:
     assert parse_mapping("description: a", 2) is parse_mapping("description: a", 2)
     assert parse_mapping("description: b", 2).data == {"description": "b"}
 
 
-def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(
+def test_a_file_of_comments_is_an_empty_mapping_and_a_missing_file_is_none(
     tmp_path: Path,
 ) -> None:
     assert parse_mapping("# a: 1\n\n").data == {}
@@ -162,7 +158,7 @@ def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(
     assert read_text(tmp_path / "file") == "a: 1\n"  # without its byte order mark
 
 
-def test_files_that_are_no_small_text_are_refused_without_waiting(
+def test_files_that_are_not_small_text_files_are_refused_without_waiting(
     tmp_path: Path,
 ) -> None:
     pipe, zero, large, latin, loop = (
@@ -188,7 +184,7 @@ def test_files_that_are_no_small_text_are_refused_without_waiting(
         read_text(loop, within=tmp_path)
 
 
-def test_a_link_may_not_lead_out_of_the_given_folder(tmp_path: Path) -> None:
+def test_a_link_to_a_file_outside_the_given_folder_is_refused(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "secret").write_text("a: 1")
@@ -212,7 +208,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_file_with_too_many_words_is_refused_before_the_rest_is_read(
+def test_a_file_with_too_many_tokens_is_refused_before_the_rest_is_read(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, line = LONG[name]

@@ -1,4 +1,4 @@
-"""Where the state is kept, and that nobody else can enter."""
+"""The location of the agent's home, and its permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mode(path: Path) -> int:
         {},
     ],
 )
-def test_the_default_home_is_the_one_that_platformdirs_names(
+def test_the_default_home_is_platformdirs_user_data_folder(
     env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HOME", "XDG_DATA_HOME"):
@@ -38,7 +38,7 @@ def test_the_default_home_is_the_one_that_platformdirs_names(
     assert str(home_dir(env)) == platformdirs.user_data_dir("acp-agent")
 
 
-def test_the_variable_wins_over_the_default_and_has_to_be_absolute() -> None:
+def test_the_variable_overrides_the_default_and_must_be_absolute() -> None:
     ada = {"HOME": "/home/ada", "XDG_DATA_HOME": "/data"}
     assert home_dir({**ada, "ACP_AGENT_HOME": "/state"}) == Path("/state")
     assert home_dir({**ada, "ACP_AGENT_HOME": "~/agent"}) == Path("/home/ada/agent")
@@ -49,7 +49,7 @@ def test_the_variable_wins_over_the_default_and_has_to_be_absolute() -> None:
         home_dir({**ada, "ACP_AGENT_HOME": "state"})
 
 
-def test_a_user_without_a_home_directory_is_asked_for_the_variable(
+def test_a_user_without_a_home_directory_must_set_the_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def nobody(user: int) -> None:
@@ -64,7 +64,7 @@ def test_a_user_without_a_home_directory_is_asked_for_the_variable(
         home_dir({})
 
 
-def test_a_home_is_made_with_its_parents_and_closed_to_others_with_what_may_hold_secrets(
+def test_a_home_is_created_with_its_parents_and_made_private(
     tmp_path: Path,
 ) -> None:
     made = ensure_private_dir(tmp_path / "a" / "b")
@@ -81,7 +81,7 @@ def test_a_home_is_made_with_its_parents_and_closed_to_others_with_what_may_hold
     )
 
 
-def test_what_a_configuration_links_to_is_left_alone_and_a_pipe_for_one_is_not_waited_for(
+def test_the_target_of_a_linked_configuration_is_unchanged_and_a_pipe_does_not_block(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -97,7 +97,7 @@ def test_what_a_configuration_links_to_is_left_alone_and_a_pipe_for_one_is_not_w
     ensure_private_dir(home)
 
 
-def test_a_folder_that_cannot_be_a_home_is_a_sentence_and_left_alone(
+def test_a_folder_that_cannot_be_a_home_is_an_error_and_stays_unchanged(
     tmp_path: Path,
 ) -> None:
     shared = tmp_path / "tmp"
@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_a_home_is_a_sentence_and_left_alone(
         ensure_private_dir(file / "below")
 
 
-def test_the_projects_folder_is_the_nearest_one_up_to_the_root_of_the_repository_and_outside_of_one_that_of_the_cwd(
+def test_the_project_s_folder_is_the_nearest_one_up_to_the_repository_s_root(
     tmp_path: Path,
 ) -> None:
     repository = tmp_path / "repository"

@@ -1,5 +1,5 @@
-"""`hooks` in the configuration files: commands, for which event, in which form, and
-what is wrong with one.
+"""`hooks` in the configuration files: their events, their forms, and errors for invalid
+hooks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from acp_agent.config import HookCommand
 from support.configuration import Machine
 
 
-def test_the_users_commands_come_before_the_projects_each_with_its_place(
+def test_the_user_s_commands_precede_the_project_s_each_with_its_place(
     machine: Machine,
 ) -> None:
     text = """\
@@ -115,7 +115,7 @@ hooks:
     ],
 )
 @pytest.mark.parametrize("whose", ["user", "project"])
-def test_a_wrong_hook_is_left_out_and_told_with_file_line_and_key(
+def test_an_invalid_hook_is_ignored_and_reported_with_file_line_and_key(
     machine: Machine, text: str, message: str, whose: str
 ) -> None:
     file = machine.user_file if whose == "user" else machine.project_file
@@ -127,7 +127,7 @@ def test_a_wrong_hook_is_left_out_and_told_with_file_line_and_key(
     assert [command.command for command in settings.hooks] == ["well"]
 
 
-def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(
+def test_a_section_without_events_is_reported_and_the_rest_of_the_file_applies(
     machine: Machine,
 ) -> None:
     settings = machine.load("mode: plan\nhooks: [make]\n")
@@ -140,7 +140,7 @@ def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(
     assert "2: mode: should be" in str(machine.error("hooks: [make]\nmode: fast\n"))
 
 
-def test_commands_in_the_form_of_claude_codes_settings_are_those_of_ours(
+def test_commands_in_the_form_of_claude_code_s_settings_work(
     machine: Machine,
 ) -> None:
     settings = machine.load("""\

@@ -1,4 +1,6 @@
-"""Stored keys: each in one place, the keyring's or the file's, and none left behind."""
+"""Stored keys: each is in the keyring or in the file, and removed keys are removed from
+both.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ def keyring(monkeypatch: pytest.MonkeyPatch) -> Keyring:
     return package
 
 
-def test_without_a_keyring_a_key_is_in_a_file_for_the_user_alone(
+def test_without_a_keyring_keys_are_in_a_private_file(
     tmp_path: Path,
 ) -> None:
     store = KeyStore(tmp_path / "home")
@@ -78,7 +80,7 @@ def test_without_a_keyring_a_key_is_in_a_file_for_the_user_alone(
     assert store.read() == {}
 
 
-def test_a_keyring_keeps_the_key_of_each_home_and_the_file_names_the_provider_alone(
+def test_a_keyring_stores_keys_by_home_and_the_file_only_names_providers(
     tmp_path: Path, keyring: Keyring
 ) -> None:
     store = KeyStore(tmp_path / "home")
@@ -97,7 +99,7 @@ def test_a_keyring_keeps_the_key_of_each_home_and_the_file_names_the_provider_al
 
 
 @pytest.mark.parametrize("why", ["unsafe", "locked", "broken"])
-def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file_which_gives_it_back(
+def test_a_key_is_stored_in_the_file_if_the_keyring_is_insecure_or_fails(
     tmp_path: Path, keyring: Keyring, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     keyring.priority = 0.5 if why == "unsafe" else 5.0
@@ -110,7 +112,7 @@ def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file_which_
     assert SECRET not in caplog.text
 
 
-def test_a_key_that_is_in_two_places_is_removed_from_both(
+def test_a_key_that_is_stored_in_two_places_is_removed_from_both(
     tmp_path: Path, keyring: Keyring
 ) -> None:
     store = KeyStore(tmp_path)
@@ -131,7 +133,7 @@ def test_a_key_that_is_in_two_places_is_removed_from_both(
     assert SECRET not in store.path.read_text()
 
 
-async def test_a_keyring_that_does_not_answer_is_not_waited_for_for_ever(
+async def test_waiting_for_a_keyring_that_does_not_answer_has_a_time_limit(
     tmp_path: Path, keyring: Keyring
 ) -> None:
     store = KeyStore(tmp_path)
@@ -147,7 +149,7 @@ async def test_a_keyring_that_does_not_answer_is_not_waited_for_for_ever(
         keyring.unlocked.set()
 
 
-async def test_a_model_s_endpoint_has_the_key_and_the_route_of_now(
+async def test_a_model_s_endpoint_has_the_current_key_and_route(
     tmp_path: Path, keyring: Keyring
 ) -> None:
     access = ModelAccess(KeyStore(tmp_path))

@@ -1,6 +1,4 @@
-"""The file of rules: several processes may change it, and none loses what another has
-said.
-"""
+"""The file of permission rules: several processes can change it without losing rules."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ STEPS = st.lists(
 
 @settings(max_examples=40)
 @given(STEPS)
-def test_two_processes_see_each_others_rules_whatever_they_do(
+def test_two_processes_always_see_each_other_s_rules(
     steps: list[tuple[str, bool, Path, list[str]]],
 ) -> None:
     meant: dict[Path, set[str]] = {Path("/shop"): set(), Path("/cart"): set()}
@@ -50,7 +48,7 @@ def test_two_processes_see_each_others_rules_whatever_they_do(
                 assert {project: {*each.of(project)} for project in meant} == meant
 
 
-def test_a_project_is_the_same_by_whatever_links_it_is_reached(tmp_path: Path) -> None:
+def test_a_project_is_the_same_through_any_link(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "shop")
     rules = PermissionRules(tmp_path / "home")

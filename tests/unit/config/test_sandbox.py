@@ -1,4 +1,4 @@
-"""What a project may say of the sandbox."""
+"""A project's settings of the sandbox."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acp_agent.config.settings import SandboxSettings
 
 @pytest.mark.parametrize("users", ["off", "auto", "required"])
 @pytest.mark.parametrize("projects", ["off", "auto", "required"])
-def test_a_project_makes_the_sandbox_stricter_and_never_freer(
+def test_a_project_can_only_make_the_sandbox_stricter(
     users: str, projects: str
 ) -> None:
     own = SandboxSettings(
@@ -43,7 +43,7 @@ def test_a_project_makes_the_sandbox_stricter_and_never_freer(
 @pytest.mark.parametrize(
     "own", [SandboxSettings(commands="off"), SandboxSettings(network=True)]
 )
-def test_what_a_project_s_file_does_not_name_stays_as_the_user_has_it(
+def test_keys_that_a_project_s_file_does_not_set_keep_the_user_s_values(
     own: SandboxSettings,
 ) -> None:
     assert tightened(

@@ -1,4 +1,4 @@
-"""What is said in which layer, what a project may not say, and how a mistake is named."""
+"""The layers of settings, the keys that a project cannot set, and error messages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ protocol: {versions: [1]}
 """
 
 
-def test_without_any_file_the_defaults_hold_and_no_home_is_made(
+def test_without_files_the_defaults_apply_and_no_home_is_created(
     machine: Machine, tmp_path: Path
 ) -> None:
     machine.project_file.parent.rmdir()
@@ -87,7 +87,7 @@ def test_without_any_file_the_defaults_hold_and_no_home_is_made(
         "models: {a/b: {prices: }}",
     ],
 )
-def test_a_file_that_says_nothing_changes_nothing(machine: Machine, text: str) -> None:
+def test_an_empty_file_changes_nothing(machine: Machine, text: str) -> None:
     found = machine.load(text)
     assert found.models in ({}, {"a/b": ModelSettings()})
     project = machine.project_file.parent
@@ -101,7 +101,7 @@ def test_a_file_that_says_nothing_changes_nothing(machine: Machine, text: str) -
     assert asdict(found) == asdict(expected)
 
 
-def test_the_users_file_can_set_everything(machine: Machine) -> None:
+def test_the_user_s_file_can_set_everything(machine: Machine) -> None:
     assert machine.load(EVERYTHING) == Settings(
         home=machine.home,
         project=machine.project_file.parent,
@@ -167,7 +167,7 @@ def test_the_users_file_can_set_everything(machine: Machine) -> None:
     )
 
 
-def test_the_project_overrides_the_user_key_by_key_and_the_environment_overrides_both(
+def test_the_project_overrides_the_user_s_keys_and_the_environment_overrides_both(
     machine: Machine,
 ) -> None:
     user = "model: a/user\ncontext_window: 1000\nshell_timeout: 5\ncompaction: {auto: false, threshold: 0.5}\n"
@@ -209,7 +209,7 @@ PROJECT = st.fixed_dictionaries(
 
 @settings(deadline=None, max_examples=50)
 @given(USER, PROJECT)
-def test_a_project_chooses_freely_where_it_is_harmless_and_only_downwards_where_it_is_not(
+def test_a_project_sets_harmless_keys_freely_and_others_only_more_strictly(
     tmp_path_factory: pytest.TempPathFactory,
     user: dict[str, Any],
     project: dict[str, Any],
@@ -256,7 +256,7 @@ def test_a_project_chooses_freely_where_it_is_harmless_and_only_downwards_where_
         ("context_window: 5\nmode: full-access\n", 2, "mode"),
     ],
 )
-def test_what_moves_keys_or_widens_permissions_is_left_out_of_a_projects_file_with_a_notice_and_the_rest_holds(
+def test_a_project_s_disallowed_keys_are_ignored_with_a_notice(
     machine: Machine, text: str, line: int, key: str
 ) -> None:
     found = machine.load("mode: plan\n", f"{text}max_turn_requests: 7\n")
@@ -270,7 +270,7 @@ def test_what_moves_keys_or_widens_permissions_is_left_out_of_a_projects_file_wi
     assert notice.endswith(f" {machine.user_file}. The key was ignored.")
 
 
-def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the_rest_holds(
+def test_a_project_s_unknown_keys_are_ignored_with_a_notice_each(
     machine: Machine,
 ) -> None:
     project = "modle: a/b\ncompaction:\n  treshold: 0.5\n  prepare: off\ncontext_window: 5\nprovider: {a: b}\n"
@@ -293,7 +293,7 @@ def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the
     )
 
 
-def test_a_link_may_be_the_users_file_as_dotfile_managers_make_it_but_not_lead_out_of_a_project(
+def test_the_user_s_file_may_be_a_link_but_a_project_s_must_stay_inside(
     machine: Machine, tmp_path: Path
 ) -> None:
     (tmp_path / "dotfile").write_text("model: a/b\n")
@@ -304,7 +304,9 @@ def test_a_link_may_be_the_users_file_as_dotfile_managers_make_it_but_not_lead_o
     assert "is a link to a file outside" in str(machine.error())
 
 
-def test_a_home_that_is_the_projects_folder_is_the_users(machine: Machine) -> None:
+def test_a_home_that_is_the_project_s_folder_counts_as_the_user_s(
+    machine: Machine,
+) -> None:
     machine.project_file.write_text("mode: full-access\n")
     found = load_settings(
         {"ACP_AGENT_HOME": str(machine.project_file.parent)}, machine.cwd
@@ -443,7 +445,7 @@ def test_a_mistake_is_named_with_file_line_and_key(
     assert str(error).startswith(f"{machine.user_file}:{line}: ")
 
 
-def test_what_may_be_confidential_is_repeated_neither_in_an_error_nor_in_a_printed_setting(
+def test_errors_and_printed_settings_do_not_repeat_secrets(
     machine: Machine,
 ) -> None:
     error = machine.error(
@@ -458,7 +460,7 @@ def test_what_may_be_confidential_is_repeated_neither_in_an_error_nor_in_a_print
 
 
 @pytest.mark.parametrize("window", ["0", "-1", "many", "1e5", "1" * 5000, "²"])
-def test_a_wrong_variable_is_named(machine: Machine, window: str) -> None:
+def test_an_invalid_variable_is_named(machine: Machine, window: str) -> None:
     error = machine.error(ACP_AGENT_CONTEXT_WINDOW=window)
     assert (
         str(error)

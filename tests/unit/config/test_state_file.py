@@ -1,5 +1,5 @@
-"""The small files of the home that several processes change: `keys.json`,
-`permissions.json`, `trust.json`.
+"""The small files in the agent's home that several processes change: `keys.json`,
+`permissions.json` and `trust.json`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_written_is_for_the_user_alone_and_read_by_the_next_process(
+def test_entries_are_stored_privately_and_read_by_the_next_process(
     tmp_path: Path, name: str
 ) -> None:
     attempts, _, member = FILES[name]
@@ -83,7 +83,7 @@ def test_what_is_written_is_for_the_user_alone_and_read_by_the_next_process(
     "text",
     ["", "{", "[]", "{}", '{"version": 9, "MEMBER": {}}', '{"version": 1}', "\udcff"],
 )
-def test_a_file_that_cannot_be_understood_allows_nothing_and_is_left_as_it_is(
+def test_an_invalid_file_allows_nothing_and_is_not_changed(
     tmp_path: Path, name: str, text: str
 ) -> None:
     attempts, advice, member = FILES[name]

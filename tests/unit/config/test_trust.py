@@ -1,4 +1,4 @@
-"""What of a project could run, its digest, and the file that says what is allowed."""
+"""The code that a project could run, its digest, and the file of trusted code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def place(tmp_path: Path, **files: str) -> Path:
 
 
 @given(FILES, FILES, COMMANDS, COMMANDS)
-def test_what_differs_in_anything_but_its_order_and_the_place_of_a_command_has_another_digest(
+def test_everything_but_order_and_the_place_of_a_command_changes_the_digest(
     files: list[_CodeFile],
     others: list[_CodeFile],
     commands: list[HookCommand],
@@ -75,7 +75,7 @@ def test_what_differs_in_anything_but_its_order_and_the_place_of_a_command_has_a
 
 
 @given(st.data())
-def test_every_change_of_a_file_is_another_digest(
+def test_every_change_to_a_file_changes_the_digest(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("project")
@@ -108,7 +108,7 @@ def test_every_change_of_a_file_is_another_digest(
     assert after.hooks_are_same()
 
 
-def test_a_text_is_known_by_its_own_digest_without_a_byte_order_mark(
+def test_a_file_s_digest_ignores_a_byte_order_mark(
     tmp_path: Path,
 ) -> None:
     folder = place(tmp_path, recipes__a="one", recipes__b="\ufeffone")
@@ -125,7 +125,7 @@ def test_a_text_is_known_by_its_own_digest_without_a_byte_order_mark(
     )
 
 
-def test_what_is_no_file_is_named_and_what_a_link_leads_to_counts(
+def test_a_path_that_is_not_a_file_is_listed_and_links_are_followed(
     tmp_path: Path,
 ) -> None:
     folder = place(tmp_path, hooks__a="one")
@@ -145,7 +145,9 @@ def test_what_is_no_file_is_named_and_what_a_link_leads_to_counts(
 
 
 @pytest.mark.parametrize("what", ["files", "bytes", "folders", "loop"])
-def test_what_is_too_much_to_read_is_never_allowed(tmp_path: Path, what: str) -> None:
+def test_code_that_is_too_large_to_read_is_never_allowed(
+    tmp_path: Path, what: str
+) -> None:
     folder = place(tmp_path, hooks__a="")
     store = TrustStore(tmp_path / "home")
     match what:
@@ -165,7 +167,7 @@ def test_what_is_too_much_to_read_is_never_allowed(tmp_path: Path, what: str) ->
     assert not store.trusts(found)
 
 
-def test_what_was_allowed_is_known_to_the_next_process_as_it_was_and_nothing_else_is(
+def test_the_next_process_knows_exactly_the_allowed_code(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"

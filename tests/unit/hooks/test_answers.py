@@ -1,5 +1,5 @@
-"""What executables answer, in either dialect: every word has its meaning, and nonsense
-is a hook's failure.
+"""Answers of executables, in our format and Claude Code's. Invalid answers are failures
+of the hook.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ BLOCKED = Outcome(Decision("block", "No."))
         ),
     ],
 )
-def test_every_word_of_both_dialects_has_its_meaning(
+def test_every_key_of_both_formats_has_its_effect(
     answer: object, outcome: Outcome
 ) -> None:
     assert read(answer) == outcome
@@ -221,16 +221,18 @@ def test_every_word_of_both_dialects_has_its_meaning(
         ({"action": "replace"}, "there should be at least one message"),
     ],
 )
-def test_a_wrong_answer_is_told_with_its_key(answer: object, complaint: str) -> None:
+def test_an_invalid_answer_is_reported_with_its_key(
+    answer: object, complaint: str
+) -> None:
     with pytest.raises(HookError) as error:
         read(answer)
     assert complaint in str(error.value)
 
 
-# --- how it ended ---
+# --- exit status ---
 
 
-def test_exit_status_2_refuses_with_what_was_said_on_stderr() -> None:
+def test_exit_status_2_refuses_with_stderr_as_the_reason() -> None:
     assert read_outcome(CALL, 2, b'{"decision": "allow"}', b"Not today.\n") == Outcome(
         Decision("block", "Not today.")
     )
@@ -249,7 +251,7 @@ def test_exit_status_2_refuses_with_what_was_said_on_stderr() -> None:
         (127, b"sh: nope: not found", "status 127. It said: sh: nope: not found"),
     ],
 )
-def test_any_other_end_is_a_failure_with_the_last_words(
+def test_any_other_exit_status_is_a_failure_with_the_last_lines_of_stderr(
     code: int, said: bytes, message: str
 ) -> None:
     with pytest.raises(HookError) as error:
@@ -257,9 +259,7 @@ def test_any_other_end_is_a_failure_with_the_last_words(
     assert message in str(error.value)
 
 
-def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_no_answer_about_a_call() -> (
-    None
-):
+def test_plain_text_is_context_at_the_start_and_an_error_at_a_tool_call() -> None:
     for event in (SessionStart(AT, "new"), PROMPT):
         assert read_text(event, "It is Monday.\n") == Outcome(
             context=("It is Monday.",)
@@ -283,7 +283,7 @@ def replaced(*messages: object) -> tuple[Message, ...]:
 @pytest.mark.parametrize(
     "action", [{}, {"action": ""}, {"action": "compact"}, {"action": "replace"}]
 )
-def test_replace_messages_say_what_a_conversation_is_compacted_to_with_every_action_that_shortens_it(
+def test_replace_messages_replace_the_conversation_with_every_compacting_action(
     action: dict[str, str],
 ) -> None:
     outcome = read(
@@ -312,7 +312,7 @@ RESULT: JsonObject = {"type": "tool_result", "tool_use_id": "call_1", "content":
         "{",
     ],
 )
-def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_text_is_left_out(
+def test_output_that_begins_like_json_is_a_failure_where_plain_text_is_ignored(
     text: str,
 ) -> None:
     for event in (CALL, STOP, COMPACTION):
@@ -382,7 +382,7 @@ def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_t
         ),
     ],
 )
-def test_a_conversation_that_no_model_would_take_is_refused_and_it_says_why(
+def test_a_conversation_that_models_would_reject_is_refused_with_the_reason(
     messages: list[Any], complaint: str
 ) -> None:
     with pytest.raises(HookError) as error:
@@ -391,7 +391,7 @@ def test_a_conversation_that_no_model_would_take_is_refused_and_it_says_why(
 
 
 def bare(messages: tuple[Message, ...]) -> list[object]:
-    """What is left without ids of messages, which are new each time."""
+    """Return the messages without their IDs, which are new each time."""
     return [
         (message.call_id, message.parts, message.is_error)
         if isinstance(message, ToolResult)
@@ -431,7 +431,7 @@ def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
 
 
 @given(conversations())
-def test_a_conversation_that_a_hook_gives_back_is_the_one_that_it_was_given(
+def test_a_conversation_that_a_hook_returns_unchanged_stays_the_same(
     messages: tuple[Message, ...],
 ) -> None:
     told = json.loads(json.dumps([as_json(message) for message in messages]))
@@ -469,14 +469,12 @@ EVENTS: st.SearchStrategy[HookEvent] = st.sampled_from(
 
 
 @given(EVENTS, NONSENSE.map(json.dumps) | st.text() | st.text().map("{{{}".format))
-def test_nonsense_never_raises_anything_but_a_hooks_failure(
-    event: HookEvent, text: str
-) -> None:
+def test_arbitrary_output_raises_only_hook_errors(event: HookEvent, text: str) -> None:
     with suppress(HookError):
         assert isinstance(read_text(event, text), Outcome)
 
 
-def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
+def test_a_deeply_nested_answer_is_a_failure_of_the_hook() -> None:
     for text in (
         '{"a":' + "[" * 100_000,
         '{"tool_output":' + "[" * 900 + "]" * 900 + "}",
@@ -485,7 +483,7 @@ def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
             assert isinstance(read_text(STOP, text), Outcome)
 
 
-# --- messages and arguments that are handed over and taken back ---
+# --- messages and arguments that a hook gets and returns ---
 
 KEPT = Stored("0f" * 32, 5000)
 PICTURES: list[Message] = [
@@ -497,9 +495,7 @@ PICTURES: list[Message] = [
 ]
 
 
-def test_an_image_that_is_stored_elsewhere_is_handed_over_by_name_and_taken_back() -> (
-    None
-):
+def test_a_stored_image_is_passed_by_name_and_accepted_back() -> None:
     forms: list[JsonValue] = [as_json(message) for message in PICTURES]
     assert "sha256:0f0f" in str(forms)
     assert [message.parts for message in conversation(forms, "messages")] == [
@@ -533,7 +529,7 @@ def answered(event: BeforeToolCall, **changes: object) -> JsonObject | None:
     return read(specific(updatedInput={**sent, **changes}), event).tool_input
 
 
-def test_of_two_keys_for_one_thing_the_one_that_the_hook_changed_holds() -> None:
+def test_of_two_keys_for_one_argument_the_changed_one_is_used() -> None:
     event = BeforeToolCall(AT, "c", "write", {"path": "a", "content": "x"})
     assert answered(event) is None
     assert answered(event, file_path="/tmp/b") == {"path": "/tmp/b", "content": "x"}
@@ -543,7 +539,9 @@ def test_of_two_keys_for_one_thing_the_one_that_the_hook_changed_holds() -> None
     ).tool_input == {"path": "/b", "content": "y"}
 
 
-def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> None:
+def test_a_single_edit_can_be_changed_with_either_keys_but_several_only_with_ours() -> (
+    None
+):
     one = BeforeToolCall(AT, "c", "edit", edit(("a", "b")))
     assert answered(one) is None
     assert answered(one, new_string="B") == edit(("a", "B"))
@@ -562,7 +560,7 @@ def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> No
     st.sampled_from(["read", "write", "edit", "shell", "grep", "plan", "recall"]),
     OBJECTS,
 )
-def test_arguments_that_a_hook_gives_back_unchanged_are_unchanged(
+def test_arguments_that_a_hook_returns_unchanged_stay_the_same(
     tool: str, arguments: JsonObject
 ) -> None:
     arguments = {key: value for key, value in arguments.items() if key != "file_path"}
@@ -576,7 +574,7 @@ def test_arguments_that_a_hook_gives_back_unchanged_are_unchanged(
     )
 
 
-def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> None:
+def test_a_result_can_be_replaced_with_output_in_the_form_of_the_tools() -> None:
     after = AfterToolCall(AT, "c", "shell", {"command": "ls"}, (Text("a"),))
     assert (
         read(

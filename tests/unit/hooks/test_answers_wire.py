@@ -1,5 +1,5 @@
-"""What a program's answer means to the user: a refusal in the shortest form, unknown
-words, and broken JSON.
+"""What the user sees of a program's answer: a refusal in its shortest form, unknown
+keys, and broken JSON.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def test_a_guard_that_answers_blocked_refuses_the_call_with_its_reason(
         ),
     ],
 )
-async def test_the_user_is_told_once_of_an_answer_with_unknown_keys_or_broken_json(
+async def test_unknown_keys_and_broken_json_are_reported_to_the_user_once(
     tmp_path: Path, printed: str, words: str
 ) -> None:
     config = {

@@ -1,5 +1,5 @@
-"""What hooks may do to a compaction: veto it, write its summary, add to its prompt, and
-hear of it.
+"""Hooks around a compaction: they can veto it, write the summary, add to the prompt, and
+observe the compaction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def with_hook(home: Path, answer: str) -> None:
 
 
 def asked(home: Path) -> int:
-    """How often the hook was asked about a compaction."""
+    """Return how often the hook ran before a compaction."""
     return len((home / "asked").read_text().splitlines())
 
 
@@ -56,7 +56,7 @@ async def reword(event, services):
 @pytest.mark.parametrize(
     "rewords", [False, True], ids=["by the recipe alone", "reworded"]
 )
-async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place_of_a_swap(
+async def test_actions_of_the_user_s_hooks_do_not_replace_a_recipe_s_swap(
     tmp_path: Path, rewords: bool
 ) -> None:
     wants = (
@@ -84,14 +84,14 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
         await it.filled(OUT_OF_ROOM)
-        await it.filled(OUT_OF_ROOM)  # such a jump is believed only if it comes twice
+        await it.filled(OUT_OF_ROOM)  # the agent trusts such a jump the second time
         await it.prompt("Two?", Reply("Yes."))
         text = "# Goal\nA basket." if rewords else SUMMARY
         assert [
             (each.statuses[-1], each.text) for each in shown_compactions(it.agent)
         ] == [("completed", text)] * 2
         assert it.asked == 2
-        # All of them are asked all the same, and the log says of whom nothing was used.
+        # All of these hooks run, and the log names those whose answer was ignored.
         assert len((tmp_path / "heard").read_text().splitlines()) == 2 * len(wants)
         log = (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
         for name, word in (
@@ -106,7 +106,7 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         assert "The hook own" not in str(it.agent.updates(kind="notice"))
 
 
-async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(
+async def test_a_hook_can_refuse_another_hook_s_summary_like_a_model_s(
     tmp_path: Path,
 ) -> None:
     with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
@@ -128,7 +128,7 @@ async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(
     "told",
     ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"],
 )
-async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_error(
+async def test_a_veto_after_the_provider_s_refusal_ends_the_turn_with_a_clear_error(
     tmp_path: Path, told: str
 ) -> None:
     with_hook(
@@ -148,12 +148,12 @@ async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_erro
         assert it.answers == []
         assert (it.asked, shown_compactions(it.agent)) == (0, [])
         assert asked(tmp_path) == 1
-        # Nothing is lost: the next turn has the whole conversation.
+        # Nothing is lost: the next turn sends the whole conversation.
         await it.prompt("Three?", Reply("Third."))
         assert LONG in str(it.last)
 
 
-async def test_hooks_are_told_the_recipe_that_a_compaction_by_hand_runs(
+async def test_hooks_get_the_name_of_the_recipe_that_a_manual_compaction_runs(
     tmp_path: Path,
 ) -> None:
     config = {
@@ -167,7 +167,7 @@ async def test_hooks_are_told_the_recipe_that_a_compaction_by_hand_runs(
 
 
 @pytest.mark.parametrize("event", ["agent_stop", "turn_end", "summary"])
-async def test_a_compaction_that_a_hook_wants_at_the_end_of_the_only_turn_is_done_as_one_by_hand_is(
+async def test_a_hook_s_compaction_after_the_only_turn_works_like_a_manual_one(
     tmp_path: Path, event: str
 ) -> None:
     action, at = ("summary", "agent_stop") if event == "summary" else ("compact", event)
@@ -182,7 +182,7 @@ async def test_a_compaction_that_a_hook_wants_at_the_end_of_the_only_turn_is_don
             assert shown == [(["in_progress", "completed"], SUMMARY)]
 
 
-async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(
+async def test_a_summary_in_the_wrong_format_is_refused_with_a_message_for_the_user(
     tmp_path: Path,
 ) -> None:
     recipe = tmp_path / "state" / "recipes" / "compact.md"
@@ -223,7 +223,7 @@ async def test_the_user_is_told_that_a_compaction_for_a_hook_failed(
         assert "Automatic compaction" not in told
 
 
-async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_after_the_only_prompt(
+async def test_the_documented_hook_replaces_the_conversation_after_the_only_prompt(
     tmp_path: Path,
 ) -> None:
     [example] = [
@@ -244,7 +244,7 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
         script=lambda _: answers.pop(0),
         config={"compaction": {"auto": False}},
     ) as it:
-        # A first count far above the estimate would not be believed.
+        # The agent would not trust a first count far above its estimate.
         await it.prompt("One? " + LONG)
         [shown] = shown_compactions(it.agent)
         assert (
@@ -255,7 +255,7 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
 
 
 def told(home: Path) -> list[dict[str, Any]]:
-    """Return what a hook was told about compactions, in order."""
+    """Return the events that a hook got around compactions, in order."""
     path = home / "told.jsonl"
     return (
         [json.loads(line) for line in path.read_text().splitlines()]
@@ -268,7 +268,7 @@ TELLS = {"command": "(cat; echo) >> told.jsonl"}
 TOLD = {"before_compaction": [TELLS], "after_compaction": [TELLS]}
 
 
-async def test_no_hook_is_asked_about_a_compaction_that_has_nothing_to_compact(
+async def test_hooks_do_not_run_before_a_compaction_with_nothing_to_compact(
     tmp_path: Path,
 ) -> None:
     async with desk(tmp_path, config={**NO_BACKGROUND, "hooks": TOLD}) as it:
@@ -280,7 +280,7 @@ async def test_no_hook_is_asked_about_a_compaction_that_has_nothing_to_compact(
         assert (it.asked, told(tmp_path)) == (0, [])
 
 
-async def test_no_hook_is_asked_at_a_threshold_where_only_the_running_prompt_fills_the_window(
+async def test_hooks_do_not_run_if_only_the_current_prompt_fills_the_window(
     tmp_path: Path,
 ) -> None:
     config = {"compaction": {"prepare": False}, "hooks": TOLD}
@@ -289,7 +289,7 @@ async def test_no_hook_is_asked_at_a_threshold_where_only_the_running_prompt_fil
         assert (told(tmp_path), shown_compactions(it.agent)) == ([], [])
 
 
-async def test_hooks_are_told_how_large_a_context_is_before_each_compaction_also_without_an_answer_since_the_last(
+async def test_hooks_get_the_context_s_size_without_an_answer_since_the_last_compaction(
     tmp_path: Path,
 ) -> None:
     async with desk(

@@ -1,4 +1,4 @@
-"""Which hooks are asked, in which order, and what comes of it."""
+"""Which hooks the dispatcher runs, in which order, and how it combines their outcomes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST: frozenset[EventName] = frozenset({"turn_end", "before_tool_call", "session
 
 @dataclass
 class Asked:
-    """What a hook answers, and what it was asked about."""
+    """A hook with a fixed answer, which records the events that it gets."""
 
     name: str
     answer: Outcome | Answer = NOTHING
@@ -104,9 +104,7 @@ def dispatcher(*hooks: Asked, told: list[str] | None = None) -> Dispatcher:
     return Dispatcher([each.hook for each in hooks], cast("Services", None), tell, tell)
 
 
-async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> (
-    None
-):
+async def test_hooks_run_in_the_order_config_user_project_recipe() -> None:
     heard: list[str] = []
 
     def named(name: str, origin: Origin) -> Asked:
@@ -128,7 +126,7 @@ async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_
     assert heard == ["r0", "c", "u2", "u1", "p", "r"]
 
 
-async def test_each_hook_is_told_what_the_one_before_made_of_the_event() -> None:
+async def test_each_hook_gets_the_event_as_changed_by_the_previous_hook() -> None:
     first = Asked("first", Outcome(tool_input={"command": "ls -l"}))
     second = Asked("second", Outcome(context=("Mind the links.",)))
     third = Asked("third", Outcome(tool_input={"command": "ls -la"}))
@@ -145,9 +143,7 @@ async def test_each_hook_is_told_what_the_one_before_made_of_the_event() -> None
     )
 
 
-async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_it() -> (
-    None
-):
+async def test_hooks_after_the_fact_run_concurrently_and_change_nothing() -> None:
     both = anyio.Event()
     waiting: list[str] = []
 
@@ -176,7 +172,7 @@ STOPS: frozenset[EventName] = frozenset({"agent_stop"})
     [Compact("Keep the prices."), Summarize(), Continue(("Lint.",))],
     ids=["instructions", "summary", "continue"],
 )
-async def test_the_action_of_a_later_hook_that_is_not_done_is_logged_with_the_hook_that_was_before_it(
+async def test_an_ignored_action_is_logged_with_the_hook_whose_action_is_used(
     caplog: pytest.LogCaptureFixture, other: Compact | Summarize | Continue
 ) -> None:
     hooks = [
@@ -195,7 +191,7 @@ async def test_the_action_of_a_later_hook_that_is_not_done_is_logged_with_the_ho
     )
 
 
-async def test_of_two_summaries_that_hooks_supply_the_second_is_logged_as_not_used(
+async def test_the_second_of_two_summaries_from_hooks_is_logged_as_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     events: frozenset[EventName] = frozenset({"before_compaction"})
@@ -215,7 +211,7 @@ async def test_of_two_summaries_that_hooks_supply_the_second_is_logged_as_not_us
 
 
 @pytest.mark.parametrize("kind", [HookError, ValueError])
-async def test_a_failure_that_is_told_at_great_length_is_cut(
+async def test_a_very_long_failure_message_is_cut(
     kind: type[Exception],
 ) -> None:
     told: list[str] = []
@@ -229,7 +225,7 @@ async def test_a_failure_that_is_told_at_great_length_is_cut(
     assert len(told) == 1
 
 
-async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> None:
+async def test_every_exception_of_a_hook_is_a_failure_but_cancellation_is_not() -> None:
     told: list[str] = []
     assert (
         await dispatcher(
@@ -251,10 +247,10 @@ async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> N
     assert len(told) == 1
 
 
-# --- what is left out, and what a failure means ---
+# --- ignored answers and failures ---
 
 
-async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(
+async def test_an_impossible_answer_is_ignored_and_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told: list[str] = []
@@ -296,7 +292,7 @@ FAILED = [
 @pytest.mark.parametrize(
     ("event", "meant", "blocks"), FAILED, ids=lambda value: getattr(value, "name", None)
 )
-async def test_a_failure_is_told_with_what_it_means_at_its_event(
+async def test_a_failure_is_reported_with_its_effect_at_the_event(
     event: HookEvent, meant: str, blocks: bool
 ) -> None:
     told: list[str] = []
@@ -311,11 +307,9 @@ async def test_a_failure_is_told_with_what_it_means_at_its_event(
     assert told[0].endswith(meant)
 
 
-async def test_a_failure_keeps_the_agent_going_once_whichever_of_its_answers_it_first_comes_with() -> (
-    None
-):
+async def test_a_failure_lets_the_agent_continue_only_once() -> None:
     told: list[str] = []
-    # Those of an installed module stand in one place.
+    # The hooks of an installed module have the same source.
     ends: frozenset[EventName] = frozenset({"turn_end"})
     hooks = [
         Asked(
@@ -347,7 +341,7 @@ async def test_a_failure_keeps_the_agent_going_once_whichever_of_its_answers_it_
     ]
 
 
-# --- what is possible where ---
+# --- possible answers of each event ---
 
 EVENTS: tuple[HookEvent, ...] = (
     SessionStart(AT, "new"),
@@ -363,7 +357,7 @@ EVENTS: tuple[HookEvent, ...] = (
 SUMMARY = TurnEnd(AT, "# Goal", is_summary=True)
 
 
-async def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -> None:
+async def test_each_answer_is_possible_only_at_the_events_in_the_table() -> None:
     wanted = {
         "decision: block": Outcome(Decision("block")),
         "decision: ask": Outcome(Decision("ask")),
@@ -398,7 +392,7 @@ LONG = "x" * (LIMIT + 5)
 CUT = f"{'x' * LIMIT}\n[5 more characters from this hook were omitted]"
 
 
-def test_what_a_hook_adds_has_no_blank_texts_and_a_bound() -> None:
+def test_texts_that_a_hook_adds_are_cut_and_blank_ones_are_removed() -> None:
     said = ("", "a", " ", LONG)
     fitted = bounded(
         Outcome(

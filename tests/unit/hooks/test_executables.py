@@ -1,5 +1,5 @@
-"""Programs as hooks, run for real: what they are told, where and within which bounds
-they run, how they are found.
+"""Real programs as hooks: the input, directory and limits with which they run, and how
+they are found.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ async def run(command: str | tuple[str, ...], event: HookEvent, **more: Any) -> 
         return await hook(command, **more).run(event, NO_SERVICES)
 
 
-# --- where and how they run ---
+# --- running programs ---
 
 
-async def test_a_program_reads_the_event_in_the_sessions_directory_and_knows_the_project(
+async def test_a_program_gets_the_event_the_session_s_directory_and_the_project(
     tmp_path: Path,
 ) -> None:
     line = 'read -r told; printf "%s\\n%s\\n%s" "$PWD" "$CLAUDE_PROJECT_DIR" "$ACP_AGENT_PROJECT_DIR" > seen'
@@ -83,7 +83,7 @@ async def test_a_program_reads_the_event_in_the_sessions_directory_and_knows_the
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-async def test_a_program_that_prints_without_end_is_ended(
+async def test_a_program_that_prints_endlessly_is_stopped(
     tmp_path: Path, stream: str
 ) -> None:
     target = "" if stream == "stdout" else ">&2"
@@ -108,7 +108,7 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("on_error", ["allow", "block"])
-async def test_at_the_end_of_its_time_a_program_is_ended_with_all_that_it_has_started(
+async def test_a_program_and_its_processes_are_stopped_at_the_time_limit(
     tmp_path: Path, on_error: OnError
 ) -> None:
     told: list[str] = []
@@ -131,7 +131,7 @@ async def test_at_the_end_of_its_time_a_program_is_ended_with_all_that_it_has_st
         assert not alive(int((tmp_path / name).read_text()))
 
 
-async def test_a_cancel_ends_a_program_with_all_that_it_has_started(
+async def test_cancellation_stops_a_program_and_its_processes(
     tmp_path: Path,
 ) -> None:
     children: list[int] = []
@@ -164,7 +164,7 @@ async def test_a_cancel_ends_a_program_with_all_that_it_has_started(
         ("bash", set[str]()),
     ],
 )
-def test_a_matcher_means_our_names_and_claude_codes(
+def test_a_matcher_is_compared_with_our_names_and_claude_code_s(
     matcher: str, tools: set[str]
 ) -> None:
     bound = hook("true", matcher=matcher)
@@ -174,9 +174,7 @@ def test_a_matcher_means_our_names_and_claude_codes(
     } == tools
 
 
-def test_a_matcher_means_sources_triggers_and_reasons_as_well_and_nothing_elsewhere() -> (
-    None
-):
+def test_a_matcher_is_compared_with_sources_and_reasons_and_ignored_elsewhere() -> None:
     assert hook("true", matcher="startup").wants(SessionStart(AT, "new"))
     assert hook("true", matcher="load").wants(SessionStart(AT, "load"))
     assert not hook("true", matcher="resume|load").wants(SessionStart(AT, "compact"))
@@ -193,7 +191,7 @@ def test_a_matcher_means_sources_triggers_and_reasons_as_well_and_nothing_elsewh
     assert hook("true", matcher="Bash").wants(AgentStop(AT, "Done."))
 
 
-# --- how they are found ---
+# --- finding programs ---
 
 ANSWERS = (
     '#!/bin/sh\n[ "$1" = hook ] && {{ {}; exit; }}\necho \'{{"context": "run"}}\'\n'
@@ -208,7 +206,7 @@ def settings(root: Path) -> Settings:
     return load_settings({"ACP_AGENT_HOME": str(home)}, project.parent)
 
 
-async def test_programs_are_asked_what_they_want_and_are_then_run(
+async def test_programs_name_their_events_and_run_at_them(
     tmp_path: Path,
 ) -> None:
     user = tmp_path / "home" / "hooks"
@@ -220,7 +218,7 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(
     (user / "off.disable").touch()
     for name in ("old.disable", "README.md", ".hidden"):
         program(user / name, ANSWERS.format("touch ran; echo Stop"))
-    # Of these the text is read, whatever their mode says.
+    # These files are read instead of run, even if they are executable.
     for name in (
         "x.py",
         "x.yaml",
@@ -240,7 +238,7 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(
         ("true", "config", {"agent_stop"}),
         ("a", "user", {"turn_end", "agent_stop"}),
         ("b.sh", "user", {"before_tool_call", "agent_stop"}),
-        # Cannot be loaded, and might guard calls.
+        # They cannot be loaded, and might guard calls.
         (
             "x.py",
             "user",
@@ -257,7 +255,7 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(
     assert outcome == Outcome(context=("run",))
 
 
-async def test_a_program_says_what_its_failure_means_beside_its_events(
+async def test_a_program_can_print_its_on_error_with_its_events(
     tmp_path: Path,
 ) -> None:
     user = tmp_path / "home" / "hooks"

@@ -1,4 +1,4 @@
-"""What the built-in handlers want, and what they write."""
+"""The outcomes of the built-in handlers, and the files that they write."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CART: JsonObject = {
 
 @dataclass
 class Home:
-    """All of the services that these handlers use, with an empty log."""
+    """The services that these handlers use, with an empty log."""
 
     home: Path
 
@@ -77,7 +77,7 @@ def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToo
 
 
 def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
-    """A hook that is not the recipe's, and what it is asked about."""
+    """Return a hook that does not belong to the recipe, and the events that it gets."""
     heard: list[HookEvent] = []
 
     async def run(event: HookEvent, services: Services) -> Outcome:
@@ -108,7 +108,7 @@ async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[st
     return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), told
 
 
-async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_other_hooks() -> (
+async def test_a_recipe_decides_whether_its_handlers_run_before_or_after_other_hooks() -> (
     None
 ):
     swapping, heard = other(Outcome(action=SwapContext("Mine.")))
@@ -121,13 +121,11 @@ async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_oth
         assert outcome.action == SwapContext(words)
     wanted = "{handler: validate_output, params: {schema: {type: object}}}"
     outcome, _ = await asked_in_order(f"[{wanted}, external, swap_context]", swapping)
-    # One that refuses before the other hooks spares them.
+    # If a handler refuses before the other hooks, they do not run.
     assert (outcome.blocks, outcome.action, len(heard)) == (True, None, 3)
 
 
-async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> (
-    None
-):
+async def test_a_handler_with_once_runs_only_at_the_first_answer() -> None:
     moments = [
         Moment("s", "/shop", transcript, answer_number=number) for number in (1, 2)
     ]
@@ -142,9 +140,7 @@ async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only()
     assert await hook.run(replace(first, response=" \n"), services) == NOTHING
 
 
-async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on() -> (
-    None
-):
+async def test_a_failed_handler_is_reported_with_its_place_and_the_others_run() -> None:
     outcome, told = await asked_in_order(
         "[{handler: append_context, params: {file: none.txt}}, swap_context]"
     )
@@ -158,7 +154,7 @@ async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on(
     )
 
 
-async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
+async def test_the_parameters_of_swap_context_become_options_of_the_swap() -> None:
     params: JsonObject = {
         "preserve_system_prompt": True,
         "max_summary_tokens": 900,
@@ -213,14 +209,14 @@ def test_json_is_found_bare_and_in_a_fence(
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_json_is_said(answer: str, words: str) -> None:
+def test_invalid_json_is_reported_with_its_place(answer: str, words: str) -> None:
     assert words in (form_fault(answer, {}) or "")
 
 
 @pytest.mark.parametrize(
     "mark", ["```" + " " * 400_000, "~" * 400_000, "```\n" * 20_000]
 )
-def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interpreter(
+def test_an_answer_with_very_many_fences_and_blanks_is_checked_quickly(
     mark: str,
 ) -> None:
     """A pattern with a back-reference would take hours for it."""
@@ -240,7 +236,7 @@ def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interprete
         ("Done.", "it is not valid JSON"),
     ],
 )
-async def test_an_answer_of_another_form_keeps_the_agent_going(
+async def test_an_answer_in_the_wrong_format_lets_the_agent_continue(
     answer: str, wrong: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "cart.json").write_text(json.dumps(CART))
@@ -255,7 +251,7 @@ async def test_an_answer_of_another_form_keeps_the_agent_going(
             assert wrong in outcome.reason
 
 
-def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
+def test_a_schema_can_refer_only_to_itself() -> None:
     tree: JsonObject = {
         "$ref": "#/$defs/t",
         "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}},
@@ -277,7 +273,7 @@ async def export(folder: Path, path: str, *, overwrite: bool = False) -> None:
     )
 
 
-async def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
+async def test_an_export_replaces_only_an_earlier_export(tmp_path: Path) -> None:
     mine = tmp_path / "mine.md"
     ours = tmp_path / "a" / "b.md"
     mark = MARK.format("s")
@@ -317,7 +313,7 @@ async def test_an_export_stays_in_the_project(tmp_path: Path) -> None:
     ]
 
 
-async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
+async def test_calls_are_logged_in_a_private_file_without_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", 'quo"ted-secret')
@@ -354,7 +350,7 @@ async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-async def test_a_log_stays_in_the_home(tmp_path: Path) -> None:
+async def test_a_log_stays_in_the_agent_s_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     outside = tmp_path / "outside"
     home.mkdir()

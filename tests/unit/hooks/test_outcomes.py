@@ -1,4 +1,4 @@
-"""What comes of several hooks that each want something."""
+"""How the outcomes of several hooks are combined."""
 
 from __future__ import annotations
 
@@ -45,20 +45,18 @@ OUTCOMES = st.builds(
 
 
 @given(OUTCOMES, OUTCOMES, OUTCOMES)
-def test_it_does_not_matter_which_two_of_three_are_put_together_first(
-    a: Outcome, b: Outcome, c: Outcome
-) -> None:
+def test_combining_outcomes_is_associative(a: Outcome, b: Outcome, c: Outcome) -> None:
     assert a.then(b).then(c) == a.then(b.then(c))
 
 
 @given(OUTCOMES)
-def test_a_hook_that_wants_nothing_changes_nothing(outcome: Outcome) -> None:
+def test_an_empty_outcome_changes_nothing(outcome: Outcome) -> None:
     assert NOTHING.then(outcome) == outcome
     assert outcome.then(NOTHING) == outcome
 
 
 @given(OUTCOMES, OUTCOMES)
-def test_nobody_can_allow_what_another_hook_blocks(
+def test_no_hook_can_allow_an_action_that_another_hook_blocks(
     first: Outcome, second: Outcome
 ) -> None:
     both = first.then(second)
@@ -68,7 +66,7 @@ def test_nobody_can_allow_what_another_hook_blocks(
 
 
 @given(OUTCOMES, OUTCOMES)
-def test_the_first_action_and_the_first_summary_hold_and_the_last_replacement(
+def test_the_first_action_and_summary_win_and_the_last_replacement_wins(
     first: Outcome, second: Outcome
 ) -> None:
     both = first.then(second)
@@ -82,6 +80,6 @@ def test_the_first_action_and_the_first_summary_hold_and_the_last_replacement(
     assert both.context == (*first.context, *second.context)
 
 
-def test_an_empty_answer_is_not_an_absent_one() -> None:
+def test_an_empty_answer_differs_from_no_answer() -> None:
     assert Outcome(tool_output="full").then(Outcome(tool_output="")).tool_output == ""
     assert Outcome(message="").then(NOTHING).message == ""

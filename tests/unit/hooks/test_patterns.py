@@ -1,4 +1,4 @@
-"""Patterns that other people wrote: matched in linear time, or refused with what to
+"""Patterns from other people are matched in linear time, or refused with advice what to
 write instead.
 """
 
@@ -25,7 +25,7 @@ from acp_agent.patterns import PatternError, compile_pattern
         (r"\u20ac", r"\x{20ac}"),
     ],
 )
-def test_what_re2_cannot_match_is_refused_with_what_to_write_instead(
+def test_patterns_that_re2_does_not_support_are_refused_with_an_alternative(
     pattern: str, instead: str
 ) -> None:
     with pytest.raises(PatternError) as caught:
@@ -36,7 +36,7 @@ def test_what_re2_cannot_match_is_refused_with_what_to_write_instead(
     assert instead in str(caught.value)
 
 
-def test_flags_mean_what_they_mean_elsewhere() -> None:
+def test_flags_have_the_same_meaning_as_in_other_libraries() -> None:
     assert compile_pattern("^b$", multiline=True).search("ä\nb\n") == (3, 4)
     assert compile_pattern("^b$").search("a\nb\n") is None
     assert compile_pattern("Ä", ignore_case=True).search("ä") == (0, 2)

@@ -1,4 +1,4 @@
-"""What a program is told of an event: our keys, and Claude Code's."""
+"""The JSON of an event for a program, with our keys and Claude Code's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MESSAGES: tuple[Message, ...] = (
 )
 
 
-async def test_an_event_is_told_with_our_keys_and_with_claude_codes(
+async def test_an_event_has_our_keys_and_claude_code_s(
     tmp_path: Path,
 ) -> None:
     told = await payload(
@@ -185,7 +185,7 @@ async def test_every_event_has_its_own_keys(
     assert {key: told[key] for key in keys} == keys
 
 
-async def test_the_streams_of_a_command_are_told_as_far_as_they_are_known() -> None:
+async def test_the_streams_of_a_command_are_included_if_they_are_known() -> None:
     ran = AfterToolCall(
         AT,
         "c",
@@ -208,7 +208,7 @@ async def test_the_streams_of_a_command_are_told_as_far_as_they_are_known() -> N
     assert (told["stdout"], "exit_code" in told) == ("A", False)
 
 
-def test_paths_and_edits_are_told_in_claude_codes_words_as_well() -> None:
+def test_paths_and_edits_also_have_claude_code_s_keys() -> None:
     read = with_claude_keys("read", {"path": "a.py", "limit": 3}, "/shop")
     assert read == {"path": "a.py", "file_path": "/shop/a.py", "limit": 3}
     edits: list[JsonValue] = [

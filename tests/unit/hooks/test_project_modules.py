@@ -1,4 +1,4 @@
-"""What a project's Python hook imports from the project: the sources that you trusted, and nothing else."""
+"""A project's Python hook imports only the sources of the project that the user trusted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def write(folder: Path, files: dict[str, str]) -> None:
 def imported(
     project: Path, text: str, spoil: Callable[[], object] = lambda: None
 ) -> FoundHooks:
-    """The hook of a project that was trusted before something of the project changed."""
+    """Load a project's hook after the project was trusted and then changed.
+
+    :param spoil: changes the project.
+    """
     path = project / ".acp-agent" / "hooks" / "guard.py"
     write(project, {".acp-agent/hooks/guard.py": HEAD + text + TAIL})
     code = read_project_code(project / ".acp-agent")
@@ -51,7 +54,7 @@ def evil(tmp_path: Path) -> str:
 
 
 def plant_bytecode(source: Path, text: str, to: Path | None = None) -> None:
-    """Write bytecode that Python takes for that of an unchanged source."""
+    """Write bytecode that Python would use for an unchanged source."""
     status = source.stat()
     head = importlib.util.MAGIC_NUMBER + bytes(4)
     head += int(status.st_mtime).to_bytes(4, "little") + status.st_size.to_bytes(
@@ -205,7 +208,7 @@ def test_a_hook_imports_the_sources_of_its_project_that_were_trusted(
 
 
 @pytest.mark.parametrize("form", IMPORTS)
-def test_it_imports_no_bytecode_and_no_extension_module_that_a_command_put_beside_them(
+def test_a_hook_imports_no_planted_bytecode_or_extension_module(
     tmp_path: Path, form: str
 ) -> None:
     text, files = IMPORTS[form]
@@ -232,7 +235,7 @@ def _cache(source: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", IMPORTS)
-def test_a_source_that_changed_after_it_was_trusted_is_not_run_and_is_named(
+def test_a_source_that_changed_after_it_was_trusted_is_named_and_not_run(
     tmp_path: Path, form: str
 ) -> None:
     text, files = IMPORTS[form]
@@ -247,7 +250,7 @@ def test_a_source_that_changed_after_it_was_trusted_is_not_run_and_is_named(
 @pytest.mark.parametrize(
     "name", ["xml.py", "xml/__init__.py", "xml.abi3.so", "xml.pyc", "__init__.py"]
 )
-def test_a_planted_module_shadows_nothing_that_a_hook_or_the_agent_imports(
+def test_a_planted_module_shadows_no_import_of_a_hook_or_the_agent(
     tmp_path: Path, name: str
 ) -> None:
     write(tmp_path, {"tools/policy.py": "import xml.dom.minidom\nNAME = xml.__file__"})
@@ -268,7 +271,7 @@ def test_a_planted_module_shadows_nothing_that_a_hook_or_the_agent_imports(
     assert not [place for place in sys.path if place.startswith(str(tmp_path))]
 
 
-def test_a_hook_s_functions_import_by_the_same_rules_when_they_are_called(
+def test_imports_inside_a_hook_s_functions_follow_the_same_rules(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, {"tools/policy.py": "NAME = 'right'"})
@@ -285,7 +288,7 @@ def test_a_hook_s_functions_import_by_the_same_rules_when_they_are_called(
     assert not (tmp_path / "ran").exists()
 
 
-def test_two_projects_with_modules_of_one_name_get_each_its_own(tmp_path: Path) -> None:
+def test_two_projects_can_have_modules_with_the_same_name(tmp_path: Path) -> None:
     for place in ("one", "two"):
         write(tmp_path / place, {"tools/policy.py": f"NAME = {place!r}"})
         found = imported(
@@ -296,7 +299,7 @@ def test_two_projects_with_modules_of_one_name_get_each_its_own(tmp_path: Path) 
     assert "policy" not in sys.modules
 
 
-def test_a_module_that_changed_and_was_trusted_again_is_loaded_anew(
+def test_a_changed_module_that_was_trusted_again_is_loaded_again(
     tmp_path: Path,
 ) -> None:
     for name in ("one", "two"):
@@ -306,7 +309,7 @@ def test_a_module_that_changed_and_was_trusted_again_is_loaded_anew(
         ).errors
 
 
-def test_a_missing_module_is_an_import_error_as_ever(tmp_path: Path) -> None:
+def test_a_missing_module_raises_the_usual_import_error(tmp_path: Path) -> None:
     text = "try:\n    import nothing_of_this_name\nexcept ModuleNotFoundError as error:\n    said = error.name\n"
     assert not imported(tmp_path, text + "assert said == 'nothing_of_this_name'").errors
 
@@ -334,7 +337,7 @@ name = load()""",
 
 
 @pytest.mark.parametrize("form", EXECUTED)
-def test_the_text_of_a_file_is_run_only_as_it_was_trusted(
+def test_the_text_of_a_file_is_run_only_if_it_was_trusted(
     tmp_path: Path, form: str
 ) -> None:
     write(tmp_path, {"tools/policy.txt": "name = 'right'\n"})
@@ -377,7 +380,7 @@ exec(marshal.loads(marshal.dumps(compile(Path(path).read_text(), path, 'exec')))
 def test_a_file_whose_name_a_hook_computes_is_not_run(
     tmp_path: Path, form: str, where: str
 ) -> None:
-    """Whether it lies in the project, or in another folder that anybody can write."""
+    """The file may be in the project, or in another folder that anybody can write to."""
     project = tmp_path / "project"
     folder = tmp_path / where / "".join(reversed("sloot"))
     write(folder, {"policy.py": evil(tmp_path)})
@@ -430,7 +433,7 @@ assert runpy.run_path(__import__('json.decoder').decoder.__file__)['JSONDecoder'
     assert not load(path, "project", code).errors
 
 
-def test_code_that_is_run_by_its_text_gets_the_same_built_ins(tmp_path: Path) -> None:
+def test_code_run_from_its_text_gets_the_same_built_in_names(tmp_path: Path) -> None:
     write(
         tmp_path,
         {

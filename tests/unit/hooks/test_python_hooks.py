@@ -1,6 +1,4 @@
-"""Python files and packages as hooks: what is loaded, what is said where nothing is,
-and how a function is called.
-"""
+"""Python files and packages as hooks: loading, errors, and how a function is called."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def made(function: Function) -> Hook:
 
 
 async def dispatched(function: Function) -> tuple[Outcome, list[str]]:
-    """What comes of it for a session, and what the user is told."""
+    """Dispatch an event to a function. Return the outcome and the messages to the user."""
     told: list[str] = []
 
     async def tell(text: str) -> None:
@@ -63,7 +61,7 @@ async def answer(function: Function, event: HookEvent = CALL) -> Outcome:
     return await made(function).run(event, SERVICES)
 
 
-async def test_a_file_brings_its_marked_functions_in_their_order(
+async def test_the_marked_functions_of_a_file_become_hooks_in_order(
     tmp_path: Path,
 ) -> None:
     text = (
@@ -92,7 +90,7 @@ async def test_a_file_brings_its_marked_functions_in_their_order(
     assert [path.name for path in tmp_path.iterdir()] == ["my hooks.py"]
 
 
-async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else_has(
+async def test_each_session_runs_a_file_again_under_a_unique_module_name(
     tmp_path: Path,
 ) -> None:
     text = (
@@ -145,7 +143,7 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
         ("x = '\0'\n", "FILE: is not a text file"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
+def test_errors_in_a_file_are_returned_with_the_line_and_not_raised(
     text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lib").mkdir()
@@ -154,7 +152,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
     before = set(sys.modules)
     found = loaded(tmp_path, text)
     error = str(found.errors[0]).replace(str(tmp_path / "my hooks.py"), "FILE")
-    # What cannot be loaded might have guarded calls, all of which it fails at.
+    # A file that cannot be loaded may have guarded calls, so it fails at every call.
     assert [each.events for each in found.hooks] == (
         [] if "contains no hook" in said else [{"before_tool_call"}]
     )
@@ -164,10 +162,10 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
     ]
 
 
-# --- how a function is called ---
+# --- calling a function ---
 
 
-async def test_a_function_may_be_plain_or_async_and_return_nothing() -> None:
+async def test_a_hook_function_can_be_plain_or_async_and_return_none() -> None:
     threads: list[threading.Thread] = []
 
     @hook("before_tool_call")
@@ -206,7 +204,7 @@ async def test_a_function_may_be_plain_or_async_and_return_nothing() -> None:
         Outcome(Decision(cast("Verdict", "no"))),
     ],
 )
-async def test_an_outcome_with_values_of_other_kinds_is_a_failure_at_which_the_user_is_asked(
+async def test_an_outcome_with_values_of_the_wrong_type_is_a_failure(
     outcome: Outcome,
 ) -> None:
     @hook("before_tool_call")
@@ -220,7 +218,7 @@ async def test_an_outcome_with_values_of_other_kinds_is_a_failure_at_which_the_u
 
 
 @pytest.mark.parametrize("plain", [True, False])
-async def test_a_hook_that_ends_the_process_is_a_failure(plain: bool) -> None:
+async def test_a_hook_that_exits_the_process_is_a_failure(plain: bool) -> None:
     def leave(event: HookEvent, services: Services) -> None:
         sys.exit(1)
 
@@ -231,7 +229,7 @@ async def test_a_hook_that_ends_the_process_is_a_failure(plain: bool) -> None:
         await answer(hook("before_tool_call")(leave if plain else leave_later))
 
 
-async def test_a_plain_function_is_left_alone_at_its_time_limit() -> None:
+async def test_a_plain_function_is_abandoned_at_its_time_limit() -> None:
     release = threading.Event()
     ended = threading.Event()
 
@@ -250,7 +248,7 @@ async def test_a_plain_function_is_left_alone_at_its_time_limit() -> None:
     assert ended.wait(5)
 
 
-# --- packages, and what a name costs ---
+# --- installed packages and lazy imports ---
 
 LIST = """
 import json
@@ -273,7 +271,7 @@ def printed_by(code: str, *folders: Path) -> str:
 
 
 @pytest.mark.process
-def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_named(
+def test_hooks_of_installed_packages_are_loaded_and_a_broken_package_is_named(
     tmp_path: Path,
 ) -> None:
     code = (
@@ -298,7 +296,7 @@ def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_name
 
 
 @pytest.mark.process
-def test_the_public_names_are_loaded_with_their_first_use_and_hook_is_the_decorator_at_any_time() -> (
+def test_public_names_are_loaded_on_first_use_and_hook_is_always_the_decorator() -> (
     None
 ):
     code = (

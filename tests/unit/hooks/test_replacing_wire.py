@@ -1,6 +1,4 @@
-"""A hook that puts messages of its own in the place of the conversation, or has a
-summary shown.
-"""
+"""A hook can replace the conversation with its own messages, or show a summary."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ def with_program(home: Path, text: str) -> None:
     (folder / "stop").chmod(0o755)
 
 
-async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_be_brought_back(
+async def test_a_hook_s_messages_replace_the_conversation_and_undo_restores_it(
     tmp_path: Path,
 ) -> None:
     with_program(tmp_path, REPLACE)
@@ -54,7 +52,7 @@ async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_b
         assert roles == ["user", "assistant", "user", "assistant", "user"]
         assert LONG not in json.dumps(it.last)
         assert "It is read." in json.dumps(it.last)
-        # Nothing was lost: it is undone like a compaction.
+        # Nothing was lost: `/compact undo` restores the conversation.
         await it.prompt("/compact undo")
         await it.prompt("Three?", Reply("Third."))
         said = json.dumps(it.last)
@@ -67,7 +65,7 @@ async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_b
         ]
 
 
-async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(
+async def test_a_summary_that_a_hook_requests_is_shown_without_compacting(
     tmp_path: Path,
 ) -> None:
     with_program(tmp_path, SUMMARY_ASKED)
@@ -77,7 +75,7 @@ async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(
         await it.prompt("Now sum up", Reply("I will."))
         assert SUMMARY in it.agent.text()
         assert (it.asked, shown_compactions(it.agent)) == (1, [])
-        # Nothing is compacted that a hook could be asked about.
+        # Nothing is compacted, so no hook runs before a compaction.
         assert not (tmp_path / "asked").exists()
         assert any(call.mentions("Mind the prices.") for call in it.server.calls)
         await it.prompt("Two?", Reply("Second."))

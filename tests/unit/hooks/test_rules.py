@@ -1,4 +1,4 @@
-"""Rules: what may be written, what is said where it is wrong, and when they fire."""
+"""Rules: valid files, error messages for mistakes, and when a rule fires."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ SAMPLES: dict[EventName, HookEvent] = {
     "before_compaction": BeforeCompaction(at(), "manual", 0, 0, 0),
 }
 
-# --- what is written ---
+# --- parsing ---
 
 
-async def test_a_file_holds_one_rule_or_a_list_of_them(tmp_path: Path) -> None:
+async def test_a_file_contains_one_rule_or_a_list_of_rules(tmp_path: Path) -> None:
     [rule] = rules(
         tmp_path,
         "# When it is late\non: Stop\nwhen: {usage: 70%}\nthen: compact\non_error: block\n",
@@ -136,7 +136,7 @@ async def test_a_file_holds_one_rule_or_a_list_of_them(tmp_path: Path) -> None:
         ("user_message_send", "{stop: Enough.}", Outcome(stop="Enough.")),
     ],
 )
-async def test_what_a_rule_wants(
+async def test_each_key_of_then_becomes_an_outcome(
     event: str, then: str, outcome: Outcome, tmp_path: Path
 ) -> None:
     [rule] = rules(tmp_path, f"on: {event}\nthen: {then}\n")
@@ -223,7 +223,7 @@ async def test_what_a_rule_wants(
         ("", "FILE:1: on: is required"),
     ],
 )
-def test_what_is_wrong_is_said_with_line_and_key_and_the_other_rules_stay(
+def test_a_mistake_is_reported_with_line_and_key_and_other_rules_still_work(
     text: str, said: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "my.yaml"
@@ -234,10 +234,10 @@ def test_what_is_wrong_is_said_with_line_and_key_and_the_other_rules_stay(
     assert len(found.hooks) == (text.count("on: agent_stop\n  then: compact"))
 
 
-# --- when it fires ---
+# --- firing ---
 
 
-async def test_at_the_end_of_a_turn_a_call_counts_that_has_succeeded_since_the_rule_fired_last(
+async def test_at_the_end_of_a_turn_calls_since_the_rule_last_fired_count(
     tmp_path: Path,
 ) -> None:
     [rule] = rules(
@@ -264,7 +264,9 @@ async def test_at_the_end_of_a_turn_a_call_counts_that_has_succeeded_since_the_r
     assert await fired(rule, ran("git commit", used=90), stop(90)) == [False, True]
 
 
-async def test_at_a_call_the_rule_is_about_that_very_call(tmp_path: Path) -> None:
+async def test_at_a_tool_call_the_conditions_are_about_this_call(
+    tmp_path: Path,
+) -> None:
     [rule] = rules(
         tmp_path,
         "on: [before_tool_call, after_tool_call]\nwhen: {tool: [shell, web*]}\nthen: {stop: x}\n",
@@ -277,7 +279,7 @@ async def test_at_a_call_the_rule_is_about_that_very_call(tmp_path: Path) -> Non
     assert await fired(rule, ran("make", is_error=True), ran("make")) == [True, True]
 
 
-async def test_since_is_the_time_since_the_rule_fired_last() -> None:
+async def test_since_is_the_time_since_the_rule_last_fired() -> None:
     now = 1_000.0
     rule = _BoundRule(
         frozenset({"agent_stop"}),
@@ -292,7 +294,7 @@ async def test_since_is_the_time_since_the_rule_fired_last() -> None:
     assert heard == [[True], [False], [True], [False]]
 
 
-async def test_sources_reasons_and_prompts_are_compared_with_the_events_that_have_them(
+async def test_source_reason_and_prompt_are_compared_at_the_events_that_have_them(
     tmp_path: Path,
 ) -> None:
     [rule] = rules(
@@ -323,7 +325,7 @@ async def test_sources_reasons_and_prompts_are_compared_with_the_events_that_hav
     assert heard == [True, False]
 
 
-async def test_a_path_is_compared_as_the_tools_read_it_also_after_another_hook_changed_it(
+async def test_a_path_is_resolved_like_in_the_tools_even_after_a_hook_changed_it(
     tmp_path: Path,
 ) -> None:
     [rule] = rules(
@@ -370,9 +372,7 @@ async def test_a_path_is_compared_as_the_tools_read_it_also_after_another_hook_c
         ("git log", False),
     ],
 )
-def test_a_command_counts_wherever_it_stands_in_the_line(
-    command: str, fits: bool
-) -> None:
+def test_a_command_matches_anywhere_in_the_line(command: str, fits: bool) -> None:
     assert When(command=["git commit*"]).fit(ran(command)) == fits
 
 
@@ -449,13 +449,13 @@ ON = st.frozensets(st.sampled_from(NAMED), min_size=1)
 
 
 def without(when: When, names: Sequence[str]) -> When:
-    """The same with these conditions taken away."""
+    """Return a copy without these conditions."""
     return when.model_copy(update=dict.fromkeys(names))
 
 
 @settings(deadline=None)
 @given(ON, CONDITIONS, st.lists(st.sampled_from(NAMES)), st.lists(EVENTS, max_size=12))
-async def test_over_a_whole_session_a_rule_never_fires_more_often_for_one_more_condition(
+async def test_an_additional_condition_never_makes_a_rule_fire_more_often(
     on: frozenset[EventName],
     when: When,
     fewer: Sequence[str],

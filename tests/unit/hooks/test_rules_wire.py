@@ -22,7 +22,7 @@ BY_HAND = {"compaction": {"auto": False}}
 LONG = "The cart adds prices. " * 300
 
 
-async def test_a_compaction_that_is_wanted_amid_a_turn_is_done_before_the_next_request_or_at_its_end(
+async def test_a_compaction_requested_during_a_turn_runs_before_the_next_request(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "home" / "state" / "hooks"

@@ -1,4 +1,4 @@
-"""Which texts a project's Python hook can run."""
+"""Which texts a project's Python hook can run with `exec` and `eval`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATEMENTS = st.lists(
 
 
 def own(*trusted: bytes, source: bytes = b"") -> dict[str, Any]:
-    """The built-in names of a hook whose user trusted these files."""
+    """Return the built-in names of a hook whose user trusted these files."""
     names: dict[str, Any] = dict(vars(builtins))
     code = TrustedCode([hashlib.sha256(each).hexdigest() for each in trusted], names)
     names.update(code.names)
@@ -27,7 +27,7 @@ def own(*trusted: bytes, source: bytes = b"") -> dict[str, Any]:
 
 
 @given(st.text())
-def test_no_text_of_unknown_origin_is_run(text: str) -> None:
+def test_text_of_unknown_origin_is_not_run(text: str) -> None:
     names = own(b"x = 1\n")
     for function in ("exec", "eval"):
         with pytest.raises(ImportError, match="not among the sources"):
@@ -35,12 +35,14 @@ def test_no_text_of_unknown_origin_is_run(text: str) -> None:
 
 
 @given(STATEMENTS, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
-def test_the_text_of_a_trusted_file_is_run_however_it_was_read(
+def test_the_text_of_a_trusted_file_is_run_regardless_of_how_it_was_read(
     text: str, end: str, has_mark: bool, is_bytes: bool
 ) -> None:
     content = (b"\xef\xbb\xbf" if has_mark else b"") + text.replace("\n", end).encode()
     names = own(content)
-    read = content if is_bytes else text  # as `utf-8-sig` and any line end give it
+    read = (
+        content if is_bytes else text
+    )  # as read with `utf-8-sig` and universal newlines
     found: dict[str, Any] = {}
     expected: dict[str, Any] = {}
     exec(text, expected)
@@ -50,7 +52,7 @@ def test_the_text_of_a_trusted_file_is_run_however_it_was_read(
 
 
 @given(STATEMENTS)
-def test_a_string_in_a_trusted_source_is_run_and_any_other_is_not(text: str) -> None:
+def test_only_strings_in_a_trusted_source_are_run(text: str) -> None:
     names = own(source=f"exec({text!r})".encode())
     names["exec"](text, {})
     with pytest.raises(ImportError):

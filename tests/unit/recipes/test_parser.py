@@ -313,19 +313,19 @@ MISTAKES = [
         "arguments:\n  instructions: {}",
         3,
         "arguments.instructions",
-        "stands for the rest of the command line",
+        "means the rest of the command line",
     ),
     (
         "defaults:\n  x: 1\n  self: x",
         4,
         "defaults.self",
-        "has a meaning of its own in a template",
+        "has another meaning in a template",
     ),
     (
         "arguments:\n  a-b: {}",
         3,
         "arguments.a-b",
-        "letters, digits and underscores alone",
+        "may only contain letters, digits and underscores",
     ),
     (
         "arguments:\n  a:\n    requierd: true",
