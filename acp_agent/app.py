@@ -120,7 +120,7 @@ def model_access(env: Mapping[str, str]) -> ModelAccess:
     """Return an object for access to the user's providers.
 
     :param env: environment variables.
-    :raises ConfigError: if there is no location for the agent's home.
+    :raises ConfigError: if the agent's home cannot be determined.
     """
     return ModelAccess(KeyStore(home_dir(env)))
 
@@ -202,7 +202,7 @@ def _projects(
 async def open_database(env: Mapping[str, str]) -> SessionStore:
     """Open the store of the user's sessions. The caller must close it.
 
-    :raises ConfigError: if there is no location for the database. The message says what
+    :raises ConfigError: if the agent's home cannot be determined. The message says what
         to do.
     :raises StorageError: if the database cannot be used. The message names it.
     """

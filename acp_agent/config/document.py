@@ -99,8 +99,8 @@ class Document:
             place = place[:-1]
         return self.lines.get(place)
 
-    def wrong(self, message: str, *place: str | int) -> DocumentError:
-        """Return an error about the value at a place."""
+    def error_at(self, message: str, *place: str | int) -> DocumentError:
+        """Return an error about the value at a place, with its line and key."""
         return DocumentError(message, self.line(place), dotted(place))
 
 

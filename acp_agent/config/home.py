@@ -90,8 +90,8 @@ def ensure_private_dir(path: Path) -> Path:
 
     :param path: absolute path; missing parents are created.
     :return: `path`.
-    :raises ConfigError: if it cannot be created or written, or belongs to the whole
-        system (`/`, `/tmp`).
+    :raises ConfigError: if the folder cannot be created or written to, or belongs to
+        the whole system (`/`, `/tmp`).
     """
     advice = f"set {HOME_VARIABLE} to a folder that you can write to"
     try:

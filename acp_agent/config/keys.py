@@ -174,4 +174,4 @@ def _logged(what: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        _log.warning("the keyring failed at %s: %s", what, type(error).__name__)
+        _log.warning("the keyring failed while %s: %s", what, type(error).__name__)

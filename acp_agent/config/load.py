@@ -3,8 +3,8 @@ environment.
 
 The user's file may set everything. The project's file comes with a repository and is
 untrusted. It may restrict the agent, but it may not send a key or the conversation to
-another server, let more run without permission, or raise the cost limit of a turn. So
-the keys in `USER_ONLY_KEYS` are ignored there, like unknown keys:
+another server, allow more calls without permission, or raise the cost limit of a turn.
+So the keys in `USER_ONLY_KEYS` are ignored there, like unknown keys:
 
 - A base URL or a header in `providers` would send the user's key to its author.
 - An MCP server is a program or an address that gets the model's requests.
@@ -145,7 +145,7 @@ def load_settings(
     return _with_environment(settings, env)
 
 
-def current(document: Document, path: Path) -> tuple[Document, str]:
+def without_obsolete_names(document: Document, path: Path) -> tuple[Document, str]:
     """Remove obsolete keys of `compaction` from a document, and rename strategies that
     have a new name.
 
@@ -210,7 +210,7 @@ def _with_file(
         )
         if not text or text.isspace():
             return settings
-        document, notice = current(parse_mapping(text), path)
+        document, notice = without_obsolete_names(parse_mapping(text), path)
         ignored = (
             _remove_disallowed(document, settings.home / CONFIG_FILE)
             if is_project
@@ -266,7 +266,7 @@ def _with_user_file(settings: Settings, document: Document) -> Settings:
     keys = _validated(document)
     for name, provider in keys.get("providers", {}).items():
         if (provider.kind == "scripted") != (provider.script is not None):
-            raise document.wrong(
+            raise document.error_at(
                 "`kind: scripted` requires `script: FILE`, and `script` requires `kind: scripted`",
                 "providers",
                 name,
@@ -281,15 +281,15 @@ def _with_user_file(settings: Settings, document: Document) -> Settings:
             if value is not None
         }
         if len(given & {"command", "url"}) != 1:
-            raise document.wrong(
+            raise document.error_at(
                 "a server needs either `command: PROGRAM` or `url: ADDRESS`", *place
             )
         if server.command and given & {"transport", "headers"}:
-            raise document.wrong(
+            raise document.error_at(
                 "`transport` and `headers` can only be used with `url`", *place
             )
         if server.url and given & {"args", "env"}:
-            raise document.wrong(
+            raise document.error_at(
                 "`args` and `env` can only be used with `command`", *place
             )
         transport = (
@@ -333,7 +333,7 @@ def _remove_disallowed(document: Document, user_file: Path) -> list[DocumentErro
                 faults[(*place, key)] = f"unknown key; {near}"
     for place in faults:
         del cast("dict[object, object]", document.at(place[:-1]))[place[-1]]
-    return [document.wrong(text, *place) for place, text in faults.items()]
+    return [document.error_at(text, *place) for place, text in faults.items()]
 
 
 def _with_project_file(settings: Settings, document: Document) -> Settings:
@@ -390,7 +390,7 @@ def check_names(
         and strategies is not None
         and strategy not in (names := strategies())
     ):
-        raise document.wrong(
+        raise document.error_at(
             f"there is no strategy {strategy!r}; {did_you_mean(strategy, names)}",
             *own,
             "strategy",
@@ -400,7 +400,7 @@ def check_names(
         and providers is not None
         and (message := unknown_provider(writer, providers))
     ):
-        raise document.wrong(message, *own, "model")
+        raise document.error_at(message, *own, "model")
 
 
 def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
@@ -458,7 +458,7 @@ def _hook_entries(
     section = document.at((_HOOKS,))
     if not isinstance(section, Mapping | None):
         faults.append(
-            document.wrong(
+            document.error_at(
                 "should be a mapping: `key: value` lines, indented below the key",
                 _HOOKS,
             )
@@ -467,10 +467,10 @@ def _hook_entries(
     for word, entries in cast("Mapping[str, object]", section or {}).items():
         event = event_name(word)
         if event is None:
-            faults.append(document.wrong(unknown_event(word), _HOOKS, word))
+            faults.append(document.error_at(unknown_event(word), _HOOKS, word))
         elif not isinstance(entries, list):
             faults.append(
-                document.wrong("should be a list, such as [one, two]", _HOOKS, word)
+                document.error_at("should be a list, such as [one, two]", _HOOKS, word)
             )
         else:
             for index, entry in enumerate(cast("list[object]", entries)):
@@ -497,7 +497,7 @@ def _hook_command(
     if group is not None and isinstance(data, Mapping):
         entry = cast("Mapping[str, object]", data)
         if entry.get("type", "command") != "command":
-            raise document.wrong(
+            raise document.error_at(
                 "hooks of this `type` are not supported; use `type: command`", *place
             )
         data = {key: value for key, value in entry.items() if key not in _IGNORED}

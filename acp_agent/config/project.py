@@ -78,7 +78,7 @@ class Project:
 
     :param cwd: absolute path of the directory.
     :param home: the folder of all state, which contains the record of paths that
-        commands created. None to not ignore such paths.
+        commands created. If it is None, such paths are not ignored.
     :param root: the project's root, if already known.
     """
 

@@ -47,7 +47,7 @@ _UNCHECKED = (
     "that the command staged. Look at `git diff --cached` before you commit."
 )
 _REPLACED = (
-    "A command made git replace objects, so git may show and check out something else than your commits contain. "
+    "A command made git replace objects, so git may show and check out something other than your commits contain. "
     "If you do not want this, undo it: {listed}."
 )
 _KEPT = (

@@ -183,8 +183,8 @@ class ModelPrices(ConfigSection):
 
 @frozen
 class ModelSettings(ConfigSection):
-    """The user's settings for one model. For None, the provider and the built-in table
-    decide.
+    """The user's settings for one model. If a value is None, the provider or the
+    built-in table provides it.
     """
 
     context_window: Tokens | None = None

@@ -142,11 +142,11 @@ class ProjectCode:
         may not exist.
         """
         sources = (path for path in self.sources if path.endswith(".py"))
-        folders = (os.path.dirname(path) for path in sources)  # noqa: PTH120 - a text
+        folders = (os.path.dirname(path) for path in sources)  # noqa: PTH120 - a string
         return tuple(dict.fromkeys(f"{folder}/__pycache__" for folder in folders))
 
     def without_called(self) -> Self:
-        """Return a copy without the files outside the folder that the hooks run."""
+        """Return a copy without the files elsewhere in the project that hooks run."""
         return replace(
             self, files=tuple(file for file in self.files if not file.is_called)
         )

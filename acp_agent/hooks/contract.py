@@ -186,8 +186,8 @@ def matches(matcher: str, event: HookEvent) -> bool:
 def unusable(
     error: HookError, origin: Origin, source: str, file: Path | None = None
 ) -> FoundHooks:
-    """Return a hook that fails before every tool call, with the error that it fails
-    with. It replaces a hook that could not be loaded, since that hook may be a guard.
+    """Return a hook that fails with this error before every tool call, and the error
+    itself. The hook replaces one that could not be loaded and may be a guard.
 
     :param error: why the hook could not be loaded.
     :param source: where the hook is defined.

@@ -50,8 +50,8 @@ async def discover(
 
     :param origins: the origins to search. Include `project` only if the user trusts the
         project, since this call runs its code.
-    :param notices: the sandbox appends notices for the user to this list, about files
-        that the project's programs create, as long as the hooks are used.
+    :param notices: the sandbox appends notices for the user to this list, now and
+        whenever a hook runs. They are about files that the project's programs create.
     :param code: the code of the project that the user trusts. If it is None, the
         project's Python files can import any file.
     """

@@ -25,7 +25,7 @@ LIMIT = 65_536
 
 @frozen
 class Decision:
-    """A hook's decision whether the pending action may proceed.
+    """A hook's decision about the pending action.
 
     :ivar verdict: `allow` skips the permission request that the mode requires, `ask`
         requires one, `block` refuses the action.

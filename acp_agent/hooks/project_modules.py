@@ -55,7 +55,7 @@ class ProjectModules:
 
     def __init__(self, hook: Path, project: Path, sources: Mapping[str, str]) -> None:
         self.prefix = _FINDER.prefix_of(hook)
-        self._given = os.path.abspath(project)  # noqa: PTH100 - a text
+        self._given = os.path.abspath(project)  # noqa: PTH100 - a string
         self._project = os.path.realpath(project)
         self._sources = sources
         self.path = list(sys.path)
@@ -108,11 +108,11 @@ class ProjectModules:
         """Return whether a file belongs to the project, so that only its trusted source
         may be loaded.
 
-        :raises ImportError: if the file does not belong to the project, and other users
-            can write to its folder.
+        :raises ImportError: if the file does not belong to the project, and others can
+            write to its folder.
         """
         given: str = os.fspath(path)
-        text = os.path.abspath(given)  # noqa: PTH100 - a text
+        text = os.path.abspath(given)  # noqa: PTH100 - a string
         if self._is_in_project(text) or text.startswith(f"{self._given}{os.sep}"):
             return True
         if not search_path(os.path.dirname(os.path.realpath(text))):  # noqa: PTH120 - likewise
@@ -122,8 +122,8 @@ class ProjectModules:
     def refuse_file(self, path: Location) -> None:
         """Check that a file in a format other than source may be loaded.
 
-        :raises ImportError: if the file belongs to the project, or if other users can
-            write to its folder.
+        :raises ImportError: if the file belongs to the project, or if others can write
+            to its folder.
         """
         if self.is_loaded_from_source(path):
             raise ImportError(_untrusted_error(os.fspath(path)), path=os.fspath(path))
@@ -150,7 +150,7 @@ class ProjectModules:
         if path := next(self._regular(last, places), None):
             inner = None
             if path.endswith("/__init__.py"):
-                inner = [os.path.dirname(path)]  # noqa: PTH120 - a text
+                inner = [os.path.dirname(path)]  # noqa: PTH120 - a string
             return importlib.util.spec_from_file_location(
                 name,
                 path,
@@ -244,8 +244,8 @@ class ProjectModules:
         """Return the folders that the hook added to its `sys.path`, before and after the
         agent's own entries.
 
-        Folders outside the project that nobody else can write are appended to the
-        agent's own path.
+        Folders outside the project are appended to the agent's own path, unless others
+        can write to them.
         """
         before: list[str] = []
         after: list[str] = []
@@ -289,7 +289,7 @@ class ProjectModules:
                     f"{folder}/{name}/__init__{suffix}",
                     f"{folder}/{name}{suffix}",
                 ):
-                    if os.path.exists(path):  # noqa: PTH110 - a text
+                    if os.path.exists(path):  # noqa: PTH110 - a string
                         yield path
 
 
@@ -337,7 +337,7 @@ class _SourceLoader(Loader):
     def is_package(self, fullname: str) -> bool:
         """Return whether the source is that of a package."""
         del fullname
-        return os.path.basename(self._path) == "__init__.py"  # noqa: PTH119 - a text
+        return os.path.basename(self._path) == "__init__.py"  # noqa: PTH119 - a string
 
 
 class _Finder(MetaPathFinder):
@@ -354,8 +354,8 @@ class _Finder(MetaPathFinder):
         return self._prefixes.setdefault(str(hook), f"{_ROOT}{len(self._prefixes)}")
 
     def add(self, modules: ProjectModules) -> None:
-        """Start to find the modules of a hook, and forget modules that the same hook
-        loaded earlier.
+        """Register the modules of a hook, and forget modules that the same hook loaded
+        earlier.
         """
         for name in [
             name for name in sys.modules if name.startswith(f"{modules.prefix}.")

@@ -50,8 +50,8 @@ class Sources(Protocol):
         """Return whether a file belongs to the project, so that only its trusted source
         may be loaded.
 
-        :raises ImportError: if the file does not belong to the project, and other users
-            can write to its folder.
+        :raises ImportError: if the file does not belong to the project, and others can
+            write to its folder.
         """
         ...
 
@@ -62,8 +62,8 @@ class Sources(Protocol):
     def refuse_file(self, path: Location) -> None:
         """Check that a file in a format other than source may be loaded.
 
-        :raises ImportError: if the file belongs to the project, or if other users can
-            write to its folder.
+        :raises ImportError: if the file belongs to the project, or if others can write
+            to its folder.
         """
         ...
 
@@ -191,7 +191,7 @@ def _of_runpy(sources: Sources) -> Mapping[str, Callable[..., object]]:
 
             given = None if init_globals is None else dict(init_globals)
             return runpy.run_path(path, given, run_name)
-        if os.path.isdir(path):  # noqa: PTH112 - a text
+        if os.path.isdir(path):  # noqa: PTH112 - a string
             path = f"{path}/__main__.py"
         return run(path, init_globals, run_name or "<run_path>")
 
@@ -240,7 +240,7 @@ def _refused(
     sources: Sources, module: str, name: str, at: int = 0
 ) -> Callable[..., object]:
     """Return a replacement of a real module's function that refuses files of the
-    project, and files that other users can write.
+    project, and files in folders that others can write to.
 
     :param name: name of the function.
     :param at: index of the argument with the file's path.

@@ -1,4 +1,4 @@
-"""Rules: hooks written in YAML, with conditions and what happens if they hold."""
+"""Rules: hooks written in YAML, each with events, conditions and an outcome."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def load(path: Path, origin: Origin) -> FoundHooks:
     hooks: list[Hook] = []
     errors: list[HookError] = []
 
-    def wrong(error: DocumentError) -> None:
+    def report(error: DocumentError) -> None:
         errors.append(
             HookError(
                 located(error.message, source=str(path), line=error.line, key=error.key)
@@ -337,7 +337,7 @@ def load(path: Path, origin: Origin) -> FoundHooks:
             raise DocumentError("does not exist")
         documents = parse_mappings(text)
     except DocumentError as error:
-        wrong(error)
+        report(error)
     for number, document in enumerate(documents, start=1):
         name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
         try:
@@ -346,7 +346,7 @@ def load(path: Path, origin: Origin) -> FoundHooks:
                 _events(rule, document), rule.when, _outcome(rule.then, document)
             )
         except DocumentError as error:
-            wrong(error)
+            report(error)
         else:
             source = f"{path}:{document.lines[()]}"
             hooks.append(
@@ -371,9 +371,9 @@ def _events(rule: Rule, document: Document) -> frozenset[EventName]:
     """
     events, unknown = events_named(rule.on)
     if unknown:
-        raise document.wrong(unknown[0], "on")
+        raise document.error_at(unknown[0], "on")
     for name in events & OBSERVED:
-        raise document.wrong(
+        raise document.error_at(
             f"a rule cannot do anything at {name}, which happens after the fact", "on"
         )
     limits: list[tuple[str, tuple[EventName, ...], tuple[str, ...]]] = [
@@ -388,7 +388,7 @@ def _events(rule: Rule, document: Document) -> frozenset[EventName]:
             limits.append((f"{word} is possible only at", RULE_POSSIBLE[word], place))
     for words, possible, place in limits:
         for event in sorted({*events} - {*possible}):
-            raise document.wrong(
+            raise document.error_at(
                 f"{words} {', '.join(possible)}, but this rule runs at {event}", *place
             )
     return events
@@ -406,11 +406,11 @@ def _outcome(then: Then, document: Document) -> Outcome:
         if reason is not None
     ]
     if len(decisions) > 1:
-        raise document.wrong(
+        raise document.error_at(
             "has more than one of block, allow and ask; keep one", "then"
         )
     if (then.action == "continue") != (then.messages is not None):
-        raise document.wrong(
+        raise document.error_at(
             "`action: continue` requires `messages`, and `messages` requires `action: continue`",
             "then",
         )
@@ -425,7 +425,7 @@ def _outcome(then: Then, document: Document) -> Outcome:
         notices=() if then.notice is None else (then.notice,),
     )
     if outcome == NOTHING:
-        raise document.wrong(
+        raise document.error_at(
             f"does nothing; use one of: {', '.join(RULE_POSSIBLE)}", "then"
         )
     return outcome

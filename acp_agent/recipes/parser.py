@@ -20,7 +20,7 @@ from acp_agent.config.document import (
     validate,
 )
 from acp_agent.config.hook_events import OF_CALLS, event_name
-from acp_agent.config.load import check_names, current, unknown_provider
+from acp_agent.config.load import check_names, unknown_provider, without_obsolete_names
 from acp_agent.recipes.model import (
     EXTERNAL,
     FENCE,
@@ -101,7 +101,7 @@ def parse_recipe(
     document = (
         parse_mapping(front_matter, 2, _is_text) if front_matter else Document({}, {})
     )
-    document, notice = current(document, source)
+    document, notice = without_obsolete_names(document, source)
     matter = validate(FrontMatter, document)
     _check_names(document, matter, name, known)
     hooks = {
@@ -150,10 +150,10 @@ def _check_names(
     """Refuse a name other than the file's, and unknown tools, providers and strategies."""
     if matter.name not in (None, name, name.rpartition("/")[2]):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
-        raise document.wrong(message, "name")
+        raise document.error_at(message, "name")
     for key in ("allowed_tools", "allowed_commands"):
         if document.data.get(key, ()) is None:
-            raise document.wrong(
+            raise document.error_at(
                 "is empty; write [] for none at all, or leave the key out for all", key
             )
     for index, tool in enumerate(matter.allowed_tools or ()):
@@ -162,7 +162,7 @@ def _check_names(
             and tool not in known.tools
             and not tool.startswith(MCP_TOOL)
         ):
-            raise document.wrong(
+            raise document.error_at(
                 f"there is no tool {tool!r}; {did_you_mean(tool, known.tools)}",
                 "allowed_tools",
                 index,
@@ -173,11 +173,11 @@ def _check_names(
         and known.providers is not None
         and (wrong := unknown_provider(matter.model, known.providers))
     ):
-        raise document.wrong(wrong, "model")
+        raise document.error_at(wrong, "model")
     headings = [heading.casefold() for heading in matter.compaction.sections or ()]
     for index, heading in enumerate(headings):
         if heading in headings[:index]:
-            raise document.wrong(
+            raise document.error_at(
                 "is listed twice; keep one", "compaction", "sections", index
             )
 
@@ -190,7 +190,7 @@ def _arguments(document: Document, matter: FrontMatter) -> tuple[Argument, ...]:
     for name, default in matter.defaults.items():
         known = arguments.get(name, Argument(name))
         if known.default is not None:
-            raise document.wrong(
+            raise document.error_at(
                 "has a default under `arguments` too; keep one", "defaults", name
             )
         arguments[name] = replace(known, default=default)
@@ -202,7 +202,7 @@ def _hook(
 ) -> HookSection:
     """Return the section of one event, with a single handler converted to a list."""
     if event not in known.handlers:
-        raise document.wrong(
+        raise document.error_at(
             f"no such event; {did_you_mean(event, known.handlers)}", "hooks", event
         )
     place = ("hooks", event)
@@ -210,7 +210,7 @@ def _hook(
     at = (*place, "handlers")
     if handlers is None:
         if section.handler is None:
-            raise document.wrong(
+            raise document.error_at(
                 "says neither `handler` nor `handlers`; name what should be done",
                 *place,
             )
@@ -219,7 +219,7 @@ def _hook(
         return HookSection(handlers=(handler,), once=section.once)
     for key in ("handler", "params", "on_error"):
         if document.at((*place, key)) is not None:
-            raise document.wrong(
+            raise document.error_at(
                 "belongs to one handler; write it into the list of `handlers`",
                 *place,
                 key,
@@ -228,12 +228,12 @@ def _hook(
         if item.handler != EXTERNAL:
             _check_handler(document, known, item, (*at, index))
         elif item != NamedHandler(EXTERNAL) or item in handlers[:index]:
-            raise document.wrong(
+            raise document.error_at(
                 f"`{EXTERNAL}` takes no parameters, and stands here once", *at, index
             )
     if {handler.handler for handler in handlers} <= {EXTERNAL}:
         message = f"names no handler; `{EXTERNAL}` alone is what happens without this section as well"
-        raise document.wrong(message, *at)
+        raise document.error_at(message, *at)
     return section
 
 
@@ -248,7 +248,7 @@ def _check_handler(
         if name == EXTERNAL:
             hint = "it stands for all hooks that are not the recipe's, in a list of `handlers` alone"
         at = (*place, "handler") if (*place, "handler") in document.lines else place
-        raise document.wrong(f"no handler {name!r} for this event; {hint}", *at)
+        raise document.error_at(f"no handler {name!r} for this event; {hint}", *at)
     validate(names[name], document, *place, "params", data=handler.params)
 
 
@@ -265,16 +265,16 @@ def _check_swap(
             raise DocumentError(message, document.line(("hooks",)) or 1, "hooks")
         if document.data.get("compaction") is not None:
             message = f"add the hook {hook}, or leave this key out"
-            raise document.wrong(
+            raise document.error_at(
                 f"is for recipes whose answer takes the place of the conversation; {message}",
                 "compaction",
             )
         return
     if document.data.get("model") is not None:
         message = "is for recipes whose answer is shown; the model that writes a summary is `compaction.model`"
-        raise document.wrong(message, "model")
+        raise document.error_at(message, "model")
     tools = [("hooks", event) for event in hooks if event_name(event) in OF_CALLS]
     for place in (("mode",), *tools):
         if document.at(place) is not None:
             message = "is for recipes that run tools, which one that compacts does not; leave it out"
-            raise document.wrong(message, *place)
+            raise document.error_at(message, *place)

@@ -38,7 +38,7 @@ def with_hook(home: Path, answer: str) -> None:
     (folder / "compactions.py").write_text(HOOK.replace("ANSWER", answer))
 
 
-def asked(home: Path) -> int:
+def run_count(home: Path) -> int:
     """Return how often the hook ran before a compaction."""
     return len((home / "asked").read_text().splitlines())
 
@@ -125,18 +125,18 @@ async def test_a_hook_can_refuse_another_hook_s_summary_like_a_model_s(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reason",
     ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"],
 )
 async def test_a_veto_after_the_provider_s_refusal_ends_the_turn_with_a_clear_error(
-    tmp_path: Path, told: str
+    tmp_path: Path, reason: str
 ) -> None:
     with_hook(
         tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None'
     )
     refusal = Reply(
         http_status=400,
-        body={"error": {"code": "context_length_exceeded", "message": told}},
+        body={"error": {"code": "context_length_exceeded", "message": reason}},
     )
     async with desk(tmp_path, config=NO_BACKGROUND) as it:
         await it.filled(8_000)
@@ -147,7 +147,7 @@ async def test_a_veto_after_the_provider_s_refusal_ends_the_turn_with_a_clear_er
             await it.prompt("Two?")
         assert it.answers == []
         assert (it.asked, shown_compactions(it.agent)) == (0, [])
-        assert asked(tmp_path) == 1
+        assert run_count(tmp_path) == 1
         # Nothing is lost: the next turn sends the whole conversation.
         await it.prompt("Three?", Reply("Third."))
         assert LONG in str(it.last)
@@ -218,9 +218,9 @@ async def test_the_user_is_told_that_a_compaction_for_a_hook_failed(
     config = {**NO_BACKGROUND, "hooks": {"agent_stop": [{"command": command}]}}
     async with desk(tmp_path, config=config) as it:
         await it.prompt("One?", Reply(LONG))
-        told = json.dumps(it.agent.updates(kind="notice"))
-        assert f"The compaction that a hook requested failed. {recipe}" in told
-        assert "Automatic compaction" not in told
+        notices = json.dumps(it.agent.updates(kind="notice"))
+        assert f"The compaction that a hook requested failed. {recipe}" in notices
+        assert "Automatic compaction" not in notices
 
 
 async def test_the_documented_hook_replaces_the_conversation_after_the_only_prompt(
@@ -254,7 +254,7 @@ async def test_the_documented_hook_replaces_the_conversation_after_the_only_prom
         assert [said(message) for message in it.last] == [f"{SUMMARY}\nTwo?"]
 
 
-def told(home: Path) -> list[dict[str, Any]]:
+def received(home: Path) -> list[dict[str, Any]]:
     """Return the events that a hook got around compactions, in order."""
     path = home / "told.jsonl"
     return (
@@ -264,29 +264,29 @@ def told(home: Path) -> list[dict[str, Any]]:
     )
 
 
-TELLS = {"command": "(cat; echo) >> told.jsonl"}
-TOLD = {"before_compaction": [TELLS], "after_compaction": [TELLS]}
+RECORD = {"command": "(cat; echo) >> told.jsonl"}
+RECORDING = {"before_compaction": [RECORD], "after_compaction": [RECORD]}
 
 
 async def test_hooks_do_not_run_before_a_compaction_with_nothing_to_compact(
     tmp_path: Path,
 ) -> None:
-    async with desk(tmp_path, config={**NO_BACKGROUND, "hooks": TOLD}) as it:
+    async with desk(tmp_path, config={**NO_BACKGROUND, "hooks": RECORDING}) as it:
         await it.prompt("/compact")
         assert "There is nothing to compact yet." in it.agent.text()
         await it.prompt("Hi", Reply("Hello."))
         await it.prompt("/compact")
         assert "There is too little to compact" in it.agent.text()
-        assert (it.asked, told(tmp_path)) == (0, [])
+        assert (it.asked, received(tmp_path)) == (0, [])
 
 
 async def test_hooks_do_not_run_if_only_the_current_prompt_fills_the_window(
     tmp_path: Path,
 ) -> None:
-    config = {"compaction": {"prepare": False}, "hooks": TOLD}
+    config = {"compaction": {"prepare": False}, "hooks": RECORDING}
     async with desk(tmp_path, config=config) as it:
         await it.prompt("Count these. " * 4_100, Reply("Yes."))
-        assert (told(tmp_path), shown_compactions(it.agent)) == ([], [])
+        assert (received(tmp_path), shown_compactions(it.agent)) == ([], [])
 
 
 async def test_hooks_get_the_context_s_size_without_an_answer_since_the_last_compaction(
@@ -296,7 +296,7 @@ async def test_hooks_get_the_context_s_size_without_an_answer_since_the_last_com
         tmp_path,
         Reply(SUMMARY),
         Reply(SUMMARY),
-        config={**NO_BACKGROUND, "hooks": TOLD},
+        config={**NO_BACKGROUND, "hooks": RECORDING},
     ) as it:
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
@@ -306,7 +306,7 @@ async def test_hooks_get_the_context_s_size_without_an_answer_since_the_last_com
         await it.agent.cancel(it.session)
         assert await turn.result() == {"stopReason": "cancelled"}
         await it.prompt("/compact")
-        first, after, second, _ = told(tmp_path)
+        first, after, second, _ = received(tmp_path)
         assert first["input_tokens"] == after["input_tokens"] > 1_000
         assert (
             second["input_tokens"] == second["usage"]["current_context_window"] > 1_000

@@ -48,7 +48,7 @@ MOST: frozenset[EventName] = frozenset({"turn_end", "before_tool_call", "session
 
 
 @dataclass
-class Asked:
+class RecordingHook:
     """A hook with a fixed answer, which records the events that it gets."""
 
     name: str
@@ -57,14 +57,14 @@ class Asked:
     events: frozenset[EventName] = MOST
     time_limit: float = 5.0
     on_error: OnError = "ask"
-    heard: list[HookEvent] = field(default_factory=list[HookEvent])
+    received: list[HookEvent] = field(default_factory=list[HookEvent])
     place: str = ""
     file: Path | None = None
 
     @property
     def hook(self) -> Hook:
         async def run(event: HookEvent, services: Services) -> Outcome:
-            self.heard.append(event)
+            self.received.append(event)
             return (
                 self.answer
                 if isinstance(self.answer, Outcome)
@@ -96,23 +96,23 @@ AT = Moment("s", "/shop", transcript)
 CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls"})
 
 
-def dispatcher(*hooks: Asked, told: list[str] | None = None) -> Dispatcher:
+def dispatcher(*hooks: RecordingHook, shown: list[str] | None = None) -> Dispatcher:
     async def tell(text: str) -> None:
-        if told is not None:
-            told.append(text)
+        if shown is not None:
+            shown.append(text)
 
     return Dispatcher([each.hook for each in hooks], cast("Services", None), tell, tell)
 
 
 async def test_hooks_run_in_the_order_config_user_project_recipe() -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
-    def named(name: str, origin: Origin) -> Asked:
+    def named(name: str, origin: Origin) -> RecordingHook:
         async def answer(event: HookEvent) -> Outcome:
-            heard.append(name)
+            received.append(name)
             return NOTHING
 
-        return Asked(name, answer, origin)
+        return RecordingHook(name, answer, origin)
 
     hooks = [
         named("p", "project"),
@@ -123,18 +123,18 @@ async def test_hooks_run_in_the_order_config_user_project_recipe() -> None:
     await dispatcher(*hooks).dispatch(
         CALL, [named("r", "recipe").hook], recipe_first=[named("r0", "recipe").hook]
     )
-    assert heard == ["r0", "c", "u2", "u1", "p", "r"]
+    assert received == ["r0", "c", "u2", "u1", "p", "r"]
 
 
 async def test_each_hook_gets_the_event_as_changed_by_the_previous_hook() -> None:
-    first = Asked("first", Outcome(tool_input={"command": "ls -l"}))
-    second = Asked("second", Outcome(context=("Mind the links.",)))
-    third = Asked("third", Outcome(tool_input={"command": "ls -la"}))
+    first = RecordingHook("first", Outcome(tool_input={"command": "ls -l"}))
+    second = RecordingHook("second", Outcome(context=("Mind the links.",)))
+    third = RecordingHook("third", Outcome(tool_input={"command": "ls -la"}))
     outcome = await dispatcher(first, second, third).dispatch(CALL)
     inputs = [
         event.input
         for hook in (first, second, third)
-        for event in hook.heard
+        for event in hook.received
         if isinstance(event, BeforeToolCall)
     ]
     assert inputs == [{"command": "ls"}, {"command": "ls -l"}, {"command": "ls -l"}]
@@ -156,9 +156,9 @@ async def test_hooks_after_the_fact_run_concurrently_and_change_nothing() -> Non
 
     with anyio.fail_after(5):
         assert (
-            await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(
-                SessionEnd(AT, "close")
-            )
+            await dispatcher(
+                RecordingHook("a", meet), RecordingHook("b", meet)
+            ).dispatch(SessionEnd(AT, "close"))
             == NOTHING
         )
 
@@ -176,10 +176,10 @@ async def test_an_ignored_action_is_logged_with_the_hook_whose_action_is_used(
     caplog: pytest.LogCaptureFixture, other: Compact | Summarize | Continue
 ) -> None:
     hooks = [
-        Asked("quiet", NOTHING, events=STOPS),
-        Asked("first", Outcome(action=Compact()), events=STOPS),
-        Asked("same", Outcome(action=Compact()), events=STOPS),
-        Asked("second", Outcome(action=other), events=STOPS),
+        RecordingHook("quiet", NOTHING, events=STOPS),
+        RecordingHook("first", Outcome(action=Compact()), events=STOPS),
+        RecordingHook("same", Outcome(action=Compact()), events=STOPS),
+        RecordingHook("second", Outcome(action=other), events=STOPS),
     ]
     with caplog.at_level("WARNING"):
         outcome = await dispatcher(*hooks).dispatch(STOP)
@@ -196,7 +196,7 @@ async def test_the_second_of_two_summaries_from_hooks_is_logged_as_ignored(
 ) -> None:
     events: frozenset[EventName] = frozenset({"before_compaction"})
     hooks = [
-        Asked(name, Outcome(summary=f"By {name}."), events=events)
+        RecordingHook(name, Outcome(summary=f"By {name}."), events=events)
         for name in ("first", "second")
     ]
     with caplog.at_level("WARNING"):
@@ -214,37 +214,39 @@ async def test_the_second_of_two_summaries_from_hooks_is_logged_as_ignored(
 async def test_a_very_long_failure_message_is_cut(
     kind: type[Exception],
 ) -> None:
-    told: list[str] = []
+    shown: list[str] = []
     outcome = await dispatcher(
-        Asked("failing", fails(kind("x" * (3 * LIMIT))), on_error="block"), told=told
+        RecordingHook("failing", fails(kind("x" * (3 * LIMIT))), on_error="block"),
+        shown=shown,
     ).dispatch(CALL)
     assert all(
         "omitted]" in text and len(text) < LIMIT + 500
-        for text in (*told, outcome.reason)
+        for text in (*shown, outcome.reason)
     )
-    assert len(told) == 1
+    assert len(shown) == 1
 
 
 async def test_every_exception_of_a_hook_is_a_failure_but_cancellation_is_not() -> None:
-    told: list[str] = []
+    shown: list[str] = []
     assert (
         await dispatcher(
-            Asked("broken", fails(KeyError("command")), on_error="allow"), told=told
+            RecordingHook("broken", fails(KeyError("command")), on_error="allow"),
+            shown=shown,
         ).dispatch(CALL)
         == NOTHING
     )
-    assert "KeyError" in told[0]
+    assert "KeyError" in shown[0]
 
     async def sleep(event: HookEvent) -> Outcome:
         await anyio.sleep_forever()
         return NOTHING
 
     with anyio.move_on_after(0.01) as scope:
-        await dispatcher(Asked("slow", sleep, on_error="block"), told=told).dispatch(
-            CALL
-        )
+        await dispatcher(
+            RecordingHook("slow", sleep, on_error="block"), shown=shown
+        ).dispatch(CALL)
     assert scope.cancelled_caught
-    assert len(told) == 1
+    assert len(shown) == 1
 
 
 # --- ignored answers and failures ---
@@ -253,19 +255,19 @@ async def test_every_exception_of_a_hook_is_a_failure_but_cancellation_is_not() 
 async def test_an_impossible_answer_is_ignored_and_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told: list[str] = []
-    hook = Asked(
+    shown: list[str] = []
+    hook = RecordingHook(
         "eager",
         Outcome(
             Decision("allow"), context=("Mind it.",), action=Replace(()), summary="All."
         ),
     )
-    asked = dispatcher(hook, told=told)
+    asked = dispatcher(hook, shown=shown)
     for _ in range(2):
         assert await asked.dispatch(CALL) == Outcome(
             Decision("allow"), context=("Mind it.",)
         )
-    [text] = told
+    [text] = shown
     assert (
         "`action: replace`, `summary` at before_tool_call, which was ignored. "
         "At this event, only these keys are possible: `decision: block`" in text
@@ -295,24 +297,24 @@ FAILED = [
 async def test_a_failure_is_reported_with_its_effect_at_the_event(
     event: HookEvent, meant: str, blocks: bool
 ) -> None:
-    told: list[str] = []
-    hook = Asked(
+    shown: list[str] = []
+    hook = RecordingHook(
         "bad",
         fails(HookError("It is out of order.")),
         events=frozenset({event.name}),
         on_error="block",
     )
-    outcome = await dispatcher(hook, told=told).dispatch(event)
+    outcome = await dispatcher(hook, shown=shown).dispatch(event)
     assert outcome.blocks == blocks
-    assert told[0].endswith(meant)
+    assert shown[0].endswith(meant)
 
 
 async def test_a_failure_lets_the_agent_continue_only_once() -> None:
-    told: list[str] = []
+    shown: list[str] = []
     # The hooks of an installed module have the same source.
     ends: frozenset[EventName] = frozenset({"turn_end"})
     hooks = [
-        Asked(
+        RecordingHook(
             name,
             fails(HookError("It is out of order.")),
             events=ends,
@@ -321,7 +323,7 @@ async def test_a_failure_lets_the_agent_continue_only_once() -> None:
         )
         for name in ("one", "two")
     ]
-    asked = dispatcher(*hooks, told=told)
+    asked = dispatcher(*hooks, shown=shown)
     blamed = set[tuple[str, str]]()
     answers = [
         TurnEnd(replace(AT, turn_number=number), "Done.") for number in (1, 2, 3)
@@ -334,7 +336,7 @@ async def test_a_failure_lets_the_agent_continue_only_once() -> None:
         "The hook two failed. It is out of order.",
         "",
     ]
-    assert ["The hook one " in told[0], "The hook two " in told[1], len(told)] == [
+    assert ["The hook one " in shown[0], "The hook two " in shown[1], len(shown)] == [
         True,
         True,
         2,
@@ -380,12 +382,12 @@ async def test_each_answer_is_possible_only_at_the_events_in_the_table() -> None
         behind_a_summary = word in (SWAP, "decision: block", "context", "systemMessage")
         for event in (*EVENTS, SUMMARY):
             fits = event.name in POSSIBLE[word] and word != SWAP
-            hook = Asked("eager", outcome, events=frozenset({event.name}))
+            hook = RecordingHook("eager", outcome, events=frozenset({event.name}))
             possible = behind_a_summary if event is SUMMARY else fits
-            told: list[str] = []
-            found = await dispatcher(hook, told=told).dispatch(event)
+            shown: list[str] = []
+            found = await dispatcher(hook, shown=shown).dispatch(event)
             assert found == (replace(outcome, notices=()) if possible else NOTHING)
-            assert ("a" in told) == (possible and word == "systemMessage")
+            assert ("a" in shown) == (possible and word == "systemMessage")
 
 
 LONG = "x" * (LIMIT + 5)

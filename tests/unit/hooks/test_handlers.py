@@ -78,16 +78,16 @@ def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToo
 
 def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
     """Return a hook that does not belong to the recipe, and the events that it gets."""
-    heard: list[HookEvent] = []
+    received: list[HookEvent] = []
 
     async def run(event: HookEvent, services: Services) -> Outcome:
-        heard.append(event)
+        received.append(event)
         return answer
 
-    return Hook("other", "user", "hooks/other", frozenset({"turn_end"}), run), heard
+    return Hook("other", "user", "hooks/other", frozenset({"turn_end"}), run), received
 
 
-async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[str]]:
+async def run_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[str]]:
     text = f"---\nhooks:\n  turn_end: {{handlers: {handlers}}}\n---\nx\n"
     recipe = parse_recipe(
         text,
@@ -97,32 +97,32 @@ async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[st
         known=Known(known_handlers()),
     )
     last, first = _recipe_hooks(recipe)
-    told: list[str] = []
+    shown: list[str] = []
 
     async def tell(text: str) -> None:
-        told.append(text)
+        shown.append(text)
 
     dispatcher = Dispatcher(
         others, cast("Services", Home(Path("/nowhere"))), tell, tell
     )
-    return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), told
+    return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), shown
 
 
 async def test_a_recipe_decides_whether_its_handlers_run_before_or_after_other_hooks() -> (
     None
 ):
-    swapping, heard = other(Outcome(action=SwapContext("Mine.")))
+    swapping, received = other(Outcome(action=SwapContext("Mine.")))
     for handlers, words in (
         ("[swap_context]", "Mine."),
         ("[external, swap_context]", "Mine."),
         ("[swap_context, external]", "Done."),
     ):
-        outcome, _ = await asked_in_order(handlers, swapping)
+        outcome, _ = await run_in_order(handlers, swapping)
         assert outcome.action == SwapContext(words)
     wanted = "{handler: validate_output, params: {schema: {type: object}}}"
-    outcome, _ = await asked_in_order(f"[{wanted}, external, swap_context]", swapping)
+    outcome, _ = await run_in_order(f"[{wanted}, external, swap_context]", swapping)
     # If a handler refuses before the other hooks, they do not run.
-    assert (outcome.blocks, outcome.action, len(heard)) == (True, None, 3)
+    assert (outcome.blocks, outcome.action, len(received)) == (True, None, 3)
 
 
 async def test_a_handler_with_once_runs_only_at_the_first_answer() -> None:
@@ -141,11 +141,11 @@ async def test_a_handler_with_once_runs_only_at_the_first_answer() -> None:
 
 
 async def test_a_failed_handler_is_reported_with_its_place_and_the_others_run() -> None:
-    outcome, told = await asked_in_order(
+    outcome, shown = await run_in_order(
         "[{handler: append_context, params: {file: none.txt}}, swap_context]"
     )
     assert outcome.action == SwapContext("Done.")
-    [failure] = told
+    [failure] = shown
     assert failure.startswith(
         "The hook append_context (/r/n.md: hooks.turn_end.append_context) failed at turn_end. "
     )
@@ -219,7 +219,7 @@ def test_invalid_json_is_reported_with_its_place(answer: str, words: str) -> Non
 def test_an_answer_with_very_many_fences_and_blanks_is_checked_quickly(
     mark: str,
 ) -> None:
-    """A pattern with a back-reference would take hours for it."""
+    """A pattern with a backreference would take hours for such an answer."""
     assert "JSON" in (form_fault(f"Here:\n{mark}x", {}) or "")
 
 
