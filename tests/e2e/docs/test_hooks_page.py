@@ -8,8 +8,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 from pydantic import AliasChoices
@@ -23,7 +22,6 @@ from acp_agent.hooks import (
     BeforeToolCall,
     Moment,
     Outcome,
-    Services,
     python_hooks,
     rules,
 )
@@ -32,11 +30,10 @@ from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.executables import _program_run, command_hook
 from acp_agent.hooks.outcomes import NOTHING, Decision
 from acp_agent.hooks.payload import KEYS, payload
+from support.hook_services import HookServices
 from support.pages import DOCS, examples, section
 
-SERVICES = cast(
-    "Services", SimpleNamespace(log=SimpleNamespace(info=lambda *words: None))
-)
+SERVICES = HookServices()
 
 
 def example(info: str) -> str:

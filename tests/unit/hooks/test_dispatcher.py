@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
 import anyio
 import pytest
@@ -42,6 +41,7 @@ from acp_agent.hooks.outcomes import (
     bounded,
 )
 from support.hook_answers import transcript
+from support.hook_services import HookServices
 
 Answer = Callable[[HookEvent], Awaitable[Outcome]]
 MOST: frozenset[EventName] = frozenset({"turn_end", "before_tool_call", "session_end"})
@@ -101,7 +101,7 @@ def dispatcher(*hooks: RecordingHook, shown: list[str] | None = None) -> Dispatc
         if shown is not None:
             shown.append(text)
 
-    return Dispatcher([each.hook for each in hooks], cast("Services", None), tell, tell)
+    return Dispatcher([each.hook for each in hooks], HookServices(), tell, tell)
 
 
 async def test_hooks_run_in_the_order_config_user_project_recipe() -> None:

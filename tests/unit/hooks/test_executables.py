@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -16,7 +16,7 @@ import pytest
 from acp_agent.config import Settings, load_settings
 from acp_agent.config.hook_events import EVENT_NAMES, OnError
 from acp_agent.errors import HookError
-from acp_agent.hooks.contract import Hook, Services
+from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import (
@@ -30,8 +30,9 @@ from acp_agent.hooks.events import (
 from acp_agent.hooks.executables import OUTPUT_LIMIT, _program_run
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 from support.hook_answers import AT, moment
+from support.hook_services import HookServices
 
-NO_SERVICES = cast("Services", None)
+SERVICES = HookServices()
 
 
 def call(cwd: Path, command: str = "ls") -> BeforeToolCall:
@@ -59,7 +60,7 @@ def program(path: Path, text: str, mode: int = 0o755) -> Path:
 
 async def run(command: str | tuple[str, ...], event: HookEvent, **more: Any) -> Outcome:
     with anyio.fail_after(20):
-        return await hook(command, **more).run(event, NO_SERVICES)
+        return await hook(command, **more).run(event, SERVICES)
 
 
 # --- running programs ---
@@ -122,7 +123,7 @@ async def test_a_program_and_its_processes_are_stopped_at_the_time_limit(
         on_error=on_error,
     )
     with anyio.fail_after(20):
-        outcome = await Dispatcher([slow], NO_SERVICES, tell, tell).dispatch(
+        outcome = await Dispatcher([slow], SERVICES, tell, tell).dispatch(
             call(tmp_path)
         )
     assert outcome.blocks == (on_error == "block")
@@ -249,9 +250,7 @@ async def test_programs_name_their_events_and_run_at_them(
     ]
     assert (found.hooks[0].time_limit, found.hooks[0].on_error) == (3, "block")
     assert not list(tmp_path.rglob("ran"))
-    outcome = await found.hooks[1].run(
-        SessionStart(moment(tmp_path), "new"), NO_SERVICES
-    )
+    outcome = await found.hooks[1].run(SessionStart(moment(tmp_path), "new"), SERVICES)
     assert outcome == Outcome(context=("run",))
 
 

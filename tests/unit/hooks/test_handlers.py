@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import LoggedEvent
 from acp_agent.conversation.messages import JsonObject, JsonValue, Text
 from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, Services
@@ -32,6 +31,9 @@ from acp_agent.hooks.parameters import form_fault, schema_fault
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
 from acp_agent.session.hooks import _recipe_hooks
+from acp_agent.storage.store import SessionStore
+from support.hook_services import HookServices
+from support.stores import opened
 
 CART: JsonObject = {
     "type": "object",
@@ -40,30 +42,15 @@ CART: JsonObject = {
 }
 
 
-@dataclass
-class Home:
-    """The services that these handlers use, with an empty log."""
-
-    home: Path
-
-    @property
-    def store(self) -> Home:
-        return self
-
-    async def events(self, session: str) -> AsyncGenerator[LoggedEvent]:
-        for event in ():
-            yield event
-
-
 async def transcript() -> str:
     return "/nowhere"
 
 
 async def handle(
-    name: str, event: HookEvent, params: JsonObject, home: Path | None = None
+    name: str, event: HookEvent, params: JsonObject, services: Services | None = None
 ) -> Outcome:
     hook = bound_handler(name, event.name, "recipe.md", params=params)
-    return await hook.run(event, cast("Services", Home(home or Path("/nowhere"))))
+    return await hook.run(event, services or HookServices())
 
 
 def answered(text: str, cwd: Path | str = "/shop") -> TurnEnd:
@@ -102,9 +89,7 @@ async def run_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[str]
     async def tell(text: str) -> None:
         shown.append(text)
 
-    dispatcher = Dispatcher(
-        others, cast("Services", Home(Path("/nowhere"))), tell, tell
-    )
+    dispatcher = Dispatcher(others, HookServices(), tell, tell)
     return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), shown
 
 
@@ -130,7 +115,7 @@ async def test_a_handler_with_once_runs_only_at_the_first_answer() -> None:
         Moment("s", "/shop", transcript, answer_number=number) for number in (1, 2)
     ]
     first, second = (TurnEnd(moment, "Done.", is_summary=True) for moment in moments)
-    services = cast("Services", Home(Path("/nowhere")))
+    services = HookServices()
     for once, later in ((True, None), (False, SwapContext("Done."))):
         hook = bound_handler(
             "swap_context", "turn_end", "compact.md", params={}, once=once
@@ -266,11 +251,16 @@ def test_a_schema_can_refer_only_to_itself() -> None:
 
 
 async def export(folder: Path, path: str, *, overwrite: bool = False) -> None:
-    await handle(
-        "export_markdown",
-        answered("Done.", folder),
-        {"path": path, "overwrite": overwrite},
-    )
+    """Export the session `s`, whose log is empty."""
+    with TemporaryDirectory() as home:
+        async with opened(lambda: SessionStore.open(Path(home) / "s.db")) as store:
+            await store.create("s", str(folder), (), ())
+            await handle(
+                "export_markdown",
+                answered("Done.", folder),
+                {"path": path, "overwrite": overwrite},
+                HookServices(store=store),
+            )
 
 
 async def test_an_export_replaces_only_an_earlier_export(tmp_path: Path) -> None:
@@ -324,8 +314,8 @@ async def test_calls_are_logged_in_a_private_file_without_secrets(
         "shell",
         {"command": ['echo quo"ted-secret sk-a1b2c3d4e5f6a7b8', "é" * 3_000]},
     )
-    await handle("log_tool_usage", before, {}, tmp_path)
-    await handle("log_tool_usage", read("four"), {}, tmp_path)
+    await handle("log_tool_usage", before, {}, HookServices(tmp_path))
+    await handle("log_tool_usage", read("four"), {}, HookServices(tmp_path))
     path = tmp_path / "logs" / "tool-usage.jsonl"
     first, second = (json.loads(line) for line in path.read_text().splitlines())
     assert first["at"].endswith("+00:00")
@@ -358,7 +348,11 @@ async def test_a_log_stays_in_the_agent_s_home(tmp_path: Path) -> None:
     (home / "link").symlink_to(outside)
     (home / "a.jsonl").symlink_to(outside / "a")
     with pytest.raises(HookError, match="is outside"):
-        await handle("log_tool_usage", read("x"), {"path": "link/a.jsonl"}, home)
+        await handle(
+            "log_tool_usage", read("x"), {"path": "link/a.jsonl"}, HookServices(home)
+        )
     with pytest.raises(HookError, match="cannot be written"):
-        await handle("log_tool_usage", read("x"), {"path": "a.jsonl"}, home)
+        await handle(
+            "log_tool_usage", read("x"), {"path": "a.jsonl"}, HookServices(home)
+        )
     assert not list(outside.iterdir())

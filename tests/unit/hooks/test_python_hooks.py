@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Awaitable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import anyio
@@ -25,6 +23,7 @@ from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Verdi
 from acp_agent.hooks.python_hooks import Function, _hooks_of, load
 from support.checkout import REPOSITORY
 from support.hook_answers import AT
+from support.hook_services import HookServices
 from support.plugins import install
 
 HEAD = "from acp_agent.hooks import BeforeToolCall, Outcome, Services, hook\n\n"
@@ -33,7 +32,7 @@ HEAD = "from acp_agent.hooks import BeforeToolCall, Outcome, Services, hook\n\n"
 CALL = BeforeToolCall(
     AT, "call_1", "shell", {"command": "git push --force", "env": {"A": "1"}}
 )
-SERVICES = cast("Services", SimpleNamespace(log=logging.getLogger(__name__)))
+SERVICES = HookServices()
 
 
 def loaded(folder: Path, text: str) -> FoundHooks:

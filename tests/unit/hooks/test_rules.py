@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import Text
-from acp_agent.hooks.contract import Hook, Services
+from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.events import (
     AfterToolCall,
     AgentStop,
@@ -36,8 +35,9 @@ from acp_agent.hooks.outcomes import (
     Summarize,
 )
 from acp_agent.hooks.rules import When, _BoundRule, load
+from support.hook_services import HookServices
 
-SERVICES = cast("Services", None)
+SERVICES = HookServices()
 
 
 async def transcript() -> str:
