@@ -13,13 +13,21 @@ issue trackers of vLLM, LiteLLM, llama.cpp and Ollama for what servers actually 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, ToolCall
 from acp_agent.conversation.strict_json import get_object, get_text
+from acp_agent.llm.adapters.cut_json import is_cut_object
 from acp_agent.llm.parts import check_arguments, is_whole_object, tool_call
 
 _EXTRA = "extra_content"
+
+ArgumentsState: TypeAlias = Literal["none", "whole", "cut", "malformed"]
+"""`none`: no arguments have arrived. `whole`: they are one JSON object. `cut`: more
+text could complete them to one. `malformed`: no text could, so repeating the request
+would not help.
+"""
 
 
 class CallPieces:
@@ -89,6 +97,16 @@ class CallPieces:
         # Most incomplete texts end differently, so they need no parsing.
         return text.rstrip()[-1:] in ("}", '"') and is_whole_object(text)
 
+    def state(self) -> ArgumentsState:
+        """Return what the arguments are if no more pieces arrive."""
+        if not self.is_begun:
+            return "none"
+        readings = [each for each in self._readings() if each.strip()]
+        if any(is_whole_object(each) for each in readings):
+            return "whole"
+        is_cut = any(is_cut_object(each) for each in readings)
+        return "cut" if is_cut or not readings else "malformed"
+
     def is_repeated_by(self, arguments: JsonValue) -> bool:
         """Return whether a piece repeats all arguments of a complete call. Some servers
         do this at the end of a stream.
@@ -99,6 +117,10 @@ class CallPieces:
 
     def call(self, *, keep_raw: bool = True) -> ToolCall:
         """Return the call; see `parts.tool_call`."""
+        return tool_call(self.id, self.name, *self._readings(), keep_raw=keep_raw)
+
+    def _readings(self) -> list[str]:
+        """Return the possible readings of the arguments, the likeliest first."""
         joined = self.text
         readings = [joined, self._object]
         # Servers that send the arguments as an object may also send this text.
@@ -108,7 +130,7 @@ class CallPieces:
             readings.append(joined[2:])
         if self._repeats and self._last != joined:
             readings.append(self._last)
-        return tool_call(self.id, self.name, *readings, keep_raw=keep_raw)
+        return readings
 
 
 class ChatCalls:
@@ -170,6 +192,16 @@ class ChatCalls:
         if at_index is not None and named is not None and at_index.id != call_id:
             return named
         return at_index
+
+
+def is_ended_by_malformed(states: Sequence[ArgumentsState]) -> bool:
+    """Return whether an answer with these calls is complete although nothing has said
+    so: the model wrote malformed arguments, and no call is cut off.
+
+    A stream that breaks off leaves arguments that are cut. So this is how the model
+    writes them, and only the model can correct them.
+    """
+    return "malformed" in states and "cut" not in states and "none" not in states
 
 
 def joined_name(begun: str, piece: str, tools: Collection[str]) -> str:

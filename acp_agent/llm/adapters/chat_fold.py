@@ -3,8 +3,9 @@
 Parsing is lenient; see `calls.py` for tool calls. Content may be a list of chunks, as
 Mistral's reasoning models send it. An answer without a `finish_reason` is complete if
 no tool call is cut off and the stream ends with `[DONE]` or with the usage chunk, which
-OpenAI's API sends last. A call may arrive as `function_call`, which `tool_calls`
-replaced in 2023; some servers send both.
+OpenAI's API sends last. It is also complete if the model wrote malformed arguments. A
+call may arrive as `function_call`, which `tool_calls` replaced in 2023; some servers
+send both.
 
 Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks;
 OpenRouter's page on reasoning tokens; LiteLLM's on thinking, for `thinking_blocks`.
@@ -29,7 +30,11 @@ from acp_agent.conversation.strict_json import (
     get_objects,
     get_text,
 )
-from acp_agent.llm.adapters.calls import ChatCalls
+from acp_agent.llm.adapters.calls import (
+    ArgumentsState,
+    ChatCalls,
+    is_ended_by_malformed,
+)
 from acp_agent.llm.adapters.fold import Fold, build_answer, openai_usage
 from acp_agent.llm.adapters.think_tags import ThinkTags
 from acp_agent.llm.errors import stream_error
@@ -173,17 +178,14 @@ class ChatFold(Fold):
         is_ended = self._counts_last or done
         if is_ended:
             list(self._rest())  # too late to be shown
-        calls = list(self._calls)
-        if not is_ended or not (calls or self._text or self._thinking):
-            return
-        if calls:
+        states: list[ArgumentsState] = [call.state() for call in self._calls]
+        if states:
             # A call without arguments may have been cut off before them.
-            self.complete = all(
-                call.is_whole() or (self._counts_last and not call.is_begun)
-                for call in calls
-            )
-        else:
-            self.complete = self._counts_last or bool(self._text)
+            is_cut = "cut" in states or ("none" in states and not self._counts_last)
+            self.complete = (is_ended and not is_cut) or is_ended_by_malformed(states)
+        elif is_ended:
+            has_counted = self._counts_last and bool(self._thinking)
+            self.complete = has_counted or bool(self._text)
 
     def answer(self) -> Answered:
         extra: JsonObject = {

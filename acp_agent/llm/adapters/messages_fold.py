@@ -25,7 +25,11 @@ from acp_agent.conversation.strict_json import (
     get_objects,
     get_text,
 )
-from acp_agent.llm.adapters.calls import CallPieces
+from acp_agent.llm.adapters.calls import (
+    ArgumentsState,
+    CallPieces,
+    is_ended_by_malformed,
+)
 from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
@@ -84,11 +88,13 @@ class _BlockPieces:
             return (TextDelta(text),)
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
 
-    def is_cut(self) -> bool:
-        """Return whether the block is a tool call with incomplete arguments."""
-        return (
-            self.type == "tool_use" and self.call.is_begun and not self.call.is_whole()
-        )
+    def state(self) -> ArgumentsState:
+        """Return what the arguments of this block, a tool call, are."""
+        if self._whole_input and not self.call.is_begun:
+            given = CallPieces()
+            given.add(self._whole_input)
+            return given.state()
+        return self.call.state()
 
     def block(self) -> JsonObject:
         """Return the block. A tool call's block has no input."""
@@ -139,11 +145,14 @@ class MessagesFold(Fold):
                 self._note_stop(get_object(event, "delta"))
                 self._count(get_object(event, "usage"))
             case "message_stop":
-                if not self._stop:  # the answer may be incomplete
+                if self._stop:
+                    self.complete = True
+                else:
+                    self.close(done=True)
+                if not self.complete:
                     raise CallFailed(
                         "dropped", "the stream ended without a stop reason"
                     )
-                self.complete = True
             case "message":
                 return self._take_whole(event)
             case "error":
@@ -154,9 +163,11 @@ class MessagesFold(Fold):
 
     def close(self, *, done: bool) -> None:
         # Some gateways omit the last event. The stop reason arrives after all content.
-        self.complete = bool(self._stop) and not any(
-            block.is_cut() for block in self._blocks
-        )
+        states: list[ArgumentsState] = [
+            block.state() for block in self._blocks if block.type == "tool_use"
+        ]
+        is_stopped = bool(self._stop) and "cut" not in states
+        self.complete = is_stopped or is_ended_by_malformed(states)
 
     def answer(self) -> Answered:
         blocks = sorted(self._blocks, key=lambda each: each.index)

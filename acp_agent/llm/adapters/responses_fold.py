@@ -24,7 +24,12 @@ from acp_agent.conversation.strict_json import (
     get_objects,
     get_text,
 )
-from acp_agent.llm.adapters.calls import CallPieces, text_of
+from acp_agent.llm.adapters.calls import (
+    ArgumentsState,
+    CallPieces,
+    is_ended_by_malformed,
+    text_of,
+)
 from acp_agent.llm.adapters.encoding import ModelCall
 from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer, openai_usage
 from acp_agent.llm.errors import CallFailed, stream_error
@@ -79,15 +84,13 @@ class _ItemPieces:
             key: value for key, value in item.items() if value not in ("", None)
         }
 
-    def is_cut(self) -> bool:
-        """Return whether the item is a tool call with incomplete arguments."""
-        is_call = self.item.get("type") == "function_call"
-        return (
-            is_call
-            and not self.item.get("arguments")
-            and self.call.is_begun
-            and not self.call.is_whole()
-        )
+    def state(self) -> ArgumentsState:
+        """Return what the arguments of this item, a tool call, are."""
+        if arguments := self.item.get("arguments"):
+            given = CallPieces()
+            given.add(arguments)
+            return given.state()
+        return self.call.state()
 
     def tool_call(self) -> ToolCall:
         """Return the item as a tool call."""
@@ -180,11 +183,18 @@ class ResponsesFold(Fold):
 
     def close(self, *, done: bool) -> None:
         # Some gateways omit the last event and end the stream with `[DONE]` alone.
-        self.complete = (
-            done
-            and bool(self._items or self._said)
-            and not any(pieces.is_cut() for pieces in self._items)
+        calls = [
+            pieces
+            for pieces in self._items
+            if pieces.item.get("type") == "function_call"
+        ]
+        states: list[ArgumentsState] = [pieces.state() for pieces in calls]
+        is_cut = any(
+            pieces.state() == "cut" and not pieces.item.get("arguments")
+            for pieces in calls
         )
+        is_ended = done and bool(self._items or self._said) and not is_cut
+        self.complete = is_ended or is_ended_by_malformed(states)
 
     def answer(self) -> Answered:
         self.dropped = tuple(

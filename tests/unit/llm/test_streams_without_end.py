@@ -136,6 +136,140 @@ async def test_an_answer_that_is_cut_off_is_not_whole_and_not_asked_for_seven_ti
     assert len(asked) == 3
 
 
+MALFORMED = {
+    "single quotes": "{'path': 'a'}",
+    "a bare word": '{"path": a}',
+    "a bare word, and nothing after it": '{"path": a',
+    "text after the object": '{"path": "a"} and more',
+    "two objects": '{"path": "a"}{"path": "b"}',
+    "a list": '["a"]',
+    "a line break in a string": '{"path": "a\n"}',
+    "a number that JSON does not allow": '{"path": NaN}',
+    "no JSON at all": "path=a",
+}
+ENDS = {
+    "tokens": [COUNTED],
+    "nothing": [],
+}
+
+
+def begun_call(dialect: str, arguments: str) -> list[dict[str, Any]]:
+    """A stream with one call, in two pieces, without the events that end an answer."""
+    first, rest = arguments[:4], arguments[4:]
+    match dialect:
+        case "anthropic":
+            start = {"type": "tool_use", "id": "c", "name": "read", "input": {}}
+            pieces = [{"type": "input_json_delta", "partial_json": first}]
+            pieces.append({"type": "input_json_delta", "partial_json": rest})
+            return [
+                BEGINNING["anthropic"][0],
+                {"type": "content_block_start", "index": 0, "content_block": start},
+                *(
+                    {"type": "content_block_delta", "index": 0, "delta": piece}
+                    for piece in pieces
+                ),
+            ]
+        case "openai":
+            item = {"type": "function_call", "call_id": "c", "name": "read"}
+            kind = "response.function_call_arguments.delta"
+            return [
+                {"type": "response.output_item.added", "output_index": 0, "item": item},
+                {"type": kind, "output_index": 0, "delta": first},
+                {"type": kind, "output_index": 0, "delta": rest},
+            ]
+        case _:
+            more = {"index": 0, "function": {"arguments": rest}}
+            return [chunk(tool_calls=[call(first)]), chunk(tool_calls=[more])]
+
+
+def assert_given_back(
+    seen: list[ModelEvent], error: ModelError | None, asked: list[Any], arguments: str
+) -> None:
+    """Check that a call reached the agent as the model wrote it, after one request."""
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.ToolCall("c", "read", invalid=arguments),)
+    assert seen[-1].stop_reason == "tool_use"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("last", [DONE, b""], ids=["the word", "no word"])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("kind", MALFORMED)
+async def test_a_call_that_no_text_could_complete_is_a_whole_answer_without_a_finish_reason(
+    kind: str, end: str, last: bytes
+) -> None:
+    arguments = MALFORMED[kind]
+    events = [*begun_call("chat", arguments), *ENDS[end]]
+    played = await play("chat", lambda _: encoded(events) + last)
+    assert_given_back(*played, arguments)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+@pytest.mark.parametrize("kind", MALFORMED)
+async def test_such_a_call_is_a_whole_answer_of_the_other_apis_without_their_last_event_too(
+    dialect: str, kind: str
+) -> None:
+    arguments = MALFORMED[kind]
+    events = begun_call(dialect, arguments)
+    played = await play(dialect, lambda _: encoded(events))
+    assert_given_back(*played, arguments)
+
+
+ANNOUNCED: dict[str, list[dict[str, Any]]] = {
+    "an end without a reason": [
+        *begun_call("anthropic", "{'path': 'a'}"),
+        {"type": "message_stop"},
+    ],
+    "a reason and no end": [
+        *begun_call("anthropic", "{'path': 'a'}"),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ANNOUNCED)
+async def test_such_a_call_in_messages_is_whole_with_half_of_an_ending(
+    kind: str,
+) -> None:
+    played = await play("anthropic", lambda _: encoded(ANNOUNCED[kind]))
+    assert_given_back(*played, "{'path': 'a'}")
+
+
+async def test_such_a_call_in_an_item_that_is_done_is_a_whole_answer_of_responses() -> (
+    None
+):
+    item = {"type": "function_call", "call_id": "c", "name": "read"}
+    done = {"type": "response.output_item.done", "output_index": 0}
+    events = [done | {"item": item | {"arguments": "{'path': 'a'}"}}]
+    played = await play("openai", lambda _: encoded(events))
+    assert_given_back(*played, "{'path': 'a'}")
+
+
+BEGUN = ['{"path": "a', '{"path', '{"a": tr', '{"a": [1, -', '{"a": "\\u00', '"{']
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("arguments", BEGUN)
+async def test_a_call_that_more_text_could_complete_was_cut_off_and_is_asked_for_again(
+    dialect: str, arguments: str
+) -> None:
+    events = begun_call(dialect, arguments)
+    _, error, asked = await play(dialect, lambda _: encoded(events))
+    assert isinstance(error, ModelUnavailableError)
+    assert len(asked) == 3
+
+
+async def test_a_malformed_call_before_one_that_was_cut_off_does_not_make_the_answer_whole() -> (
+    None
+):
+    second = {"index": 1, "id": "d", "function": {"name": "read", "arguments": '{"pa'}}
+    events = [*begun_call("chat", "{'path': 'a'}"), chunk(tool_calls=[second])]
+    _, error, asked = await play("chat", lambda _: encoded(events))
+    assert isinstance(error, ModelUnavailableError)
+    assert len(asked) == 3
+
+
 async def test_text_that_is_cut_off_without_any_end_is_broken_off() -> None:
     _, error, asked = await play("chat", lambda _: encoded([chunk(content="Hi")]))
     assert isinstance(error, ModelStreamError)
