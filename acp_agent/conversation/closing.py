@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from acp_agent.conversation.context import Context
+from acp_agent.conversation.context import Context, RefusedTurn
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
@@ -21,10 +21,12 @@ from acp_agent.conversation.events import (
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    Entry,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
+    call_digest,
 )
 
 _RESULTS = {
@@ -105,18 +107,69 @@ def leaving_out_refused(context: Context) -> TurnRefused | None:
         since.
     """
     turn = context.refused_turn
-    if turn is None:
+    if turn is None or turn.is_answered:
         return None
-    # A summary stays, since it also covers earlier turns.
-    begin = max(turn.from_seq, *context.swaps[-1:], 0)
-    inside = [
-        entry
-        for entry in context.entries
-        if begin <= entry.seq < turn.before_seq and not entry.summary
-    ]
+    inside = _inside(context, turn)
     answers = [
         entry.seq for entry in inside if isinstance(entry.message, AssistantMessage)
     ]
     if answers and not turn.is_shortened:
         return TurnRefused(answers[-1], turn.before_seq)
     return TurnRefused(inside[0].seq, turn.before_seq) if inside else None
+
+
+def leaving_out_repeated(
+    context: Context, *, again: bool = False
+) -> tuple[TurnRefused, ...]:
+    """Return the events that remove the newest step of the open turn at its first
+    refusal, because an earlier step was removed for the same reason.
+
+    The step either repeats a call of the removed step, or nothing but calls has come
+    from the model since. In both cases, waiting for a second refusal would only fail
+    another prompt. What remains of the earlier turn asks for the same call, so it is
+    removed too: if the call is the same, if the step is the first since, or if the turn
+    has lost a step before.
+
+    :param again: whether the open turn has lost a step before.
+    :returns: the events, with the newest step's first; empty if the request was not
+        refused because of such a step.
+    """
+    if context.turn_from is None or context.open_calls:
+        return ()
+    steps = [
+        (number, entry.seq, entry.message)
+        for number, entry in enumerate(context.entries)
+        if entry.seq >= context.turn_from
+        and isinstance(entry.message, AssistantMessage)
+    ]
+    if not steps or not steps[-1][2].tool_calls:
+        return ()
+    number, seq, newest = steps[-1]
+    turn = context.refused_turn
+    is_repeated = any(
+        call_digest(call) in context.refused_calls for call in newest.tool_calls
+    )
+    if not is_repeated and (turn is None or not turn.is_answered):
+        return ()
+    later = (
+        entry.seq
+        for entry in context.entries[number + 1 :]
+        if not isinstance(entry.message, ToolResult)
+    )
+    events = [TurnRefused(seq, next(later, context.head + 1))]
+    is_first = not any(context.revision < other < seq for _, other, _ in steps)
+    inside = [] if turn is None else _inside(context, turn)
+    if turn is not None and inside and (is_repeated or is_first or again):
+        events.append(TurnRefused(inside[0].seq, turn.before_seq))
+    return tuple(events)
+
+
+def _inside(context: Context, turn: RefusedTurn) -> list[Entry]:
+    """Return what is left of a turn in the context."""
+    # A summary stays, since it also covers earlier turns.
+    begin = max(turn.from_seq, *context.swaps[-1:], 0)
+    return [
+        entry
+        for entry in context.entries
+        if begin <= entry.seq < turn.before_seq and not entry.summary
+    ]

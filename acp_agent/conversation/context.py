@@ -62,6 +62,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     Usage,
     UserMessage,
+    call_digest,
 )
 from acp_agent.conversation.surroundings import (
     Feature,
@@ -77,17 +78,20 @@ Files: TypeAlias = dict[str, str | None]
 
 @frozen
 class RefusedTurn:
-    """A turn that ended because the provider refused to continue it. Its messages are
-    still in the context.
+    """A turn that ended because the provider refused to continue it, and whose messages
+    are still in the context, at least in part.
 
     :ivar from_seq: seq of the turn's prompt.
-    :ivar before_seq: seq of the first entry after the turn.
-    :ivar is_shortened: whether the turn's last step has since been left out.
+    :ivar before_seq: seq of the first entry after the part that is in the context. The
+        two are equal if no part is left.
+    :ivar is_shortened: whether a step has since been left out.
+    :ivar is_answered: whether the model has answered since, but only with calls.
     """
 
     from_seq: int
     before_seq: int
     is_shortened: bool = False
+    is_answered: bool = False
 
 
 # Events whose effect depends on earlier entries.
@@ -145,10 +149,13 @@ class Context:
     :ivar refused_images: the images that providers do not accept, as SHA-256 of their
         bytes.
     :ivar refused_tools: the tools that providers do not accept, by name.
+    :ivar refused_calls: the calls of steps that were left out because a provider refused
+        them; see `messages.call_digest`.
     :ivar refusals: number of consecutive prompts that were refused, without an answer
         in between.
     :ivar refused_turn: the turn that the provider refused to continue, until the
-        provider answers again.
+        provider answers again. If a step has been left out since, only a final answer
+        ends this, since the model may repeat the step.
     :ivar unbound_until: seq up to which reasoning without a `Bound` is not sent, since
         an earlier version of the agent may have changed the messages before it.
     :ivar partial: the part of an unfinished answer that is in the log.
@@ -193,6 +200,7 @@ class Context:
     takes: frozenset[tuple[str, Feature, str]] = frozenset()
     refused_images: frozenset[tuple[str, str]] = frozenset()
     refused_tools: frozenset[tuple[str, str]] = frozenset()
+    refused_calls: frozenset[str] = frozenset()
     refusals: int = 0
     refused_turn: RefusedTurn | None = None
     unbound_until: int = 0
@@ -375,7 +383,11 @@ class Context:
             case TurnEnded():
                 changes: dict[str, Any] = {"turn_from": None, "partial": None}
                 if event.refused and self.turn_from is not None:
-                    changes["refused_turn"] = RefusedTurn(self.turn_from, seq + 1)
+                    earlier = self.refused_turn
+                    is_shortened = earlier is not None and earlier.is_shortened
+                    changes["refused_turn"] = RefusedTurn(
+                        self.turn_from, seq + 1, is_shortened
+                    )
                 return changes
             case TurnRefused(before_seq=0):
                 return self._refused(seq, event.from_seq)
@@ -457,8 +469,8 @@ class Context:
         return changes | {"refusals": self.refusals + 1}
 
     def _left_out(self, seq: int, event: TurnRefused) -> dict[str, Any]:
-        """Return the fields that change after the provider refused messages before the
-        newest prompt.
+        """Return the fields that change after the provider refused some messages, but not
+        the newest prompt.
         """
         before = self.before_turn
         turn = self.refused_turn
@@ -467,14 +479,16 @@ class Context:
             kept = not_removed(before.entries, event)
             announced = before.declared.after(amendments_in(kept))
             before = replace(before, **_NOT_COUNTED, entries=kept, announced=announced)
-        if turn is not None:
-            is_whole = event.from_seq <= turn.from_seq
-            turn = (
-                None
-                if is_whole
-                else RefusedTurn(turn.from_seq, event.from_seq, is_shortened=True)
-            )
+        if turn is None:
+            turn = RefusedTurn(event.from_seq, event.from_seq, is_shortened=True)
+        elif event.from_seq < turn.before_seq:
+            before_seq = max(turn.from_seq, event.from_seq)
+            turn = replace(turn, before_seq=before_seq, is_shortened=True)
         entries = not_removed(self.entries, event)
+        removed = [entry.message for entry in self.entries if event.removes(entry.seq)]
+        calls = self.refused_calls
+        if removed and isinstance(removed[0], AssistantMessage):
+            calls = calls.union(map(call_digest, removed[0].tool_calls))
         return {
             **_NOT_COUNTED,
             "entries": entries,
@@ -482,6 +496,7 @@ class Context:
             "revision": seq,
             "files": {},
             "refused_turn": turn,
+            "refused_calls": calls,
             "before_turn": before,
         }
 
@@ -509,7 +524,11 @@ class Context:
             "cost": self.cost + _cost(message.usage),
         }
         if message.stop_reason not in ("refusal", "cancelled", "interrupted"):
-            changes |= {"refusals": 0, "refused_turn": None}
+            turn = self.refused_turn
+            if turn is not None:
+                is_open = turn.is_shortened and bool(message.tool_calls)
+                turn = replace(turn, is_answered=True) if is_open else None
+            changes |= {"refusals": 0, "refused_turn": turn}
         # An empty answer (cancelled before the first word) is not kept, since providers
         # refuse empty messages.
         if message.parts:
@@ -632,6 +651,7 @@ _SETS = (
     "takes",
     "refused_images",
     "refused_tools",
+    "refused_calls",
 )
 """The fields of `Carried` that are sets in a context and sorted lists in a log."""
 _BEFORE = (

@@ -225,6 +225,21 @@ class ToolCall:
     type: Literal["tool_call"] = "tool_call"
 
 
+def call_digest(call: ToolCall) -> str:
+    """Return a digest of a call's tool and arguments. It is the same for a call that
+    repeats another, whatever their ids and the order of their arguments.
+    """
+    import json
+    from hashlib import blake2b  # loads OpenSSL
+
+    try:
+        arguments = json.dumps(call.arguments, sort_keys=True)
+    except RecursionError:
+        arguments = ""
+    text = "\0".join((call.name, call.invalid or arguments))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
 UserPart: TypeAlias = Text | Image | Audio | ResourceLink | Resource | CompactedBlock
 AssistantPart: TypeAlias = Text | Thinking | ToolCall
 ResultPart: TypeAlias = Text | Image

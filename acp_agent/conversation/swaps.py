@@ -105,6 +105,7 @@ class Carried:
     takes: tuple[tuple[str, Feature, str], ...] = ()
     refused_images: tuple[tuple[str, str], ...] = ()
     refused_tools: tuple[tuple[str, str], ...] = ()
+    refused_calls: tuple[str, ...] = ()
     root: str = ""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from acp_agent.conversation.closing import leaving_out_refused
+from acp_agent.conversation.closing import leaving_out_refused, leaving_out_repeated
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -169,6 +169,11 @@ class LogBuilder:
         """
         left_out = leaving_out_refused(self.context)
         return self.head if left_out is None else self.add(left_out)
+
+    def leave_out_repeated(self, *, again: bool) -> int:
+        """Leave out the newest step of this turn if it repeats one that was left out."""
+        left_out = leaving_out_repeated(self.context, again=again)
+        return self.add(*left_out) if left_out else self.head
 
     def cuts(self) -> list[int]:
         """Where a compaction may cut now: before any message but a tool's result, or

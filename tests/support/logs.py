@@ -184,6 +184,8 @@ def _turn(draw: st.DrawFn, log: LogBuilder) -> None:
             draw(_USAGES),
             draw(st.booleans()),
         )
+        if draw(st.booleans()):
+            log.leave_out_repeated(again=draw(st.booleans()))
         _between(draw, log)
         if draw(st.integers(0, 3)) == 0:
             log.ask_on()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from acp_agent.conversation.closing import leaving_out_refused
-from acp_agent.conversation.events import TurnRefused
-from acp_agent.conversation.messages import UserMessage
+from acp_agent.conversation.closing import leaving_out_refused, leaving_out_repeated
+from acp_agent.conversation.events import ContinuationAsked, TurnRefused
+from acp_agent.conversation.messages import AssistantMessage, UserMessage, new_id
 from acp_agent.errors import (
     AgentError,
     ModelRequestError,
@@ -21,6 +21,11 @@ from acp_agent.errors import (
 )
 from acp_agent.session.log import SessionLog
 from acp_agent.session.turn.record import TurnRecord
+
+_DO_NOT_REPEAT = (
+    "Your last step ({calls}) was left out of the conversation, because your provider refuses to read it. Do not "
+    "repeat it. Continue without it, or tell the user what is missing."
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -104,6 +109,36 @@ class RefusedPrompts:
             await self._record.show_usage()
         await self._record.note(
             f"The provider refused the conversation again, so {what} was left out of it. The session's log keeps it.",
+            "note",
+        )
+        return True
+
+    async def leave_out_repeated(self, *, again: bool) -> bool:
+        """Remove the newest step from the context if it repeats one that was left out
+        because the provider refused it, and tell the user and the model.
+
+        :param again: whether this turn has lost a step before.
+        :returns: whether anything was left out.
+        """
+        context = self._log.context
+        left_out = leaving_out_repeated(context, again=again)
+        if not left_out:
+            return False
+        begin = left_out[0].from_seq
+        step = next(entry.message for entry in context.entries if entry.seq == begin)
+        assert isinstance(step, AssistantMessage)
+        names = dict.fromkeys(f"`{call.name}`" for call in step.tool_calls)
+        calls = f"calls of {', '.join(names)}"
+        told = ContinuationAsked(new_id("msg"), _DO_NOT_REPEAT.format(calls=calls))
+        with anyio.CancelScope(shield=True):
+            await self._log.append(*left_out, told)
+            await self._record.show_usage()
+        what = "it was"
+        if len(left_out) > 1:
+            what = "it and the rest of the earlier turn were"
+        await self._record.note(
+            f"The provider refused the conversation again, after another step of the model ({calls}), so {what} left"
+            " out of it. The session's log keeps everything.",
             "note",
         )
         return True

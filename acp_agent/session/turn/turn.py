@@ -52,6 +52,11 @@ MAX_CONTINUES = 5
 hook that always continues.
 """
 
+MAX_LEFT_OUT = 2
+"""Maximum number of steps of one turn that are left out because the provider refuses
+them. After another one the turn fails, since the model insists on the step.
+"""
+
 
 class Turn:
     """Answers one prompt.
@@ -70,6 +75,7 @@ class Turn:
         )
         self._recipe_run: RecipeRun | None = None
         self._continues = 0  # how often hooks have continued the prompt
+        self._left_out = 0  # how many refused steps of this turn were left out
         # Whether the model was asked again after an empty answer.
         self._has_nudged = False
 
@@ -235,12 +241,24 @@ class Turn:
             await self._compaction.after_refusal(active, refusal)
             return None
         except RequestRefusedError:
-            if await parts.refused.leave_out_refused():
+            if await self._leave_out_refused():
                 return None
             raise
         ending = [TurnEnded("end_turn")] if self._ends_turn(reply.message) else []
         await parts.answers.log(active, reply, *ending)
         return await self._handle(reply.message, active, reply.explanation)
+
+    async def _leave_out_refused(self) -> bool:
+        """Remove from the context what the provider has refused before. Return whether
+        the model is to be called again.
+        """
+        refused = self._parts.refused
+        if await refused.leave_out_refused():
+            return True
+        if not await refused.leave_out_repeated(again=self._left_out > 0):
+            return False
+        self._left_out += 1
+        return self._left_out <= MAX_LEFT_OUT
 
     def _ends_turn(self, answer: AssistantMessage) -> bool:
         """Return whether the turn ends with this answer.

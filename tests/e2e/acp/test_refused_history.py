@@ -62,6 +62,134 @@ async def test_a_step_that_is_refused_twice_leaves_the_context_and_the_prompt_is
         assert len(it.server.calls) == asked + 1
 
 
+def conversation(body: dict[str, Any]) -> str:
+    return str(body.get("messages") or body.get("input"))
+
+
+def reads_again(*others: Reply, each_prompt: int = 1) -> Any:
+    """Return a script whose model reads the file whenever a prompt that asks for it is
+    in the request, and whose provider refuses each request with the file's text.
+
+    :param others: answers to the requests without such a prompt.
+    :param each_prompt: in how many requests of a prompt the model reads the file.
+    """
+    waiting = list(others)
+    asked: list[int] = []
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return Reply("A title")
+        text = conversation(body)
+        if "poison" in text:
+            return Reply(http_status=400, body={"error": {"message": "No such thing."}})
+        count = text.count("PROMPT")
+        asked.append(count)
+        if "Read it" in text and asked.count(count) <= each_prompt:
+            return READ
+        return waiting.pop(0)
+
+    return answer
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_model_that_repeats_the_refused_step_does_not_block_the_session(
+    tmp_path: Path, dialect: Any
+) -> None:
+    script = reads_again(Reply("One."), Reply("Two."), each_prompt=9)
+    async with stage(
+        tmp_path, script=script, dialect=dialect, files={"a.txt": "poison\n"}, config={}
+    ) as it:
+        with pytest.raises(AgentError, match="No such thing"):
+            await it.prompt("Read it")
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+        assert "the last step of the earlier turn was left out" in told(it)
+        assert "it and the rest of the earlier turn were left out" in told(it)
+        sent = str(it.server.calls[-1].body)
+        assert [word in sent for word in ("Read it", "poison", "Go on")] == [
+            False,
+            False,
+            True,
+        ]
+        assert "Do not repeat" in sent
+        asked = len(it.server.calls)
+        assert await it.prompt("And now") == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == asked + 1
+
+
+async def test_a_model_that_insists_on_the_refused_step_fails_its_prompt_and_no_later_one(
+    tmp_path: Path,
+) -> None:
+    script = reads_again(Reply("Done."), each_prompt=99)
+    async with stage(tmp_path, script=script, files={"a.txt": "poison\n"}) as it:
+        with pytest.raises(AgentError, match="No such thing"):
+            await it.prompt("Read it")
+        before = len(it.server.calls)
+        with pytest.raises(AgentError, match="The prompt was left out"):
+            await it.prompt("Read it again: Read it")
+        assert len(it.server.calls) - before < 12
+        assert await it.prompt("Something else") == {"stopReason": "end_turn"}
+        assert "Read it" not in str(it.server.calls[-1].body)
+
+
+async def test_a_step_that_is_repeated_after_a_restart_is_left_out_at_its_first_refusal(
+    tmp_path: Path,
+) -> None:
+    script = reads_again(Reply("One."), Reply("Two."), each_prompt=2)
+    async with stage(tmp_path, script=script, files={"a.txt": "poison\n"}) as it:
+        with pytest.raises(AgentError, match="No such thing"):
+            await it.prompt("Read it")
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert await later.prompt("Read it PROMPT") == {"stopReason": "end_turn"}
+            assert "after another step of the model" in told(later)
+
+
+LIST = Reply(tool_calls=[ToolCall("list", {"path": "."})])
+
+
+def read(number: int) -> Reply:
+    return Reply(tool_calls=[ToolCall("read", {"path": "a.txt", "limit": number})])
+
+
+VARIED = {
+    "the same call behind another step": [READ, LIST, READ, LIST, READ],
+    "other calls with the same result": [read(1), read(2), read(3), read(4)],
+    "other calls behind other steps": [
+        *(READ, LIST, read(2), LIST, read(3)),
+        *(LIST, read(4), LIST, read(5), LIST, read(6)),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", VARIED)
+async def test_a_step_that_is_refused_like_an_earlier_one_fails_at_most_the_first_prompt(
+    tmp_path: Path, kind: str
+) -> None:
+    waiting = [*VARIED[kind]]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return Reply("A title")
+        if "poison" in conversation(body):
+            return Reply(http_status=400, body={"error": {"message": "No such thing."}})
+        # The model tries as long as the first prompt is in the conversation.
+        if "Read it" in conversation(body) and waiting:
+            return waiting.pop(0)
+        return Reply("Done.")
+
+    async with stage(tmp_path, script=answer, files={"a.txt": "poison\n" * 9}) as it:
+        outcomes: list[bool] = []
+        for text in ("Read it", "Second", "Third", "Fourth"):
+            try:
+                await it.prompt(text)
+            except AgentError:
+                outcomes.append(False)
+            else:
+                outcomes.append(True)
+        assert outcomes == [False, True, True, True]
+
+
 async def test_a_step_that_was_refused_before_a_restart_leaves_the_context_after_it(
     tmp_path: Path,
 ) -> None:
