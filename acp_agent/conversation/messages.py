@@ -356,6 +356,8 @@ class AssistantMessage:
     :ivar model: `provider/model`; empty if unknown.
     :ivar doubtful: whether `usage` contradicts earlier counts and so does not give the
         size of the context.
+    :ivar estimated: whether `usage` is an estimate, since the provider reported no count
+        for this answer.
     """
 
     id: str
@@ -365,6 +367,7 @@ class AssistantMessage:
     usage: Usage | None = None
     role: Literal["assistant"] = "assistant"
     doubtful: bool = False
+    estimated: bool = False
 
     @property
     def counted(self) -> Usage | None:

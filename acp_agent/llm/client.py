@@ -180,12 +180,13 @@ class ModelClient:
                 await self.learn_window(request.model)
         # Every request has tokens, so a count of zero or less means that the provider
         # did not report a count.
+        is_counted = answer.usage.prompt_tokens > 0
         usage = (
             profile.priced(answer.usage)
-            if answer.usage.prompt_tokens
+            if is_counted
             else estimated_usage(request, answer)
         )
-        yield replace(answer, usage=usage)
+        yield replace(answer, usage=usage, estimated=not is_counted)
 
     def _bound(
         self, answer: Answered, request: ModelRequest, call: ModelCall

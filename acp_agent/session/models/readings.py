@@ -3,9 +3,10 @@
 Servers sometimes count wrongly. Gateways leave out cached tokens or add up several
 requests. Local servers silently truncate a request that exceeds their window, and count
 the rest. A count of twice the real tokens would compact a conversation for no reason. A
-count that is too low would let the conversation outgrow the window. Once two refusals
-have contradicted the counts of a server's answers, its low counts are ignored from then
-on.
+count that is too low would let the conversation outgrow the window. Until a second count
+confirms it, such a count is ignored: the last good one is used, plus our estimate of
+what was added since. Once two refusals have contradicted the counts of a server's
+answers, its low counts are ignored from then on.
 
 Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a
 prompt is longer than the window, Ollama keeps half a window of it
@@ -14,9 +15,11 @@ prompt is longer than the window, Ollama keeps half a window of it
 
 from __future__ import annotations
 
+from acp_agent.compaction.estimate import estimate_part
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.messages import AssistantMessage, Usage
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall
 from acp_agent.frozen import frozen
+from acp_agent.llm.provider import Answered
 from acp_agent.session.models.models import ActiveModel
 from acp_agent.session.models.requests import Requests
 
@@ -56,13 +59,18 @@ class Reading:
 
 
 async def judge(
-    requests: Requests, model: ActiveModel, usage: Usage, asked: Context
+    requests: Requests, model: ActiveModel, answered: Answered, asked: Context
 ) -> Reading:
     """Judge the usage of an answer.
 
     :param model: the model that answered.
     :param asked: the context of the request.
     """
+    last = _last_counted(asked)
+    if answered.estimated:
+        # Until the provider has counted once, an estimate is better than nothing.
+        return Reading(doubtful=last is not None)
+    usage = answered.usage
     counted = usage.prompt_tokens
     expected = requests.used(model, asked)
     if counted * SHORT < expected:
@@ -74,8 +82,27 @@ async def judge(
             if reading.doubtful:
                 return reading
     most = round(expected * (HIGH if asked.baseline else HIGH_AT_FIRST))
-    is_high = counted > min(most, model.budget.window)
-    return Reading(is_high and not _is_confirmed(asked, counted))
+    is_high = (
+        counted > min(most, model.budget.window)
+        or usage.output_tokens > model.max_output_tokens
+    )
+    is_low = (
+        last is not None and last.model == model.name and counted < _resent_tokens(last)
+    )
+    return Reading((is_high or is_low) and not _is_confirmed(asked, counted))
+
+
+def _last_counted(asked: Context) -> AssistantMessage | None:
+    """Return the answer with the last good count by a provider; None if there is none
+    since the last revision.
+    """
+    if asked.usage is None:
+        return None
+    for entry in reversed(asked.entries):
+        message = entry.message
+        if entry.seq == asked.baseline_seq and isinstance(message, AssistantMessage):
+            return None if message.estimated else message
+    return None
 
 
 async def _judge_low(
@@ -113,6 +140,22 @@ async def _judge_low(
     return Reading(is_impossible)
 
 
+def _resent_tokens(answer: AssistantMessage) -> int:
+    """Return the least tokens of every later request: those of the request that was
+    answered, and those of the answer without its reasoning, which providers may drop.
+    """
+    if answer.usage is None:
+        return 0
+    said = sum(
+        estimate_part(part)
+        for part in answer.parts
+        if isinstance(part, Text | ToolCall)
+    )
+    # Our estimate may be too high, and part of the count may be reasoning.
+    kept = min(said, answer.usage.output_tokens) // 2
+    return answer.usage.prompt_tokens + kept
+
+
 def _is_confirmed(asked: Context, counted: int) -> bool:
     """Return whether a count is close to the doubtful one before it, so that both are
     accepted.
@@ -123,7 +166,9 @@ def _is_confirmed(asked: Context, counted: int) -> bool:
     newest = next(
         (answer for answer in answers if isinstance(answer, AssistantMessage)), None
     )
-    if newest is None or newest.usage is None or not newest.doubtful:
+    if newest is None or newest.usage is None:
+        return False
+    if newest.estimated or not newest.doubtful:
         return False
     before = newest.usage.prompt_tokens
     return before <= counted * LOW and counted <= before * LOW

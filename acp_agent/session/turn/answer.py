@@ -165,7 +165,7 @@ class AnswerStream:
             )
             return Reply(message, asked)
         await self._note_withheld(answered.withheld)
-        reading = await judge(self._requests, active, answered.usage, asked)
+        reading = await judge(self._requests, active, answered, asked)
         if reading.notice:
             await self._notices.tell_once(
                 reading.notice, topic=f"requests that {active.name} cuts"
@@ -177,6 +177,7 @@ class AnswerStream:
             answered.stop_reason,
             answered.usage,
             doubtful=reading.doubtful,
+            estimated=answered.estimated,
         )
         return Reply(message, asked, answered.explanation)
 

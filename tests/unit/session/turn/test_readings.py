@@ -88,6 +88,53 @@ async def test_one_excessive_token_count_does_not_cause_a_compaction(
         assert used[3] < used[4] < used[5] < used[3] * 1.5
 
 
+FALSE: dict[str, Callable[[int], Usage]] = {
+    "a trillion": lambda _: Usage(10**12, 500),
+    "more than a trillion": lambda _: Usage(10**13, 10**13),
+    "tenfold": lambda real: Usage(real * 10, 500),
+    "below zero": lambda _: Usage(-1, -1),
+    "zero": lambda _: Usage(0, 0),
+    "a half": lambda real: Usage(real // 2, 500),
+    "three quarters": lambda real: Usage(real * 3 // 4, 500),
+    "a tenth": lambda real: Usage(real // 10, 500),
+    "one": lambda _: Usage(1, 1),
+    "an answer of a million": lambda real: Usage(real, 10**6),
+    "a million from the cache": lambda real: Usage(real, 500, 10**6),
+}
+"""A false count of one request, by its real one."""
+
+
+@pytest.mark.parametrize("rate", [0.6, 1.0, 1.7])
+@pytest.mark.parametrize("kind", FALSE)
+async def test_after_one_false_count_the_meter_goes_on_from_the_last_good_one(
+    tmp_path: Path, kind: str, rate: float
+) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        real = int(size(body) * rate)
+        is_false = len(it.server.calls) == 3
+        usage = FALSE[kind](real) if is_false else Usage(real, int(900 * rate))
+        return Reply(items(110), usage=usage)
+
+    async with stage(
+        tmp_path,
+        script=answer,
+        dialect="chat",
+        editor=ZED_BETA,
+        config={"context_window": 200_000, "compaction": {"prepare": False}},
+    ) as it:
+        for _ in range(5):
+            assert await it.prompt("What does the cart add?") == {
+                "stopReason": "end_turn"
+            }
+        used = [used for used, _ in meters(it.agent)]
+        calls = [call for call in it.server.calls if call.body.get("tools")]
+        real = [int((size(call.body) + 900) * rate) for call in calls]
+        assert used == sorted(used)
+        assert len(used) == len(real)
+        for shown, expected in zip(used, real, strict=True):
+            assert expected * 0.8 <= shown <= expected * 1.25
+
+
 async def test_two_similar_counts_are_believed(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         factor = 2.2 if len(it.server.calls) > 4 else 1
