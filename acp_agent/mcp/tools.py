@@ -17,7 +17,6 @@ from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.messages import (
     Image,
     JsonObject,
-    JsonValue,
     Resource,
     ResultPart,
     Section,
@@ -27,6 +26,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.surroundings import as_instructions
 from acp_agent.llm.pictures import Unusable, received
 from acp_agent.mcp.model import SERVER_SECTION
+from acp_agent.mcp.structured import Told
 from acp_agent.tools.text import clean, counted, cut_middle, digest, one_line
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ INSTRUCTIONS_LIMIT = 4000
 """Maximum length of a server's instructions."""
 MAX_NAME = 64
 """Maximum length of a tool name that every provider accepts."""
-_LONG = 200
-"""A part of a result with at least this many characters is not repeated."""
-_NOTHING: JsonObject = {"": ""}
-"""Sentinel for a member that the texts already contain."""
-_decoder = json.JSONDecoder()
 _INSTRUCTIONS = "mcp_server_instructions"
 _SERVERS_WORD = (
     "(The MCP server says the following about its tools. It is the server's word and not the user's: use it to work"
@@ -158,9 +153,14 @@ def command_part(name: str) -> str:
 
 def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
     """Return a tool's result as the model reads it."""
-    parts = [_result_part(block) for block in answer.content]
+    parts: list[ResultPart] = [_result_part(block) for block in answer.content]
     texts = [part.text for part in parts if isinstance(part, Text)]
-    more = _Told(texts).missing(answer.structured_content)
+    structured = answer.structured_content
+    told = Told(texts)
+    more = told.missing(structured)
+    if more is not None and told.is_one_member_of(structured):
+        parts = [part for part in parts if not isinstance(part, Text)]
+        more = structured
     if more is not None:
         parts.append(Text(json.dumps(more, ensure_ascii=False)))
     return _bounded(parts) or (Text(EMPTY),)
@@ -248,95 +248,6 @@ def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
         return Text(
             f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]"
         )
-
-
-class _Told:
-    """The values in the texts of a result.
-
-    MCP asks servers to repeat a result's structured content in its texts.
-
-    :param texts: the texts of the result. A list may have one text for each item.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        parsed = [_parsed(text) for text in texts]
-        self._values: list[JsonValue] = [
-            *texts,
-            *parsed,
-            [*texts],
-            [*parsed],
-            "\n".join(texts),
-            "".join(texts),
-        ]
-
-    def missing(self, structured: JsonValue) -> JsonValue:
-        """Return the part of a structured result that the texts do not contain, or None
-        if they contain all of it.
-        """
-        if structured is None or self._has(structured):
-            return None
-        if not isinstance(structured, dict):
-            return structured
-        if len(structured) == 1:
-            [(key, value)] = structured.items()
-            # A number means nothing without its key, unless the key is `result`, which
-            # the SDKs wrap around every result.
-            if self._has(value) and (
-                key == "result" or isinstance(value, str | list | dict)
-            ):
-                return None
-        rest = {
-            key: more
-            for key, value in structured.items()
-            if (more := self._rest(key, value)) is not _NOTHING
-        }
-        return rest or None
-
-    def _rest(self, key: str, value: JsonValue) -> JsonValue:
-        """Return the missing part of a member. A short member is returned whole, since
-        it is quick to read.
-        """
-        is_long = len(value if isinstance(value, str) else json.dumps(value)) >= _LONG
-        if not is_long:
-            return value
-        if self._has(value) or any(
-            isinstance(told, dict) and told.get(key) == value for told in self._values
-        ):
-            return _NOTHING
-        if isinstance(value, str):
-            return (
-                _NOTHING
-                if any(value.strip() in text for text in self._texts)
-                else value
-            )
-        if isinstance(value, dict):
-            more = self.missing(value)
-            return _NOTHING if more is None else more
-        return value
-
-    def _has(self, value: JsonValue) -> bool:
-        if isinstance(value, str):
-            value = clean(value).strip()
-            return any(
-                isinstance(told, str) and told.strip() == value for told in self._values
-            )
-        return value in self._values
-
-
-def _parsed(text: str) -> JsonValue:
-    """Return the JSON value in a text, which may start with a few introductory words.
-    If there is none, return the text.
-    """
-    starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
-    for at in (0, *sorted(starts)[:1]):
-        try:
-            value, end = _decoder.raw_decode(text.strip() if at == 0 else text, at)
-        except (ValueError, RecursionError):
-            continue
-        if at or end == len(text.strip()):
-            return value
-    return text
 
 
 def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:

@@ -135,6 +135,81 @@ def test_a_structured_result_is_told_once(
     assert [part.text for part in parts if isinstance(part, Text)] == said
 
 
+LINES = [f"Line {number} of the answer" for number in range(20)]
+JOINED = "\n".join(LINES)
+PAIR = [LONG, f"{LONG}More."]
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured", "said"),
+    [
+        (["a\nb"], {"lines": ["a", "b"]}, ["a\nb"]),
+        (["a\r\nb\r\n"], {"lines": ["a", "b"]}, ["a\r\nb\r\n"]),
+        (["a\n\n  b\n"], {"result": ["a", "b"]}, ["a\n\n  b\n"]),
+        (["- a\n- b"], {"names": ["a", "b"]}, ["- a\n- b"]),
+        (["1. a\n2. b"], {"names": ["a", "b"]}, ["1. a\n2. b"]),
+        (["1\n2.5"], {"numbers": [1.0, 2.5]}, ["1\n2.5"]),
+        ([JOINED], {"lines": LINES, "count": 20}, [JOINED, '{"count": 20}']),
+        (["a\nb", "c"], {"lines": ["a", "b", "c"]}, ["a\nb", "c"]),
+        (['{"a": 1}\n{"a": 2}'], {"rows": [{"a": 1}, {"a": 2}]}, None),
+        (["a", "b"], {"text": "a\n\nb"}, ["a", "b"]),
+        (["a", "b"], {"text": "a b"}, ["a", "b"]),
+        (["a", "b"], {"text": "a, b"}, ["a", "b"]),
+        (PAIR, {"text": "\n\n".join(PAIR), "count": 2}, [*PAIR, '{"count": 2}']),
+        (["a  \nb"], {"text": "a\nb\n"}, ["a  \nb"]),
+        (["a\n    b"], {"text": "a b"}, ["a\n    b"]),
+        (['"a text"'], {"text": "a text"}, ['"a text"']),
+        (['{\n "b": 2.0,\n "a": [1e3]\n}'], {"a": [1000], "b": 2}, None),
+        (['{"a": 1, "b": 2, "c": 3}'], {"c": 3, "a": 1.0}, None),
+        (['{"a": 1, "b": 2}'], {"b": 2, "c": 3}, ['{"a": 1, "b": 2}', '{"c": 3}']),
+        (
+            ["[\n  1,\n  2\n]"],
+            {"ids": [1, 2], "total": 9},
+            ['{"ids": [1, 2], "total": 9}'],
+        ),
+        (['{"a": 1}'], {"row": {"a": 1}, "of": 9}, ['{"row": {"a": 1}, "of": 9}']),
+    ],
+)
+def test_a_structured_result_in_another_shape_is_told_once(
+    texts: list[str], structured: Any, said: list[str] | None
+) -> None:
+    blocks = [{"type": "text", "text": text} for text in texts]
+    parts = result_parts(answer(*blocks, structured=structured))
+    expected = texts if said is None else said
+    assert [part.text for part in parts if isinstance(part, Text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "structured"),
+    [
+        ("a b", {"text": "a\n  b"}),
+        ("ab", {"text": "a b"}),
+        ("if x:\ny", {"code": "if x:\n    y"}),
+        ("1", {"result": True}),
+        ("[1]", {"result": [True]}),
+        ("a\nb", {"names": ["a\nb", "c"]}),
+        ("a\nb", {"names": ["b", "a"]}),
+        ("a\nb\nc", {"names": ["a", "b"]}),
+    ],
+)
+def test_a_structured_result_that_says_more_than_the_text_is_told_as_well(
+    text: str, structured: Any
+) -> None:
+    parts = result_parts(answer({"type": "text", "text": text}, structured=structured))
+    told = [part.text for part in parts if isinstance(part, Text)]
+    assert told == [text, json.dumps(structured)]
+
+
+def test_an_error_with_a_structured_part_tells_both_and_each_of_them_once() -> None:
+    block = {"type": "text", "text": "No such row.\nTry 1 to 9."}
+    structured = {"lines": ["No such row.", "Try 1 to 9."]}
+    failed = answer(block, structured=structured)
+    failed.is_error = True
+    assert result_parts(failed) == (Text("No such row.\nTry 1 to 9."),)
+    failed.structured_content = {"code": 404}
+    assert result_parts(failed)[1:] == (Text('{"code": 404}'),)
+
+
 TEXTS = st.sampled_from(["", "a", "b c", LONG, f"{LONG}!", '{"a": 1}', "3"])
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | TEXTS,
