@@ -213,10 +213,13 @@ class ModelError(AgentError):
 
     :param message: sentence for the user.
     :param partial: whether some of the answer had already been shown.
+    :ivar may_be_overflow: whether the provider gave no reason, or one that the agent
+        does not know, so that the request may have been too long.
     """
 
     def __init__(self, message: str, *, partial: bool = False) -> None:
         self.partial = partial
+        self.may_be_overflow = False
         super().__init__(message)
 
 

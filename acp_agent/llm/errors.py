@@ -448,6 +448,28 @@ def takes_no_images(failure: CallFailed) -> bool:
     return re.search(_NO_IMAGES, failure.message, re.IGNORECASE) is not None
 
 
+_KNOWN_CAUSES = ("overloaded", "rate_limit", "rate limit", "quota", "billing")
+_MAY_EXCEED = (
+    "Some servers do this if the conversation exceeds their context window: set `context_window` in config.yaml to the"
+    " server's window, or start the server with a larger one."
+)
+
+
+def may_be_overflow(failure: CallFailed) -> bool:
+    """Return whether a request may have been too long: the provider sent an error whose
+    words the agent does not know, or only empty streams.
+    """
+    if failure.kind == "dropped":
+        return failure.came == "status"
+    if failure.kind not in ("status", "stream"):
+        return False
+    if failure.status not in _OVERFLOW_STATUSES or _is_wrong_path(failure):
+        return False
+    said = f"{failure.code} {failure.message}".lower()
+    is_known = any(cause in said for cause in _KNOWN_CAUSES)
+    return classify(failure) in ("transient", "rejected") and not is_known
+
+
 def error_of(
     failure: CallFailed,
     endpoint: Endpoint,
@@ -455,6 +477,7 @@ def error_of(
     model: str = "",
     partial: bool = False,
     retry_after: float | None = None,
+    after_empty: bool = False,
 ) -> ModelError:
     """Return the error for the user after the last attempt.
 
@@ -463,13 +486,46 @@ def error_of(
     :param partial: whether part of the answer was already yielded.
     :param retry_after: the delay in seconds that the provider asks for, if it is longer
         than the agent will wait.
+    :param after_empty: whether the provider sent empty streams for the same request, so
+        that it was asked without streaming.
     """
+    error = _error_of(
+        failure,
+        endpoint,
+        model=model,
+        partial=partial,
+        retry_after=retry_after,
+        after_empty=after_empty,
+    )
+    error.may_be_overflow = may_be_overflow(failure) and not partial
+    return error
+
+
+def _error_of(
+    failure: CallFailed,
+    endpoint: Endpoint,
+    *,
+    model: str,
+    partial: bool,
+    retry_after: float | None,
+    after_empty: bool,
+) -> ModelError:
     provider = f"{endpoint.name} ({endpoint.host})"
     status = f" (status {failure.status})" if failure.status else ""
     message = " ".join(mask(failure.message, endpoint.secrets).split())
     message = message if len(message) <= _MAX_DETAIL else message[:_MAX_DETAIL] + " …"
     detail = f" It said: {message}" if message else ""
     match classify(failure):
+        case _ if (
+            after_empty
+            and not partial
+            and failure.kind != "dropped"
+            and may_be_overflow(failure)
+        ):
+            return RequestRefusedError(
+                f"{provider} answered with an empty stream and, when asked again without streaming, with an"
+                f" error{status}.{detail} {_MAY_EXCEED}"
+            )
         case "rejected" if _is_wrong_path(failure):
             return ModelRequestError(
                 f"{provider} {_wrong_path(failure, endpoint)}{detail}"
@@ -501,9 +557,7 @@ def error_of(
             )
         case "transient" if failure.kind == "dropped" and failure.came == "status":
             return RequestRefusedError(
-                f"{provider} answered with status 200 and no content, even after retries. Some servers do this if"
-                " the conversation exceeds their context window: set `context_window` in config.yaml to the server's"
-                " window, or start the server with a larger one."
+                f"{provider} answered with status 200 and no content, even after retries. {_MAY_EXCEED}"
             )
         case "transient":
             text = f"did not answer, because {reason(failure)}, even after retries. Try again later"

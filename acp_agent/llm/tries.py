@@ -28,6 +28,7 @@ from acp_agent.llm.errors import (
     error_of,
     log_line,
     may_be_image,
+    may_be_overflow,
     reason,
     takes_no_images,
 )
@@ -149,6 +150,7 @@ class Tries:
         self._parts = 0
         self._server_errors = 0
         self._empty_streams = 0
+        self._has_empty_streams = False
         self._trigger_failures = 0
         self._is_unproven_tried = False
         self._guess: _Guess | None = None
@@ -197,7 +199,11 @@ class Tries:
                 return AskedAgain(), changed
         if guess is not None and classify(failure) == "rejected":
             failure = guess.failure  # the guess itself may have caused the last failure
-        return self._retries.after(failure, partial=partial), request
+        after_empty = "stream" in request.refused and self._has_empty_streams
+        retrying = self._retries.after(
+            failure, partial=partial, after_empty=after_empty
+        )
+        return retrying, request
 
     def _without_trigger(
         self, failure: CallFailed, request: ModelRequest, call: ModelCall
@@ -438,6 +444,7 @@ class Tries:
             or self._prompt is not None
         ):
             return None
+        self._has_empty_streams = True
         self._learned.append(_NO_STREAM)
         return replace(request, refused=request.refused | {"stream"})
 
@@ -487,10 +494,14 @@ class _Retries:
         self._failures = 0
         self._started = time.monotonic()
 
-    def after(self, failure: CallFailed, *, partial: bool) -> Retrying:
+    def after(
+        self, failure: CallFailed, *, partial: bool, after_empty: bool
+    ) -> Retrying:
         """Return the next retry after a failure.
 
         :param partial: whether part of the answer was yielded.
+        :param after_empty: see `error_of`. The request has been sent several times by
+            then, so an error in unknown words is final.
         :raises ModelError: if the call is not retried again.
         """
         self._failures += 1
@@ -512,6 +523,8 @@ class _Retries:
         most = _MAX_ATTEMPTS.get(classify(failure), 1)
         if failure.kind == "dropped" and failure.came != "nothing":
             most = min(most, _MAX_ANSWERED)
+        if after_empty and may_be_overflow(failure):
+            most = 1
         if partial or self._failures >= most or too_long is not None:
             error = error_of(
                 failure,
@@ -519,6 +532,7 @@ class _Retries:
                 model=self._model,
                 partial=partial,
                 retry_after=too_long,
+                after_empty=after_empty,
             )
             how = "in mid-answer" if partial else "given up"
             _log.warning(

@@ -21,8 +21,10 @@ from acp_agent.errors import (
     CompactionError,
     CompactionVetoedError,
     ContextOverflowError,
+    ModelUnavailableError,
     OverflowLimit,
     RecipeError,
+    RequestRefusedError,
     reason_of,
     sentence,
 )
@@ -38,6 +40,14 @@ from acp_agent.session.recipes.run import RecipeRun
 
 _MADE_SHORT = "It was already shortened in this turn. Start a new session, or choose a model with a larger window."
 _NO_GAIN = "Nothing in the conversation can be left out. Start a new session, or choose a model with a larger window."
+_ASSUMED = (
+    "If the request was too long: the agent assumes a context window of {window:,} tokens, since {model} does not"
+    " report one. Set `context_window` for the model in config.yaml to the server's real window."
+)
+_NEARLY_FULL = 0.75
+"""Share of an assumed window from which on an error in unknown words is treated as a
+refusal of a request that is too long.
+"""
 _TRIGGERS: dict[Pressure, CompactionTrigger] = {
     "full": "overflow",
     "request_size": "request_size",
@@ -171,12 +181,18 @@ class TurnCompaction:
                 await self._use_prepared(active, after_turn=True)
 
     async def after_refusal(
-        self, model: ActiveModel, refusal: ContextOverflowError
+        self,
+        model: ActiveModel,
+        refusal: ContextOverflowError,
+        *,
+        is_certain: bool = True,
     ) -> None:
         """Make room after the provider refused a request as too long, so that the next
         one may fit.
 
         :param model: the model of the refused request.
+        :param is_certain: whether the provider said that it was too long. If not, other
+            sessions do not learn about it.
         :raises ContextOverflowError: if nothing more can be done in this turn. The
             context is unchanged.
         """
@@ -207,13 +223,41 @@ class TurnCompaction:
         )
         if forget is not None and why and refusal.maximum is None:
             forget()  # do not keep a guessed window if nothing could be compacted
-        elif forget is not None:
+        elif forget is not None and is_certain:
             requests.keep_window(model)
         if why:
             why = f"{sentence(refusal)} {why}"
             raise ContextOverflowError(
                 why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt
             )
+
+    async def after_unknown_error(
+        self, model: ActiveModel, error: RequestRefusedError | ModelUnavailableError
+    ) -> bool:
+        """Make room after an error in words that the agent does not know, if the request
+        nearly fills a window that is only assumed: the server's own may be smaller.
+
+        :param model: the model of the request.
+        :returns: whether the request is to be sent again.
+        :raises ContextOverflowError: if the request may be too long, and nothing more
+            can be done in this turn.
+        :raises ModelUnavailableError: if it may be too long, but is far smaller than the
+            assumed window. The message then says what to set.
+        """
+        if not (error.may_be_overflow and model.guessed):
+            return False
+        window = model.budget.window
+        is_refused = isinstance(error, RequestRefusedError)
+        text = f"{sentence(error)} {_ASSUMED.format(window=window, model=model.name)}"
+        if self._requests.used(model) >= window * _NEARLY_FULL:
+            suspected = ContextOverflowError(text)
+            await self.after_refusal(model, suspected, is_certain=False)
+            return True
+        if is_refused:
+            return False
+        explained = ModelUnavailableError(text)
+        explained.may_be_overflow = True
+        raise explained from error
 
     async def after_cut(self, model: ActiveModel, answer: AssistantMessage) -> bool:
         """Make room for the rest of an answer that was cut off.

@@ -74,9 +74,9 @@ class RefusedPrompts:
             left_out = "The prompt was left out of the conversation, so that the next one can be answered."
             if before:
                 left_out += f" {self._ways_out()}"
-            raise type(error)(
-                f"{sentence(error)} {left_out}", partial=error.partial
-            ) from error
+            whole = type(error)(f"{sentence(error)} {left_out}", partial=error.partial)
+            whole.may_be_overflow = error.may_be_overflow
+            raise whole from error
 
     async def leave_out_open_turn(self) -> None:
         """Remove the open turn from the context, since the model refused to answer."""

@@ -21,6 +21,8 @@ from acp_agent.errors import (
     ContextOverflowError,
     InvalidParamsError,
     ModelAuthError,
+    ModelError,
+    ModelUnavailableError,
     RequestRefusedError,
     ToolError,
 )
@@ -97,6 +99,11 @@ class Turn:
             return stop
         except (ModelAuthError, ConfigError):
             parts.options.is_stale = True  # the next turn reads the settings again
+            raise
+        except ModelError as error:
+            # The message says which setting to change.
+            is_size = isinstance(error, ContextOverflowError) or error.may_be_overflow
+            parts.options.is_stale = parts.options.is_stale or is_size
             raise
         finally:
             parts.compaction.idle.begin_pause()
@@ -240,8 +247,11 @@ class Turn:
         except ContextOverflowError as refusal:
             await self._compaction.after_refusal(active, refusal)
             return None
-        except RequestRefusedError:
-            if await self._leave_out_refused():
+        except (RequestRefusedError, ModelUnavailableError) as error:
+            if await self._compaction.after_unknown_error(active, error):
+                return None
+            is_refused = isinstance(error, RequestRefusedError)
+            if is_refused and await self._leave_out_refused():
                 return None
             raise
         ending = [TurnEnded("end_turn")] if self._ends_turn(reply.message) else []

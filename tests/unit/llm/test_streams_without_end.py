@@ -385,6 +385,39 @@ async def test_after_two_empty_streams_the_answer_is_asked_for_in_one_piece_whic
     assert [body.get("stream") for body in asked] == [True, True, None]
 
 
+OWN_WORDS = {"error": {"message": "KV slots exhausted at n_past"}}
+UNKNOWN: dict[str, Any] = {
+    "a refusal": (400, OWN_WORDS),
+    "a failure": (500, OWN_WORDS),
+    "an error with status 200": (200, OWN_WORDS),
+    "an error that is a text": (200, {"error": "KV slots exhausted at n_past"}),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", UNKNOWN)
+async def test_an_error_in_unknown_words_after_empty_streams_names_the_window_and_is_final(
+    dialect: str, kind: str
+) -> None:
+    asked: list[Any] = []
+    status, content = UNKNOWN[kind]
+
+    async def app(exchange: Exchange) -> None:
+        asked.append(exchange.request.body)
+        if exchange.request.body.get("stream"):
+            await exchange.start()
+            await exchange.end()
+        else:
+            await exchange.respond(status, content)
+
+    async with http_server(app) as url:
+        _, error = await outcome(adapter(dialect, url), request())
+    assert isinstance(error, RequestRefusedError)
+    assert "KV slots exhausted" in str(error)
+    assert "set `context_window` in config.yaml" in str(error)
+    assert len(asked) == 3
+
+
 WHOLE_ANSWERS: dict[str, dict[str, Any]] = {
     "chat": {
         "choices": [
