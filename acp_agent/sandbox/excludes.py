@@ -9,7 +9,14 @@ repository's `info/exclude`. It has the same text, plus a line for each of these
 Unlike `core.excludesFile`, this does not replace a setting of the user. Outside the
 sandbox, git still reads the user's own file.
 
-Source: gitignore(5)
+`clean -x` and `stash -a` ignore all of these rules, and no setting makes git exclude
+anything from them. They call rmdir(2) for each placeholder, which fails with EBUSY,
+since a placeholder is a mount point in the command's own mount namespace. Only a socket
+or another special file would be invisible to them, but programs that copy the project
+fail at such a file. So git warns and exits with status 1; `tools.shell.guarded` explains
+that to the model.
+
+Source: gitignore(5); git's dir.c and builtin/clean.c; rmdir(2)
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ _REMOVED = re.compile(
     re.MULTILINE,
 )
 """Matches an error about an empty folder that could not be removed."""
+_OF_GIT = "warning: failed to remove "
+_STASHED = "Saved working directory and index state "
+"""Git's message after it has saved a stash, and before it cleans the work tree."""
 _UNWRITTEN = re.compile(
     r"^(?:error|warning): unable to (?:unlink|unlink old|create file) '?(?P<path>[^'\n]+?)'?"
     r": (?:Device or resource busy|Read-only file system|Is a directory)\r?$",
@@ -56,9 +59,22 @@ def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
     rest = _REMOVED.sub(drop, output)
     if not names:
         return output, ""
+    about_git = ""
+    if _STASHED in output:
+        about_git = (
+            " git stopped there: the stash is complete, but the tracked files still have their changes, which are in"
+            " the stash too. Run `git reset --hard` to finish it."
+        )
+    elif _OF_GIT in output:
+        excludes = " ".join(f"-e {name}" for name in names)
+        about_git = (
+            " git has removed everything else, and its exit status is 1 only because of them. If that matters, run"
+            f" `git clean` with `{excludes}`."
+        )
     return rest, (
-        f"({', '.join(names)}: empty folders that the sandbox has there while a command runs. They are gone now, and "
-        "nothing needs to be removed.)"
+        f"({', '.join(names)}: empty folders that the sandbox has there while a command runs. They are mount points,"
+        " which the kernel does not remove. They are gone now, and nothing needs to be removed."
+        f"{about_git})"
     )
 
 

@@ -93,6 +93,58 @@ async def test_placeholders_that_cannot_be_removed_are_no_reason_to_run_a_comman
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("options", ["-fdx", "-ffdx"])
+async def test_a_clean_of_ignored_files_too_names_the_options_that_leave_placeholders_alone(
+    tmp_path: Path, options: str
+) -> None:
+    async with stage(
+        tmp_path,
+        *shell(f"git clean {options}"),
+        config={"mode": "accept-edits"},
+        editor=AVANTE,
+    ) as it:
+        branches(it.folder)
+        await it.prompt()
+        result = results(it)[0]
+        assert "its exit status is 1 only because of them" in result
+        assert not (it.folder / "new.txt").exists()
+        excludes = result.partition("run `git clean` with `")[2].partition("`")[0]
+    line = f"git clean {options} {excludes}"
+    async with stage(
+        tmp_path / "again",
+        *shell(line),
+        config={"mode": "accept-edits"},
+        editor=AVANTE,
+    ) as it:
+        branches(it.folder)
+        await it.prompt()
+        assert "exit status: 0" in results(it)[0]
+        assert "busy" not in results(it)[0]
+        assert not (it.folder / "new.txt").exists()
+
+
+@pytest.mark.process
+async def test_a_stash_of_ignored_files_too_says_how_to_finish_it_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = "git stash -a", "git reset --hard", "git stash pop"
+    async with stage(
+        tmp_path, *shell(*commands), config={"mode": "accept-edits"}, editor=AVANTE
+    ) as it:
+        for name in ("AUTHOR", "COMMITTER"):
+            monkeypatch.setenv(f"GIT_{name}_NAME", "n")
+            monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+        branches(it.folder)
+        await it.prompt()
+        assert asked(it) == []
+        second = it.server.calls[1].body
+        assert "Run `git reset --hard` to finish it" in str(second)
+        assert "Dropped refs/stash" in results(it)[0]
+        assert (it.folder / "a.txt").read_text() == "two\n"
+        assert (it.folder / "new.txt").read_text() == "x\n"
+
+
+@pytest.mark.process
 async def test_a_stash_with_untracked_files_is_made_once_and_without_a_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
