@@ -94,7 +94,7 @@ async def test_placeholders_that_cannot_be_removed_are_no_reason_to_run_a_comman
 
 @pytest.mark.process
 @pytest.mark.parametrize("options", ["-fdx", "-ffdx"])
-async def test_a_clean_of_ignored_files_too_names_the_options_that_leave_placeholders_alone(
+async def test_a_clean_of_ignored_files_names_the_options_that_leave_placeholders_alone(
     tmp_path: Path, options: str
 ) -> None:
     async with stage(
@@ -124,7 +124,7 @@ async def test_a_clean_of_ignored_files_too_names_the_options_that_leave_placeho
 
 
 @pytest.mark.process
-async def test_a_stash_of_ignored_files_too_says_how_to_finish_it_and_loses_nothing(
+async def test_a_stash_of_ignored_files_says_how_to_finish_it_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = "git stash -a", "git reset --hard", "git stash pop"

@@ -196,7 +196,7 @@ def assert_given_back(
 @pytest.mark.parametrize("last", [DONE, b""], ids=["the word", "no word"])
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", MALFORMED)
-async def test_a_call_that_no_text_could_complete_is_a_whole_answer_without_a_finish_reason(
+async def test_a_call_that_no_text_could_complete_is_whole_without_a_finish_reason(
     kind: str, end: str, last: bytes
 ) -> None:
     arguments = MALFORMED[kind]
@@ -207,7 +207,7 @@ async def test_a_call_that_no_text_could_complete_is_a_whole_answer_without_a_fi
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 @pytest.mark.parametrize("kind", MALFORMED)
-async def test_such_a_call_is_a_whole_answer_of_the_other_apis_without_their_last_event_too(
+async def test_such_a_call_is_whole_in_the_other_apis_without_their_last_event(
     dialect: str, kind: str
 ) -> None:
     arguments = MALFORMED[kind]
