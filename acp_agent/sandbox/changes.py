@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from acp_agent.sandbox.listing import entries
-from acp_agent.sandbox.nested import MARKS, common_directory, git_directory_of
+from acp_agent.sandbox.nested import common_directory, git_directory_of
 from acp_agent.sandbox.pointers import pointer_of
+from acp_agent.sandbox.walk import MARKS
 
 COARSE_NS = 20_000_000
 """How much later than its time on the file's clock a change may have happened."""

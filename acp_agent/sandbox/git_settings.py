@@ -21,7 +21,8 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.config_syntax import settings_in
-from acp_agent.sandbox.nested import git_directory_of, is_walked
+from acp_agent.sandbox.nested import git_directory_of
+from acp_agent.sandbox.walk import is_walked
 
 NOTE = b"# acp-agent: "
 """Prefix of a line that used to be a setting."""

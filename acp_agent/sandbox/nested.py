@@ -8,8 +8,8 @@ directory of the session's directory, and the agent looks for new ones after eac
 command.
 
 The walk is bounded. It does not enter package folders, since editors do not search
-those for repositories either. A nested repository that an index names is found at any
-depth.
+those for repositories either (see `further`). A nested repository that an index names
+is found at any depth.
 
 Source: gitrepository-layout(5); gitformat-index(5); gitsubmodules(7)
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
-from acp_agent.sandbox.listing import entries, is_open, open_up
+from acp_agent.sandbox.listing import entries, open_up
 from acp_agent.sandbox.repositories import (
     Repository,
     git_directories,
@@ -35,47 +35,13 @@ from acp_agent.sandbox.repositories import (
 )
 from acp_agent.sandbox.roots import (
     common_of,
-    has_parts_of_repository,
     is_git_directory,
     named_by,
     repository_root,
 )
+from acp_agent.sandbox.walk import MARKS, MOST_DEEP, SKIPPED, folder_at
 
-SKIPPED = {
-    *(
-        ".git",
-        ".hg",
-        ".svn",
-        ".jj",
-        "node_modules",
-        ".venv",
-        "venv",
-        "site-packages",
-        "__pycache__",
-        "target",
-        ".tox",
-    ),
-    *(
-        ".nox",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".gradle",
-        ".yarn",
-        ".pnpm-store",
-        "bower_components",
-    ),
-}
-"""Names of folders that the walk looks at but does not descend into."""
-_OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
-_OF_GIT = {"objects", "refs", "logs", "hooks", "info", "modules", "worktrees", "lfs"}
-"""Folders of a bare repository that the walk passes by. There may be hundreds in them."""
-MARKS = (".git", ".acp-agent", ".claude")
-"""Entries that determine which folder is the root of a project, and where its settings
-are.
-"""
 _MOST_FOLDERS = 1500
-_MOST_DEEP = 6
 _SECONDS = 0.25
 """Time limit for a tree that has not been seen before. Each unchanged folder takes
 microseconds.
@@ -91,30 +57,6 @@ mode, and then the path.
 
 
 @frozen
-class _Folder:
-    """The content of one folder when it was last read.
-
-    :ivar version: the folder's inode and change time, which nobody can set. The time is
-        0 if the folder may change again without getting a new change time.
-    :ivar marks: the relevant names, each with its inode.
-    :ivar folders: the folders to visit next.
-    """
-
-    version: tuple[int, int]
-    marks: tuple[tuple[str, int], ...]
-    folders: tuple[str, ...]
-
-
-_seen: dict[str, _Folder] = {}
-"""The last known content of each folder, keyed by path and shared by all sessions.
-Unchanged folders are not reread.
-"""
-_MOST_SEEN = 20_000
-_UNSTABLE_NS = 100_000_000
-"""Nanoseconds within which a folder may change twice with the same change time."""
-
-
-@frozen
 class Below:
     """What was found below a folder.
 
@@ -122,11 +64,15 @@ class Below:
         inode.
     :ivar links: the folders that an index names as separate repositories.
     :ivar is_whole: whether the walk has visited every folder that it may enter.
+    :ivar packages: the package folders that it has only looked at.
+    :ivar symlinks: the symbolic links, each with the path that it names; see `Folder`.
     """
 
     marks: dict[Path, int]
     links: set[Path]
     is_whole: bool
+    packages: tuple[str, ...]
+    symlinks: dict[str, str]
 
 
 def marks_below(root: Path) -> Below:
@@ -137,65 +83,28 @@ def marks_below(root: Path) -> Below:
     """
     found: dict[Path, int] = {}
     folders = deque([(str(root), 0)])
+    packages: list[str] = []
+    symlinks: dict[str, str] = {}
     end = time.monotonic() + _SECONDS
-    if len(_seen) > _MOST_SEEN:
-        _seen.clear()
     for _ in range(_MOST_FOLDERS):
         if not folders or time.monotonic() > end:
             break
         path, depth = folders.popleft()
-        folder = _look(path)
+        folder = folder_at(path)
         if folder is None:
             continue
         found.update((Path(path, name), inode) for name, inode in folder.marks)
-        if depth < _MOST_DEEP and os.path.basename(path) not in SKIPPED:  # noqa: PTH119 - for each folder
+        symlinks.update((f"{path}/{name}", target) for name, target in folder.links)
+        if os.path.basename(path) in SKIPPED:  # noqa: PTH119 - for each folder
+            packages.append(path)
+        elif depth < MOST_DEEP:
             folders.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
     links = gitlinks_below(root, [*found])
     for place in links:
         open_up(place)
         with suppress(OSError, ValueError):
             found[place / ".git"] = (place / ".git").lstat().st_ino
-    return Below(found, links, not folders)
-
-
-def _look(path: str) -> _Folder | None:
-    """Return the content of a folder; None if it cannot be read."""
-    try:
-        status = os.lstat(path)
-        if not is_open(status):
-            open_up(path)
-            status = os.lstat(path)
-        known = _seen.get(path)
-        if known is not None and known.version == (status.st_ino, status.st_ctime_ns):
-            return known
-        with os.scandir(path) as found:
-            inside = {entry.name: entry for entry in found}
-    except OSError:
-        return None
-    marks = [(name, inside[name].inode()) for name in MARKS if name in inside]
-    passed = _OF_VERSION_CONTROL
-    if has_parts_of_repository(inside):
-        marks.append(("", status.st_ino))
-        passed = _OF_VERSION_CONTROL | _OF_GIT
-    inner = tuple(
-        name
-        for name, entry in inside.items()
-        if name not in passed and entry.is_dir(follow_symlinks=False)
-    )
-    is_stable = time.time_ns() - status.st_ctime_ns > _UNSTABLE_NS
-    folder = _Folder(
-        (status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner
-    )
-    _seen[path] = folder
-    return folder
-
-
-def is_walked(root: Path, place: Path) -> bool:
-    """Return whether a walk of a root reaches a place, unless there are too many
-    folders on the way.
-    """
-    parts = place.relative_to(root).parts if place.is_relative_to(root) else ()
-    return 0 < len(parts) <= _MOST_DEEP and SKIPPED.isdisjoint(parts[:-1])
+    return Below(found, links, not folders, tuple(packages), symlinks)
 
 
 def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:

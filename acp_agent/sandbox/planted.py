@@ -7,7 +7,14 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
@@ -28,11 +35,12 @@ from acp_agent.sandbox.changes import (
     pointed_at,
     set_in,
 )
+from acp_agent.sandbox.further import Further, further_below
 from acp_agent.sandbox.git_settings import RepositorySurroundings
 from acp_agent.sandbox.index_file import IndexFile
 from acp_agent.sandbox.listing import is_empty, restoring
 from acp_agent.sandbox.nested import (
-    MARKS,
+    Below,
     common_directory,
     every_git_directory,
     marks_below,
@@ -42,6 +50,7 @@ from acp_agent.sandbox.neutral import neutralise
 from acp_agent.sandbox.obeyed import State, links_in, state_of
 from acp_agent.sandbox.pointers import (
     PointerSurroundings,
+    block_link,
     block_pointer,
     pointer_of,
 )
@@ -52,8 +61,10 @@ from acp_agent.sandbox.roots import line_of
 from acp_agent.sandbox.staged import indexes_before, is_in_work_tree, restore_indexes
 from acp_agent.sandbox.tips import Tips, TipStore
 from acp_agent.sandbox.tracked import Tracked
+from acp_agent.sandbox.walk import MARKS
 
 _ANEW = ("", "config")
+_NOTHING_FURTHER = Further({}, {}, is_whole=True)
 
 
 @frozen
@@ -126,12 +137,19 @@ class Before:
     :ivar links: the gitlinks.
     :ivar is_whole: whether the walk was complete.
     :ivar at: the time of the walk, in nanoseconds since the epoch.
+    :ivar further: the marks in package folders and behind links.
     """
 
     marks: Mapping[Path, int]
     links: frozenset[Path]
     is_whole: bool
     at: int
+    further: Further = _NOTHING_FURTHER
+
+    @property
+    def all_marks(self) -> Mapping[Path, int]:
+        """Return all marks."""
+        return {**self.further.marks, **self.marks}
 
 
 @frozen
@@ -169,21 +187,26 @@ class Watched:
     )
 
 
-def look(roots: Sequence[Path]) -> Before:
-    """Return the current state of some folders. Reads the disk."""
+def look(roots: Sequence[Path], writable: Sequence[Path] = ()) -> Before:
+    """Return the current state of some folders. Reads the disk.
+
+    :param writable: further folders that commands may write to.
+    """
     marks: dict[Path, int] = {}
     links: set[Path] = set()
     at = time.time_ns()
     is_whole = True
+    found: dict[Path, Below] = {}
     for root in roots:
         try:
-            below = marks_below(root)
+            below = found[root] = marks_below(root)
             marks.update(below.marks)
             is_whole &= below.is_whole
             links |= below.links
         except OSError:  # the other roots are examined anyway
             is_whole = False
-    return Before(marks, frozenset(links), is_whole, at)
+    further = further_below(roots, found, (*roots, *writable))
+    return Before(marks, frozenset(links), is_whole, at, further)
 
 
 def watched(
@@ -200,6 +223,7 @@ def watched(
     ]
     directories = every_git_directory(policy.roots, policy.repositories, before.marks)
     nested = _others_of(directories, repositories)
+    further = every_git_directory((), (), before.further.marks)
     tips_of_all = tips.all_of_user([*repositories, *nested])
     of_roots = (
         tips.acquit(each, partial(is_in_work_tree, each.repository))
@@ -211,7 +235,7 @@ def watched(
         before,
         frozenset((*policy.nested, *(root / ".git" for root in policy.roots))),
         places(policy.roots, policy.run_elsewhere),
-        {git: state for git in directories if (state := state_of(git))},
+        {git: state for git in (*directories, *further) if (state := state_of(git))},
         tuple(of_roots),
         tips_of_all[len(repositories) :],
         policy.network,
@@ -278,7 +302,7 @@ def settle(
         `Sweep`.
     """
     with restoring(_tops(seen)):
-        after = look(seen.roots)
+        after = look(seen.roots, seen.writable)
         planted: tuple[Planted, ...] = ()
         if keeper is not None:
             planted = tuple(_planted(seen, after, sweep, keeper, until))
@@ -291,7 +315,7 @@ def settle(
         made = [
             mark
             for mark in marks
-            if seen.before.marks.get(mark) != after.marks.get(mark)
+            if seen.before.all_marks.get(mark) != after.all_marks.get(mark)
         ]
         for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
             with suppress(OSError):
@@ -373,7 +397,7 @@ def _unfinished(
         for each in repositories
         if any(each.common.is_relative_to(folder) for folder in seen.writable)
     ]
-    for git in every_git_directory(seen.roots, beside, after.marks):
+    for git in every_git_directory(seen.roots, beside, after.all_marks):
         if not any(git.is_relative_to(folder) for folder in seen.writable):
             continue
         new = {path for path, _ in state_of(git) - seen.states.get(git, frozenset())}
@@ -390,16 +414,21 @@ def _planted(
     seen: Watched, after: Before, sweep: Sweep, keeper: Keeper, until: int | None
 ) -> Iterator[Planted]:
     before = seen.before
+    marks_before = before.all_marks
     made = [
         mark
-        for mark, inode in after.marks.items()
-        if before.marks.get(mark) != inode and _is_filled(mark)
+        for mark, inode in after.all_marks.items()
+        if marks_before.get(mark) != inode and _is_filled(mark)
     ]
     made = [
-        mark for mark in made if before.is_whole or latest(mark, _ANEW) >= before.at
+        mark
+        for mark in made
+        if _is_searched(before, after, mark) or latest(mark, _ANEW) >= before.at
     ]
     left = [
-        mark for mark in after.marks if mark not in made and mark not in seen.protected
+        mark
+        for mark in after.all_marks
+        if mark not in made and mark not in seen.protected
     ]
     again = [
         mark
@@ -425,13 +454,24 @@ def _planted(
     for mark, text in _blocked_pointers(new, seen, after, sweep, keeper, until):
         done[mark] = (*done.get(mark, ()), text)
     for mark in made:
-        yield Planted(_place(mark), mark, done.get(mark, ()))
+        if done.get(mark) or _is_in(mark, seen.roots):
+            yield Planted(_place(mark), mark, done.get(mark, ()))
+    for link, text in _blocked_links({*made, *again}, seen, after, sweep, until):
+        yield Planted(link, link, (text,))
     for mark in again:
         if done.get(mark):
             yield Planted(_place(mark), mark, done[mark])
     for place in sorted(after.links - before.links):
         if until is None:
             yield Planted(place, None)
+
+
+def _is_searched(before: Before, after: Before, mark: Path) -> bool:
+    """Return whether a mark that is there now would have been found before, too."""
+    if mark in after.marks:
+        return before.is_whole
+    is_behind_link = any(mark in marks for marks in after.further.behind.values())
+    return before.is_whole and before.further.is_whole and not is_behind_link
 
 
 def _neutralised(
@@ -489,6 +529,50 @@ def _blocked_pointers(
                 yield mark, text
         except OSError as error:
             sweep.note_stuck(mark, error)
+
+
+def _blocked_links(
+    changed_marks: Collection[Path],
+    seen: Watched,
+    after: Before,
+    sweep: Sweep,
+    until: int | None,
+) -> Iterator[tuple[Path, str]]:
+    """Rename the links that lead to a repository elsewhere in which git would run
+    programs; yield each with a text for the user.
+
+    A link that was there before counts only if the command has changed the repository,
+    or has put it there.
+
+    :param changed_marks: the marks that the command has made or changed.
+    """
+    for link, marks in after.further.behind.items():
+        at = changed(link)
+        if until is not None and at > until:
+            continue
+        is_new = at >= seen.before.at - COARSE_NS
+        around = PointerSurroundings(seen.roots, ())
+        counting = [
+            mark
+            for mark in marks
+            if is_new
+            or mark in changed_marks
+            or _is_put_there(mark, seen.before, after)
+        ]
+        try:
+            for text in block_link(link, counting, around):
+                yield link, text
+        except OSError as error:
+            sweep.note_stuck(link, error)
+
+
+def _is_put_there(mark: Path, before: Before, after: Before) -> bool:
+    known = before.all_marks.get(mark)
+    return before.further.is_whole and known != after.all_marks[mark]
+
+
+def _is_in(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _is_filled(mark: Path) -> bool:

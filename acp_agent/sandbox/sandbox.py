@@ -25,6 +25,7 @@ from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.blocked import sweeping
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.exclusion import command_in
+from acp_agent.sandbox.folders import writable_folders
 from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.nested import repositories_in
@@ -219,7 +220,7 @@ class Sandbox:
         self.settle_unfinished()
         tips = self.tips()
         with restoring(_tops(self.roots)):
-            before = look(self.roots)
+            before = look(self.roots, self._writable())
             nested = self._nested(before, self.roots)
             policy, fault = self._checked_policy(
                 network=network or self.network, nested=nested
@@ -285,6 +286,11 @@ class Sandbox:
             if name in os.environ and name not in hidden
         }
         return loader | variables_of_commands()
+
+    def _writable(self) -> tuple[Path, ...]:
+        """Return the folders that commands may write to in addition to the roots."""
+        folders = writable_folders(self.roots[0], self.write)
+        return tuple(resolved(folder) for folder in folders)
 
     def _nested(self, before: Before, roots: Sequence[Path]) -> list[Path]:
         """Return the nested repositories to protect.

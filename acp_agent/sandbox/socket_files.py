@@ -28,7 +28,7 @@ from contextlib import suppress
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.bound_sockets import BoundSocket, Mount
 from acp_agent.sandbox.listing import open_up
-from acp_agent.sandbox.nested import SKIPPED
+from acp_agent.sandbox.walk import SKIPPED
 
 _MOST_FOLDERS = 5000
 """Maximum number of folders that a search enters below each starting point that

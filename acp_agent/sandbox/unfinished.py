@@ -24,6 +24,7 @@ from typing import Any, cast
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.blocked import GuardedFolder
+from acp_agent.sandbox.further import Further
 from acp_agent.sandbox.placeholders import is_mounted_elsewhere
 from acp_agent.sandbox.planted import Before, Watched
 from acp_agent.sandbox.repositories import Repository
@@ -153,6 +154,8 @@ def _as_json(seen: Watched) -> dict[str, Any]:
         "links": _texts(sorted(before.links)),
         "is_whole": before.is_whole,
         "at": before.at,
+        "further": {str(mark): inode for mark, inode in before.further.marks.items()},
+        "is_whole_further": before.further.is_whole,
         "protected": _texts(sorted(seen.protected)),
         "places": [
             [str(each.folder), each.paths, list(each.targets.items())]
@@ -175,6 +178,11 @@ def _of_json(kept: dict[str, Any]) -> Watched:
         frozenset(_paths(kept["links"])),
         kept["is_whole"],
         kept["at"],
+        Further(
+            {Path(mark): inode for mark, inode in kept.get("further", {}).items()},
+            {},
+            kept.get("is_whole_further", False),
+        ),
     )
     places = tuple(
         GuardedFolder(

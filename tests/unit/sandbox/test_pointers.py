@@ -199,6 +199,45 @@ def test_programs_that_become_executable_complete_no_repository_of_the_user_s(
     assert keeper.done
 
 
+LATER = {
+    "a file": "mkdir sub; echo gitdir: {place} > sub/.git",
+    "a relative file": "mkdir sub; echo gitdir: ../{place} > sub/.git",
+    "a link": "mkdir sub; ln -s ../{place} sub/.git",
+    "a common directory": "git init -q sub; rm sub/.git/config; echo ../../{place} > sub/.git/commondir",
+}
+
+
+@pytest.mark.parametrize("place", ["w/e.git", "w/a/b/c/d/e/f/e.git", "w/venv/a/e.git"])
+@pytest.mark.parametrize("how", LATER)
+def test_no_session_in_a_folder_below_arms_a_pointer_of_an_earlier_one(
+    root: Path, tmp_path: Path, how: str, place: str
+) -> None:
+    ran = tmp_path / "ran"
+    keeper = Kept()
+    folder = root / "w"
+    folder.mkdir()
+    line = LATER[how].format(place=place if "../" in LATER[how] else root / place)
+    if place != "w/e.git":  # the directory is there, and harmless
+        line = f"mkdir -p {Path(place).parent}; git init -q --bare {place}; {line}"
+    run(root, keeper, line)
+    inner = place.removeprefix("w/")
+    settings = f"git config -f {inner}/config"
+    run(
+        folder,
+        keeper,
+        f"mkdir -p {inner}; git init -q --bare {inner}; {settings} core.bare false; "
+        f"{settings} core.worktree {root}/sub; {settings} core.fsmonitor 'touch {ran};:'",
+    )
+    assert not is_run(root, ran)
+    assert any("led to" in done for done in keeper.done)
+
+
+def test_a_file_that_names_no_directory_is_no_pointer(root: Path) -> None:
+    keeper = Kept()
+    run(root, keeper, "mkdir sub; echo text > sub/.git")
+    assert (root / "sub" / ".git").is_file()
+
+
 ORDINARY = {
     "a repository": "git init -q sub",
     "a clone": "git clone -q . sub",
@@ -206,6 +245,9 @@ ORDINARY = {
     "a worktree": "git worktree add -q sub",
     "a worktree of a nested repository": "git -C nested worktree add -q ../sub",
     "a submodule": "git -c protocol.file.allow=always submodule add -q ./nested sub",
+    "a clone with a submodule": "git -c protocol.file.allow=always submodule add -q ./nested m; git commit -qm m; "
+    "git -c protocol.file.allow=always clone -q --recurse-submodules . sub",
+    "a worktree of a clone": "git clone -q . c; git -C c worktree add -q ../sub",
     "a submodule in a worktree": "git worktree add -q w; cd w; "
     "git -c protocol.file.allow=always submodule add -q ../nested sub; cd ..; mkdir sub; cp w/.gitmodules sub",
 }

@@ -1,0 +1,210 @@
+"""Finds repositories where the walk of `nested` does not go: in package folders, and
+behind links.
+
+An editor opens a repository in `node_modules` or `.venv` as soon as the user follows a
+definition into it. A link in a project may lead to a folder elsewhere that commands can
+write, such as a cache. Git uses the repository that a folder's real path is in. So each
+folder that a link leads to counts, what is a little below it, and the folders above.
+
+Both searches are bounded, and cheap where nothing has changed.
+
+Source: gitrepository-layout(5); getcwd(3); proc_pid_fd(5)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from acp_agent.frozen import frozen
+from acp_agent.sandbox.listing import open_up
+from acp_agent.sandbox.nested import Below
+from acp_agent.sandbox.roots import has_parts_of_repository
+from acp_agent.sandbox.walk import folder_at, is_walked
+
+_MOST_FOLDERS = 400
+"""Maximum number of folders that are looked at for one root."""
+_MOST_LINKS = 200
+"""Maximum number of links that are followed."""
+_DEEP_IN_PACKAGES = 4
+"""How many folders deep to look in a package folder: `.venv/lib/python3/site-packages/x`
+has four.
+"""
+_DEEP_BEHIND_LINKS = 2
+_GIT_PARTS = (".git", "HEAD", "commondir", "objects", "refs")
+
+
+@frozen
+class Further:
+    """What was found.
+
+    :ivar marks: see `Below`.
+    :ivar behind: for each link that leads to such marks, these marks.
+    :ivar is_whole: whether everything within the limits of depth was looked at.
+    """
+
+    marks: Mapping[Path, int]
+    behind: Mapping[Path, tuple[Path, ...]]
+    is_whole: bool
+
+
+def further_below(
+    roots: Sequence[Path], below: Mapping[Path, Below], writable: Sequence[Path]
+) -> Further:
+    """Find the marks in the package folders of some roots and behind links there.
+
+    :param below: what a walk has found below each root.
+    :param writable: all folders that commands may write to, including the roots.
+    """
+    marks: dict[Path, int] = {}
+    behind: dict[Path, tuple[Path, ...]] = {}
+    is_whole = True
+    for root, found in below.items():
+        search = _Search(roots, writable)
+        for link, target in search.leading(root, found.symlinks):
+            new = search.marks_behind(target)
+            marks.update(new)
+            if new:
+                behind[Path(link)] = tuple(new)
+        marks.update(search.marks_in(found.packages))
+        is_whole &= search.left > 0
+    for each in below.values():
+        for mark in each.marks:
+            marks.pop(mark, None)
+    return Further(marks, behind, is_whole)
+
+
+class _Search:
+    """Searches with one limit for all that is looked at.
+
+    :ivar left: how many more folders may be looked at.
+    """
+
+    def __init__(self, roots: Sequence[Path], writable: Sequence[Path]) -> None:
+        self.left = _MOST_FOLDERS
+        self._roots = tuple(map(str, roots))
+        self._writable = tuple(map(str, writable))
+        self._above: dict[str, dict[Path, int]] = {}
+
+    def leading(
+        self, root: Path, links: Mapping[str, str]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the links that lead to a folder that commands may write to and that no
+        walk reaches, each with the folder.
+        """
+        top = f"{root}/"
+        followed = 0
+        for link, named in links.items():
+            if is_walked(top[:-1], named) and not _leads_through(named, top, links):
+                continue
+            followed += 1
+            if followed > _MOST_LINKS:
+                self.left = 0
+                return
+            place = _folder_behind(link)
+            if place and self._is_unseen(place):
+                yield link, place
+
+    def _is_unseen(self, place: str) -> bool:
+        if place in self._roots or any(is_walked(each, place) for each in self._roots):
+            return False
+        return _is_in(place, self._writable)
+
+    def marks_behind(self, place: str) -> dict[Path, int]:
+        """Return the marks in a folder, in the folders above it that commands may write
+        to, and a little below it unless it is in a root.
+        """
+        deep = 0 if _is_in(place, self._roots) else _DEEP_BEHIND_LINKS
+        marks = self._marks_below([place], deep)
+        marks.update(self._marks_above(os.path.dirname(place)))  # noqa: PTH120 - as text
+        return marks
+
+    def _marks_above(self, folder: str) -> dict[Path, int]:
+        """Return the repositories that a folder is in."""
+        if not _is_in(folder, self._writable):
+            return {}
+        if folder not in self._above:
+            around = self._marks_above(os.path.dirname(folder))  # noqa: PTH120 - as text
+            self._above[folder] = {**_repository_at(folder), **around}
+        return self._above[folder]
+
+    def marks_in(self, packages: Iterable[str]) -> dict[Path, int]:
+        """Return the marks below package folders. Hidden folders come first, since few
+        packages have such a name.
+        """
+        hidden: list[str] = []
+        others: list[str] = []
+        for path in packages:
+            folder = folder_at(path)
+            for name in folder.folders if folder is not None else ():
+                (hidden if name[0] == "." else others).append(f"{path}/{name}")
+        return self._marks_below((*hidden, *others), _DEEP_IN_PACKAGES - 1)
+
+    def _marks_below(self, folders: Iterable[str], deep: int) -> dict[Path, int]:
+        marks: dict[Path, int] = {}
+        waiting = deque((path, 0) for path in folders)
+        while waiting and self.left > 0:
+            self.left -= 1
+            path, depth = waiting.popleft()
+            folder = folder_at(path)
+            if folder is None:
+                continue
+            for name, inode in folder.marks:
+                marks[Path(path, name)] = inode
+            if depth < deep:
+                waiting.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
+        return marks
+
+
+def _folder_behind(link: str) -> str:
+    """Return the real path of the folder that a link leads to; empty if it leads to
+    none.
+    """
+    if sys.platform == "darwin":
+        place = os.path.realpath(link)
+        return place if os.path.isdir(place) else ""  # noqa: PTH112 - for each link
+    try:
+        opened = os.open(link, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it leads nowhere, or to a file
+        return ""
+    try:
+        return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - much cheaper than `realpath`
+    except OSError:
+        return ""
+    finally:
+        os.close(opened)
+
+
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in folders)
+
+
+def _leads_through(path: str, top: str, links: Mapping[str, str]) -> bool:
+    """Return whether a path in a root leads through another link, or is one."""
+    end = path.find("/", len(top))
+    while end >= 0:
+        if path[:end] in links:
+            return True
+        end = path.find("/", end + 1)
+    return path in links
+
+
+def _repository_at(folder: str) -> dict[Path, int]:
+    """Return a folder's `.git`, or the folder itself if it may be a git directory, with
+    its inode. The folder is not listed.
+    """
+    open_up(folder)
+    there = {name for name in _GIT_PARTS if os.path.lexists(f"{folder}/{name}")}
+    marks = [Path(folder, ".git")] if ".git" in there else []
+    if has_parts_of_repository(there):
+        marks.append(Path(folder))
+    found: dict[Path, int] = {}
+    for mark in marks:
+        try:
+            found[mark] = mark.lstat().st_ino
+        except OSError:  # it is gone
+            continue
+    return found
