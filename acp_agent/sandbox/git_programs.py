@@ -2,7 +2,7 @@
 repository, of the user and of the system.
 
 Git reads `/etc/gitconfig`, two files in the user's home, the repository's own files,
-and the files that any of these include. It looks for a relative hooks folder or program
+the files that any of these include, and environment variables. It looks for a relative hooks folder or program
 in the work tree, so a setting in the user's home can name a file of every project.
 Commands could fill that file, and git would run it with the user's next commit.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 from acp_agent.frozen import frozen
 from acp_agent.regular import TooLargeError, read_regular
 from acp_agent.sandbox.config_syntax import settings_in
+from acp_agent.sandbox.git_variables import VARIABLES, settings_in_variables
 from acp_agent.sandbox.roots import is_repository
 
 _MOST_SETTINGS = 1024 * 1024
@@ -41,6 +42,12 @@ _OF_THE_SYSTEM = (
     "/usr/local/etc/gitconfig",
     "/opt/homebrew/etc/gitconfig",
 )
+_VARIABLES_OF_FILES = {
+    "GIT_CONFIG_SYSTEM": "",
+    "GIT_CONFIG_GLOBAL": "",
+    "XDG_CONFIG_HOME": "git/config",
+}
+"""Variables that name a settings file, or a folder with this file."""
 _TOP = "$(git rev-parse --show-toplevel)"
 """How command lines often name the top of the work tree."""
 
@@ -117,6 +124,12 @@ _HOOKS = (
     "p4-post-changelist", "p4-pre-submit", "post-index-change",
 )  # fmt: skip
 """Source: githooks(5)"""
+_HOOKS_OF_A_PUSH = (
+    "pre-receive", "update", "proc-receive", "post-receive", "post-update", "push-to-checkout", "reference-transaction",
+)  # fmt: skip
+"""Hooks that git runs in the git directory of the repository that is pushed to. A
+relative folder of hooks starts there.
+"""
 
 
 @frozen
@@ -139,34 +152,59 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
 
 def named_by_the_user(folder: Path) -> Iterator[Path]:
     """Yield the paths that git runs or obeys for a folder because the settings of the
-    user or the system name them. Some may not exist.
+    user or the system name them, and the files of these settings. Some may not exist.
 
     :param folder: absolute and resolved. Relative paths start at the top of the work
         tree that contains it.
     :raises TooLargeError: the settings are too large to be read before each command.
     """
     top = next(filter(is_repository, (folder, *folder.parents)), folder)
-    yield from _named_in(_files_of_the_user(), top)
+    files = [*_files_of_the_user(dict.fromkeys((top, folder)))]
+    for file in files:
+        # The user may keep a file in a project, and a link to it in the home.
+        yield file
+        if file.is_symlink():
+            yield Path(os.path.realpath(file))
+    yield from _named_in(files, top)
+    for how, value in _in_variables():
+        yield from _paths_of(_Named(how, value), top)
 
 
-def _files_of_the_user() -> Iterator[Path]:
+def _files_of_the_user(folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the settings files of the system and the user. Some may not exist.
 
     Variables of the agent's own environment name further files and hide none, since
     the user's terminal may have other variables.
+
+    :param folders: the folders in which git may run. The relative value of a variable
+        starts there.
     """
     yield from map(Path, _OF_THE_SYSTEM)
-    for name in ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"):
-        if os.path.isabs(named := os.environ.get(name, "")):  # noqa: PTH117 - of a text
-            yield Path(named)
+    for variable, below in _VARIABLES_OF_FILES.items():
+        if named := os.environ.get(variable, ""):
+            for folder in folders:
+                yield folder / named / below
     home = Path(_expanded("~"))
-    if os.path.isabs(folder := os.environ.get("XDG_CONFIG_HOME", "")):  # noqa: PTH117 - of a text
-        yield Path(folder) / "git" / "config"
     yield home / ".config" / "git" / "config"
     yield home / ".gitconfig"
+    for name, value in settings_in_variables():
+        if _how(name) == "include":
+            for folder in folders:
+                yield folder / _expanded(value)
 
 
-def _named_in(files: Iterator[Path] | tuple[Path, ...], top: Path) -> Iterator[Path]:
+def _in_variables() -> Iterator[tuple[How, str]]:
+    """Yield the values of variables that name files, and what each value is."""
+    for name, value in settings_in_variables():
+        how = _how(name)
+        if how is not None and how != "include" and value:
+            yield how, value
+    for name, kind in VARIABLES.items():
+        if value := os.environ.get(name, ""):
+            yield kind, value
+
+
+def _named_in(files: Iterable[Path], top: Path) -> Iterator[Path]:
     """Yield the paths that settings files name, and that the files name which they
     include.
 
@@ -193,6 +231,8 @@ def _paths_of(named: _Named, top: Path) -> Iterator[Path]:
     if named.how == "hooks":
         for folder in _places(top, named.value):
             yield from (folder / hook for hook in _HOOKS)
+        for folder in _places(top / ".git", named.value):
+            yield from (folder / hook for hook in _HOOKS_OF_A_PUSH)
     elif named.how == "path" or (named.how == "program" and "/" in named.value):
         yield from _places(top, named.value)
     elif named.how == "command" or (
@@ -264,14 +304,19 @@ def _settings_of(config: bytes) -> tuple[_Named, ...]:
     found: list[_Named] = []
     try:
         for name, value in settings_in(config):
-            section, _, rest = os.fsdecode(name).partition(".")
-            keys = _SETTINGS.get(section, {})
-            how = keys.get(rest.rpartition(".")[2]) or keys.get("*")
+            how = _how(os.fsdecode(name))
             if how is not None and value:
                 found.append(_Named(how, os.fsdecode(value)))
     except ValueError:
         pass  # git stops there too
     return tuple(found)
+
+
+def _how(name: str) -> How | None:
+    """Return what the value of a setting is; None if it names no file."""
+    section, _, rest = name.partition(".")
+    keys = _SETTINGS.get(section.lower(), {})
+    return keys.get(rest.rpartition(".")[2].lower()) or keys.get("*")
 
 
 def _content(file: Path) -> bytes:

@@ -56,6 +56,7 @@ from acp_agent.sandbox.pointers import (
 )
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.references import references_of
+from acp_agent.sandbox.relative_programs import block_programs
 from acp_agent.sandbox.repositories import Repository, repository_of
 from acp_agent.sandbox.roots import line_of
 from acp_agent.sandbox.staged import indexes_before, is_in_work_tree, restore_indexes
@@ -453,6 +454,9 @@ def _planted(
     ]
     for mark, text in _blocked_pointers(new, seen, after, sweep, keeper, until):
         done[mark] = (*done.get(mark, ()), text)
+    for mark, text in _blocked_programs({*made}, (*made, *left), seen, sweep, until):
+        done[mark] = (*done.get(mark, ()), text)
+    again = [mark for mark in left if mark in again or mark in done]
     for mark in made:
         if done.get(mark) or _is_in(mark, seen.roots):
             yield Planted(_place(mark), mark, done.get(mark, ()))
@@ -529,6 +533,31 @@ def _blocked_pointers(
                 yield mark, text
         except OSError as error:
             sweep.note_stuck(mark, error)
+
+
+def _blocked_programs(
+    made: Collection[Path],
+    marks: Iterable[Path],
+    seen: Watched,
+    sweep: Sweep,
+    until: int | None,
+) -> Iterator[tuple[Path, str]]:
+    """Rename the files of a command that git would run in repositories; yield each such
+    mark with a text for the user.
+
+    :param made: the marks that the command has created. All files there count.
+    """
+    for mark in marks:
+        since = 0 if mark in made else seen.before.at
+        root = next((each for each in seen.roots if mark.is_relative_to(each)), None)
+        if root is None or mark.name in MARKS[1:] or _place(mark) in seen.roots:
+            continue
+
+        def counts(time: int, since: int = since) -> bool:
+            return since <= time and (until is None or time <= until)
+
+        for text in block_programs(mark, root, counts, sweep.note_stuck):
+            yield mark, text
 
 
 def _blocked_links(

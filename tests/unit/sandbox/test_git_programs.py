@@ -115,6 +115,95 @@ def test_every_settings_file_of_the_user_counts_and_so_do_those_it_includes(
         assert not is_run_by_git(root / ".githooks" / "pre-push", (root,)), name
 
 
+VARIABLES = {
+    "a numbered setting": (
+        {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": "user.name",
+            "GIT_CONFIG_VALUE_0": "n",
+            "GIT_CONFIG_KEY_1": "Core.HooksPath",
+            "GIT_CONFIG_VALUE_1": ".githooks",
+        },
+        ".githooks/pre-commit",
+    ),
+    "a numbered setting with a name of its own": (
+        {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "filter.a.b=c.clean",
+            "GIT_CONFIG_VALUE_0": "tools/clean %f",
+        },
+        "tools/clean",
+    ),
+    "an included file": (
+        {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "include.path",
+            "GIT_CONFIG_VALUE_0": "~/project/settings",
+        },
+        "settings",
+    ),
+    "a parameter": (
+        {"GIT_CONFIG_PARAMETERS": "'core.fsmonitor=tools/monitor'"},
+        "tools/monitor",
+    ),
+    "a parameter in two parts": (
+        {"GIT_CONFIG_PARAMETERS": "'user.name'='n' 'filter.a=b.clean'='./c'"},
+        "c",
+    ),
+    "a file": ({"GIT_CONFIG_GLOBAL": "{root}/settings"}, "settings"),
+    "a relative file": ({"GIT_CONFIG_GLOBAL": "settings"}, "settings"),
+    "a relative folder": ({"XDG_CONFIG_HOME": ".config"}, ".config/git/config"),
+    "an editor": ({"GIT_EDITOR": "./edit -w"}, "edit"),
+    "a pager": ({"PAGER": "less | tools/colour"}, "tools/colour"),
+    "a program for ssh": ({"GIT_SSH": "tools/ssh"}, "tools/ssh"),
+    "git's own programs": ({"GIT_EXEC_PATH": "{root}/libexec"}, "libexec/git-x"),
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_what_variables_of_git_name_in_a_project_is_run_by_git(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    variables, path = VARIABLES[name]
+    assert not is_run_by_git(root / path, (root,))
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value.format(root=root))
+    assert is_run_by_git(root / path, (root,))
+    run = Policy.of((root,), (), (), ()).run_elsewhere
+    assert any((root / path).is_relative_to(each) for each in run)
+
+
+@pytest.mark.parametrize(
+    "parameters", ["'", "'core.editor", "=", "'a'='b", "x=y=z ='core.hooksPath=a"]
+)
+def test_variables_that_git_refuses_name_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch, parameters: str
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", parameters)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "many")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "a")
+    assert not is_run_by_git(root / "a" / "pre-commit", (root,))
+
+
+def test_the_user_s_settings_in_a_project_that_the_home_links_to_are_obeyed(
+    home: Path, root: Path
+) -> None:
+    (root / "gitconfig").write_text("[core]\n\thooksPath = .githooks\n")
+    assert not is_run_by_git(root / "gitconfig", (root,))
+    (home / ".gitconfig").symlink_to("project/gitconfig")
+    assert is_run_by_git(root / "gitconfig", (root,))
+    assert root / "gitconfig" in Policy.of((root,), (), (), ()).run_elsewhere
+
+
+def test_a_relative_folder_of_hooks_is_in_the_git_directory_for_a_push(
+    home: Path, root: Path
+) -> None:
+    (home / ".gitconfig").write_text("[core]\n\thooksPath = team\n")
+    hook = root / ".git" / "team" / "post-receive"
+    assert hook in Policy.of((root,), (), (), ()).run_elsewhere
+
+
 def test_a_file_that_a_repository_s_settings_include_names_programs_too(
     root: Path,
 ) -> None:

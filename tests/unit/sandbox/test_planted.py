@@ -264,6 +264,67 @@ def test_cloning_and_removing_repositories_is_ordinary_work(
     assert len(keeper.planted) == 2
 
 
+HOOK = "printf '#!/bin/sh\\ntouch {ran}\\n' > {0} && chmod +x {0}"
+FOLDERS_OF_HOOKS = {
+    "a new repository": f"{MAKE} && mkdir sub/.githooks && "
+    + HOOK.replace("{0}", "sub/.githooks/post-index-change"),
+    "a repository in a package folder": "mkdir venv && "
+    + f"{MAKE} && mkdir venv/x/.githooks && ".replace("{0}", "venv/x")
+    + HOOK.replace("{0}", "venv/x/.githooks/post-index-change"),
+    "a link": f"{MAKE} && mkdir sub/h && ln -s h sub/.githooks && "
+    + HOOK.replace("{0}", "sub/h/post-index-change"),
+    "a folder that was there": "mv old sub && git init -q sub",
+    "a clone": "git clone -q old-repository sub",
+    "settings of its own": f"{MAKE} && mkdir sub/own && git -C sub config core.hooksPath own && "
+    + HOOK.replace("{0}", "sub/own/post-index-change"),
+    "an included file": f"{MAKE} && mkdir sub/own && git config -f sub/.git/x core.hooksPath own && "
+    "git -C sub config include.path x && "
+    + HOOK.replace("{0}", "sub/own/post-index-change"),
+    "a condition": f"{MAKE} && mkdir sub/own && git config -f sub/.git/x core.hooksPath own && "
+    "git -C sub config includeIf.gitdir:/.path x && "
+    + HOOK.replace("{0}", "sub/own/post-index-change"),
+    "a repository that cannot be protected": "mkdir venv/r/.githooks && "
+    + HOOK.replace("{0}", "venv/r/.githooks/post-index-change"),
+}
+
+
+@pytest.mark.process
+@needs_bubblewrap
+@pytest.mark.parametrize("name", FOLDERS_OF_HOOKS)
+def test_a_folder_of_hooks_that_settings_name_runs_nothing_in_a_new_repository(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".gitconfig").write_text("[core]\n\thooksPath = .githooks\n")
+    ran = tmp_path / "ran"
+    for folder in (root / "old", root / "old-repository"):
+        (folder / ".githooks").mkdir(parents=True)
+        hook = folder / ".githooks" / "post-index-change"
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    git(root / "old-repository", "init", "-q")
+    git(root / "old-repository", "-c", "core.hooksPath=x", "add", ".githooks")
+    git(root / "old-repository", "commit", "-qm", "x")
+    if name.endswith("protected"):
+        git(root, "init", "-q", "venv/r")
+    keeper = Kept()
+    done = run(
+        root,
+        keeper,
+        FOLDERS_OF_HOOKS[name].replace("{0}", "sub").replace("{ran}", str(ran)),
+    )
+    assert done.returncode == 0, done.stderr
+    ran.unlink(missing_ok=True)
+    for folder in (root / "sub", root / "venv" / "x", root / "venv" / "r"):
+        if folder.is_dir():
+            (folder / "file").touch()
+            git(folder, "add", "file")
+    assert not ran.exists()
+    assert keeper.done
+
+
 @pytest.mark.process
 @needs_bubblewrap
 def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(

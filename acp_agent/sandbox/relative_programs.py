@@ -1,0 +1,83 @@
+"""Renames files of a command that git would run in a repository below a session's
+directories, because a setting names them by a path in the work tree.
+
+A folder such as `.githooks` in the user's own settings belongs to each repository. So a
+command could make a repository together with such a folder. In the repositories that
+are protected while a command runs, these paths are watched (see `blocked`).
+
+Source: git-config(1), `core.hooksPath`
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from acp_agent.regular import TooLargeError
+from acp_agent.sandbox.aside import rename
+from acp_agent.sandbox.changes import changed
+from acp_agent.sandbox.git_programs import named_by_the_user, named_in_settings
+from acp_agent.sandbox.nested import common_directory, git_directory_of
+
+
+def block_programs(
+    mark: Path,
+    root: Path,
+    counts: Callable[[int], bool],
+    note_stuck: Callable[[Path, OSError], None],
+) -> Iterator[str]:
+    """Rename the files that git would run in a repository because its own settings or
+    the user's name them by a path in its work tree. Yield a text about each for the
+    user.
+
+    :param mark: the repository; see `Below.marks`.
+    :param root: the session's directory that contains it.
+    :param counts: returns whether a file counts that last changed at this time.
+    :param note_stuck: called with each file that cannot be renamed.
+    """
+    place = mark.parent if mark.name == ".git" else mark
+    for path in dict.fromkeys(_named_in(place, mark)):
+        if not os.path.lexists(path) or not counts(_last_change(path, place)):
+            continue
+        try:
+            for _, new in [
+                line.split(" → ")
+                for line in _rename(root, path.relative_to(root).parts)
+            ]:
+                yield f"{path} is now called {new}, since a setting of git names it"
+        except OSError as error:
+            note_stuck(path, error)
+
+
+def _named_in(place: Path, mark: Path) -> Iterator[Path]:
+    with suppress(TooLargeError):  # git reads such settings, but no command made them
+        for path in _named(place, mark):
+            if path != place and path.is_relative_to(place):
+                yield path
+
+
+def _named(place: Path, mark: Path) -> Iterator[Path]:
+    yield from named_by_the_user(place)
+    git = git_directory_of(mark)
+    if git is not None:
+        for each in dict.fromkeys((git, common_directory(git))):
+            yield from named_in_settings(each, place)
+
+
+def _last_change(path: Path, place: Path) -> int:
+    """Return when a path last changed, or a folder between it and the work tree, which
+    may have been moved there.
+    """
+    between = [each for each in path.parents if each != place and place in each.parents]
+    return max(changed(each) for each in (path, *between))
+
+
+def _rename(root: Path, path: tuple[str, ...]) -> Iterator[str]:
+    """Rename a path, or the first link that leads to it."""
+    for length in range(1, len(path)):
+        if root.joinpath(*path[:length]).is_symlink():
+            yield from rename(root, path[:length])
+            return
+    yield from rename(root, path)
