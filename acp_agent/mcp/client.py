@@ -10,7 +10,6 @@ Model Context Protocol, "Lifecycle" and "Server Features".
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from operator import methodcaller
@@ -20,7 +19,6 @@ import anyio
 from mcp import Client, MCPError, UrlElicitationRequiredError, types
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, IncomingMessage
-from mcp.client.sse import sse_client
 from mcp.client.subscriptions import ListenNotSupportedError
 
 from acp_agent import __version__
@@ -38,12 +36,12 @@ from acp_agent.mcp.model import (
 )
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import (
-    CONNECT_SECONDS,
     Watch,
     inspected,
     leaves_of,
     over_acp,
     over_http,
+    over_sse,
 )
 from acp_agent.tools.environment import Environment, OutputArrived, Report
 from acp_agent.tools.text import clean
@@ -333,12 +331,6 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Trans
                 )
             return over_acp(server.server_id, options.channel, watch)
         case "sse":
-            # A stream may be silent for hours and still be alive.
-            return sse_client(
-                server.url,
-                {**server.headers},
-                timeout=CONNECT_SECONDS,
-                sse_read_timeout=math.inf,
-            )
+            return over_sse(server)
         case "http":
             return over_http(server, watch)

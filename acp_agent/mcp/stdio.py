@@ -20,14 +20,12 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 
 from acp_agent.errors import ToolError
-from acp_agent.mcp.depth import without_depths
+from acp_agent.mcp.bounds import MAX_MESSAGE, TOO_LONG, within_bounds
 from acp_agent.mcp.launch import DIRECTORY, Launch
 from acp_agent.mcp.transports import Received, Streams, Watch
 from acp_agent.processes import open_group
 from acp_agent.tools.text import clean, one_line, without_escapes
 
-MAX_LINE = 1 << 26
-"""Maximum bytes of one message."""
 _GRACE_SECONDS = 0.5
 """Seconds that a server may take to exit after its stdin is closed."""
 _CHUNK = 65_536
@@ -124,7 +122,7 @@ async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:
     """Yield the output of a process line by line.
 
-    :raises ToolError: if a line is longer than `MAX_LINE`.
+    :raises ToolError: if a line is longer than a message may be.
     """
     buffer = bytearray()
     while True:
@@ -140,8 +138,8 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
                 yield bytes(line)
-        if len(buffer) > MAX_LINE:
-            raise ToolError(f"it wrote a line of more than {MAX_LINE >> 20} MiB")
+        if len(buffer) > MAX_MESSAGE:
+            raise ToolError(TOO_LONG)
     if buffer:
         yield bytes(buffer)
 
@@ -160,11 +158,12 @@ def _message(line: bytes) -> SessionMessage | None:
     mistake.
 
     JavaScript servers that truncate a text may write unpaired surrogates (`\\ud83d`),
-    which strict parsers reject. All surrogates in such a line are replaced. Values that
-    are nested too deeply for the parser are cut.
+    which strict parsers reject. All surrogates in such a line are replaced.
+
+    :raises ToolError: see `within_bounds`.
     """
-    text = line.decode(errors="replace")
-    for mend in (str, without_depths, _without_surrogates):
+    text = within_bounds(line).decode(errors="replace")
+    for mend in (str, _without_surrogates):
         text = mend(text)
         try:
             return SessionMessage(

@@ -10,6 +10,7 @@ Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema,
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, cast
@@ -19,6 +20,7 @@ import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import MCPError, types
 from mcp.client import Transport
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
@@ -26,6 +28,7 @@ from pydantic import ValidationError
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import ToolError
+from acp_agent.mcp.bounds import MAX_MESSAGE, bound_response
 from acp_agent.mcp.flow import CountedStream, Intake
 from acp_agent.mcp.model import McpChannel, ServerGoneError
 from acp_agent.tools.path_errors import because
@@ -300,13 +303,39 @@ async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     # Each request has its own time limit.
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
     client = httpx2.AsyncClient(
-        headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]}
+        headers=server.headers,
+        timeout=timeout,
+        event_hooks={"response": [bound_response, watch.note]},
     )
     async with (
         client,
-        streamable_http_client(server.url, http_client=client) as streams,
+        streamable_http_client(
+            server.url, http_client=client, max_sse_event_size=2 * MAX_MESSAGE
+        ) as streams,
     ):
         yield streams
+
+
+def over_sse(server: McpServer) -> Transport:
+    """Connect to a server over HTTP with server-sent events, the older transport."""
+
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        hooks = {"response": [bound_response]}
+        return httpx2.AsyncClient(
+            headers=headers, timeout=timeout, auth=auth, event_hooks=hooks
+        )
+
+    return sse_client(
+        server.url,
+        {**server.headers},
+        timeout=CONNECT_SECONDS,
+        sse_read_timeout=math.inf,  # it may be silent for hours and still be alive
+        httpx_client_factory=client,
+    )
 
 
 @asynccontextmanager
