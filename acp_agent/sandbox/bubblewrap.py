@@ -50,6 +50,7 @@ def command_line(
     filter_file: Path | None = None,
     variables: Mapping[str, str] | None = None,
     found: Sockets | None = None,
+    copies: Mapping[Path, Path] | None = None,
 ) -> tuple[str, ...]:
     """Return the command line that runs a program in the sandbox.
 
@@ -63,6 +64,7 @@ def command_line(
     :param covers: files that cover other files, keyed by the path that they cover. All
         of these paths exist.
     :param filter_file: a file with the system call filter; see `seccomp`.
+    :param copies: folders that take the place of protected ones; see `copies`.
     :param variables: further environment variables of the program.
     :param found: the result of `sockets_of`; None to find the sockets here.
     """
@@ -93,7 +95,9 @@ def command_line(
         ),
         *(
             word
-            for mount in _mounts(policy, protected, holders, found, covers or {})
+            for mount in _mounts(
+                policy, protected, holders, found, covers or {}, copies or {}
+            )
             for word in mount
         ),
         *_sealed(policy, holders),
@@ -145,6 +149,7 @@ def _mounts(
     holders: Iterable[Path],
     found: Sockets,
     covers: Mapping[Path, Path],
+    copies: Mapping[Path, Path],
 ) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before its contents."""
     # Folders that contain protected paths are mounted, since a mount cannot be renamed.
@@ -158,7 +163,12 @@ def _mounts(
             for path in _shown_work_trees(policy)
         ),
         *((path, ("--bind", str(path), str(path))) for path in writable),
-        *((path, ("--ro-bind-try", str(path), str(path))) for path in protected),
+        *(
+            (path, ("--bind", str(copies[path]), str(path)))
+            if path in copies
+            else (path, ("--ro-bind-try", str(path), str(path)))
+            for path in protected
+        ),
         *((path, ("--ro-bind", "/dev/null", str(path))) for path in files),
         *(
             (path, ("--ro-bind", str(cover), str(path)))

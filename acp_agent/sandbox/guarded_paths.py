@@ -9,6 +9,8 @@ own code anyway. The column `how` says how a path is handled:
 
 - `covered`: commands may not write to it. If it is missing, an empty folder takes its
   place while commands run, since an editor obeys a new file within moments.
+- `private`: the same, but commands get a copy that they may write to (see `copies`),
+  since build tools write to it in ordinary work.
 - `closed`: commands may not write to it. If a command creates it, it is renamed (see
   `planted`).
 - `kept`: commands may not write to it if it exists. A new one is left alone, either
@@ -32,7 +34,7 @@ from typing import Literal, TypeAlias, cast
 
 from acp_agent.frozen import frozen
 
-How: TypeAlias = Literal["covered", "closed", "kept", "asked"]
+How: TypeAlias = Literal["covered", "private", "closed", "kept", "asked"]
 
 
 @frozen

@@ -30,7 +30,7 @@ from acp_agent.sandbox.repositories import (
 )
 from acp_agent.sandbox.roots import is_repository
 
-GUARDED = tuple(row.parts[0] for row in guarded_paths("covered"))
+GUARDED = tuple(row.parts[0] for row in guarded_paths("covered", "private"))
 """Names in a root. The placeholder for a missing name is a folder, even for `.envrc`,
 since git ignores empty folders.
 """

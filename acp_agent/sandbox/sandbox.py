@@ -23,6 +23,7 @@ from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.regular import TooLargeError
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.blocked import sweeping
+from acp_agent.sandbox.copies import private_copies
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.exclusion import command_in
 from acp_agent.sandbox.folders import writable_folders
@@ -236,6 +237,7 @@ class Sandbox:
             writable,
             placeholders(policy.closed, self._kept(_LOCKS)),
             covered_excludes(policy) as covers,
+            private_copies(policy) as copies,
             sweeping(sweep, touch),
         ):
             if sys.platform == "darwin":
@@ -252,7 +254,7 @@ class Sandbox:
                     self.keeper.refuse_sockets(found.lost)
                 with bubblewrap.filter_file(local=not found.lost) as filtered:
                     words = bubblewrap.command_line(
-                        policy, argv, place, covers, filtered, variables, found
+                        policy, argv, place, covers, filtered, variables, found, copies
                     )
                     yield (*words[: len(words) - len(argv)], "true"), words
 

@@ -157,7 +157,9 @@ class Guarded:
 
 @cache
 def _rows() -> frozenset[Part]:
-    return frozenset(row.parts for row in guarded_paths("covered", "closed", "kept"))
+    return frozenset(
+        row.parts for row in guarded_paths("covered", "private", "closed", "kept")
+    )
 
 
 @cache

@@ -307,7 +307,8 @@ def test_an_ordinary_rebase_and_one_of_the_user_s_go_on(root: Path) -> None:
 def test_no_name_that_is_missing_costs_a_placeholder_or_a_mount(root: Path) -> None:
     with Sandbox((root,), ()).wrap(("true",), root, network=False) as (_, words):
         made = {path.name for path in root.iterdir()}
-        assert made == {".git", *(row.parts[0] for row in guarded_paths("covered"))}
+        rows = guarded_paths("covered", "private")
+        assert made == {".git", *(row.parts[0] for row in rows)}
         assert not [
             word for word in words if word.endswith((".cursor", ".hgrc", ".helix"))
         ]
