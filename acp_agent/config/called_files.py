@@ -21,6 +21,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from acp_agent.config.program_files import CONFIGURATION, READ_BY
@@ -54,6 +55,12 @@ _MODULE = re.compile(
     r"-m[ \t\"',]*([\w.]+)|(?:import_module|run_module|__import__)\([ \t]*[\"']([\w.]+)"
 )
 _PYTHON = re.compile(r"\bpython|\bpypy|\brunpy\b")
+_UPWARDS = re.compile(
+    r"\.\.|\.parent\b|\.parents\b|\bdirname\b|\bpardir\b|\brealpath\b"
+)
+"""Finds expressions with which a file names something in a folder above its own."""
+_MAX_ABOVE = 4
+"""Maximum number of these folders."""
 _SUFFIXES = frozenset(
     (
         ".py", ".pyw", ".pth", ".sh", ".bash", ".zsh", ".fish", ".ksh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts",
@@ -114,10 +121,13 @@ class Called:
         `MAX_CALLED`.
     :ivar folders: the folders that were listed. If one of them changes, the result may
         change.
+    :ivar beside: further modules and packages. Only that they exist counts, since
+        ordinary work changes their content.
     """
 
     files: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
+    beside: tuple[Path, ...] = ()
 
 
 def called_files(
@@ -145,7 +155,8 @@ def called_files(
                 break
             if text := _text_of(path):
                 waiting.append(ProgramText(text, path.parent, path))
-    return Called(tuple(found), places.looked_in)
+    beside = places.beside
+    return Called(tuple(found), places.looked_in, beside)
 
 
 class _Places:
@@ -162,6 +173,8 @@ class _Places:
                 if folder.is_relative_to(project):
                     self._shared[folder] = None
         self._stems: dict[Path, frozenset[str]] = {}
+        self._runs_modules = False
+        self._is_searched_first = False
         self._left = _MAX_NAMES
         places = map(Path, os.environ.get("PATH", "").split(os.pathsep))
         self._programs = tuple(each for each in places if each.is_relative_to(project))
@@ -173,10 +186,35 @@ class _Places:
         """
         return tuple(self._names)
 
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """Return the modules in the working directory if `python -m` runs something
+        that imports packages from outside the project.
+
+        Python would import these modules instead of others that the packages mean.
+        """
+        if not self._is_searched_first:
+            return ()
+        folders = dict.fromkeys((self._cwd, self._project))
+        found = (
+            folder / name
+            for folder in folders
+            for name in sorted(self._listed(folder))
+            if _is_module(name) or self._is_package(folder / name)
+        )
+        return tuple(islice(found, MAX_CALLED))
+
+    def _is_package(self, folder: Path) -> bool:
+        return "." not in folder.name and any(
+            _is_module(name, "__init__") for name in self._listed(folder)
+        )
+
     def named_in(self, text: ProgramText) -> Iterator[Path]:
         """Yield the code files that a text names."""
         words, globs = _words_of(text.content)
         quoted = [each for pattern in _QUOTED for each in pattern.findall(text.content)]
+        if any(by_option for by_option, _ in _MODULE.findall(text.content)):
+            self._runs_modules = True
         names = list(dict.fromkeys((*words, *quoted)))[: self._left]
         self._left -= len(names)
         bases = self._bases(text, names)
@@ -201,6 +239,11 @@ class _Places:
         bases = dict.fromkeys((self._cwd, self._project, *self._shared))
         if text.folder is not None:
             bases[text.folder] = None
+            if text.is_python and _UPWARDS.search(text.content):
+                above = text.folder.parents[:_MAX_ABOVE]
+                bases.update(
+                    (each, None) for each in above if each.is_relative_to(self._project)
+                )
         for name in names:
             for base in tuple(bases):
                 folder = self._below(base, name)
@@ -358,8 +401,11 @@ class _Places:
         means.
 
         If the script imports packages from outside the project, these may import any
-        other module. So each module in the script's folder counts.
+        other module. So each module in the script's folder counts. For a module that
+        `python -m` runs, Python searches the working directory instead (see `beside`).
         """
+        if self._runs_modules and self._imports_packages(text, self._cwd):
+            self._is_searched_first = True
         for base in bases:
             listed = self._listed(base)
             is_open = base == text.folder and self._imports_packages(text, base)

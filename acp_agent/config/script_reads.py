@@ -33,8 +33,9 @@ _VARIABLES = re.compile(
 _CONCATENATED = re.compile(r"\bcat[ \t]([^\n;&|<>()]{1,1000})[|)]")
 _CALLS = re.compile(
     r"(?:\b(?:open|Path|join|joinpath|resolve|require\w{0,20}|load\w{0,20}|import\w{0,20}|include\w{0,20}|read\w{0,20}|"
-    r"createReadStream|exec\w{0,20}|run\w{0,20}|eval\w{0,20}|do|dofile|slurp)(?:[ \t]{0,4}\()?|/|"
-    r"\b(?:join|joinpath|resolve)\([^\n\"'()]{1,100},)[ \t]{0,4}"
+    r"createReadStream|exec\w{0,20}|run\w{0,20}|eval\w{0,20}|do|dofile|slurp|with_name)(?:[ \t]{0,4}\()?|/|"
+    r"\b(?:join|joinpath|resolve|get_data|open_text|open_binary|read_text|read_binary|resource_\w{1,20}|"
+    r"spec_from_file_location)\([^\n()]{1,100},)[ \t]{0,4}[rRbBfFuU]{0,2}"
     r"[\"']([^\"'\n]{1,300})[\"'](?![ \t]{0,4},[ \t]{0,4}[\"'][wax])"
     r"(?!\)\.(?:write|touch|mkdir|unlink|exists|is_file|is_dir))"
 )

@@ -43,6 +43,7 @@ _SETTLED_NS = 50_000_000
 new change time.
 """
 _Signature: TypeAlias = tuple[int, int, int, int, int]
+_EXISTS = "a module that could be imported"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -242,6 +243,11 @@ def _read_called(
     known = {place / file.name for file in own}
     files = tuple(
         _called_file(place, path) for path in called.files if path not in known
+    )
+    files += tuple(
+        _CodeFile(Path(os.path.relpath(path, place)).as_posix(), _EXISTS)
+        for path in called.beside
+        if path not in known and path not in called.files
     )
     looked_at = dict.fromkeys((*called.folders, *called.files))
     # If a path changed too recently, its signature matches no other, and everything is

@@ -9,7 +9,6 @@ Source: inode(7), "Last status change timestamp (ctime)", which no program can s
 from __future__ import annotations
 
 import os
-import re
 import time
 from pathlib import Path
 
@@ -33,10 +32,6 @@ SKIPPED = frozenset(
     )
 )  # fmt: skip
 """Names of folders that the walk looks at but does not descend into."""
-_BACK = re.compile(r"[^/.][^/]*/+\.\.(?:/|$)|\.\.[^/]+/+\.\.(?:/|$)")
-"""Finds a `..` behind a name. If the name is a link, the text does not say where this
-leads.
-"""
 _MOST_SEEN = 20_000
 _UNSTABLE_NS = 100_000_000
 """Nanoseconds within which a folder may change twice with the same change time."""
@@ -107,7 +102,9 @@ def _link_at(path: str, name: str) -> list[tuple[str, str]]:
         target = os.readlink(f"{path}/{name}")  # noqa: PTH115 - as text
     except OSError:  # it is gone
         return []
-    if _BACK.search(target):
+    names = [part for part in target.split("/") if part not in ("", ".")]
+    ups = names.count("..")
+    if names[:ups] != [".."] * ups:  # the name before a `..` may be a link
         return [(name, "")]
     return [(name, os.path.normpath(os.path.join(path, target)))]  # noqa: PTH118 - as text
 

@@ -232,6 +232,45 @@ RUNS: list[tuple[str, dict[str, str], str]] = [
     ("python3 t/a.py", {"t/a.py": "import yaml"}, "t/_yaml.py"),
     ("python3 t/a.py", {"t/a.py": "from . import b", "t/b.py": ""}, "t/b.py"),
     ("python3 -c 'import json'", {}, "re.py"),
+    # What a module that `python -m` runs imports and reads.
+    (
+        "python3 -m t.guard",
+        {"t/guard/__main__.py": "from ..common import x", "t/common.py": ""},
+        "t/common.py",
+    ),
+    (
+        "python3 -m t.guard",
+        {"t/guard/__main__.py": "from ... import x", "x.py": ""},
+        "x.py",
+    ),
+    (
+        "python3 -m t.guard.run",
+        {
+            "t/guard/run.py": "from .a import b",
+            "t/guard/a/__init__.py": "from ..c import d",
+            "t/guard/c/__init__.py": "from .d import e",
+            "t/guard/c/d.py": "",
+        },
+        "t/guard/c/d.py",
+    ),
+    (
+        "python3 -m t.guard",
+        {
+            "t/guard/__main__.py": "Path(__file__).parent.parent / 'rules' / 'a.txt'",
+            "t/rules/a.txt": "",
+        },
+        "t/rules/a.txt",
+    ),
+    (
+        "python3 -m t.guard",
+        {
+            "t/guard/__main__.py": "import_module('..more', __package__)",
+            "t/more.py": "",
+        },
+        "t/more.py",
+    ),
+    ("python3 -m t.guard", {"t/guard/__main__.py": "import yaml"}, "_yaml.py"),
+    ("python3 -m t.guard", {"t/guard/__main__.py": "import yaml"}, "yaml.py"),
     (
         "python3 a/b/c.py",
         {"a/b/c.py": "sys.path.append(ROOT / 'd' / 'e')\nimport f", "d/e/f.py": ""},

@@ -19,7 +19,9 @@ READS = (
     ". {}", "source {}", "true && . {}", "sh -x {}", "python3 {} --all", "X=1 bash {}", "awk -f {}", "grep -qf x -f {}",
     "jq --from-file={}", "wc < {}", '$(cat {})', "cat {} | sh", "BASH_ENV={}", "if . {}; then", 'open("{}")',
     "open('{}', 'r')", "Path('{}').read_text()", "HERE / '{}'", "os.path.join(HERE, '{}')", "require('{}')",
-    "require_relative '{}'", "fs.readFileSync(\"{}\")", "path.resolve(__dirname, '{}')", "do '{}';", "load '{}'",
+    "require_relative '{}'", "fs.readFileSync(\"{}\")", "path.resolve(__dirname, '{}')",
+    "Path(__file__).with_name('{}')", "open(f'{}')", "get_data(__package__, '{}')",
+    "get_data('a.b', '{}')", "spec_from_file_location('a', '{}')", "open_text('a.b', '{}')", "do '{}';", "load '{}'",
 )  # fmt: skip
 MENTIONS = (
     "case $1 in {}) exit;; esac", "x == '{}'", "('{}', 'b')", "x.endswith('{}')", "echo {}", "[ $1 = {} ]", "ls {}",
