@@ -10,17 +10,23 @@ stream"
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import httpx2
 
 from acp_agent.errors import ToolError
 from acp_agent.json_bounds import MAX_VALUES, has_too_many_values
 from acp_agent.mcp.depth import MAX_LEVELS, without_depths
+from acp_agent.tools.text import one_line
 
 MAX_MESSAGE = 1 << 26
 """Maximum bytes of one message."""
 TOO_LONG = f"it sent a message of more than {MAX_MESSAGE >> 20} MiB"
+ACCEPTED: Mapping[str, str] = {"accept-encoding": "gzip, deflate"}
+"""The headers of a request whose response can be bounded. A few bytes in other
+encodings, or in several, become gigabytes in one step.
+"""
+_ENCODINGS = ("gzip", "deflate", "identity")
 _TOO_MANY = f"it sent a message with more than {MAX_VALUES:,} values"
 
 
@@ -42,13 +48,21 @@ def within_bounds(data: bytes, longest: int = MAX_MESSAGE) -> bytes:
 
 
 async def bound_response(response: httpx2.Response) -> None:
-    """Limit what an HTTP response passes on. Call this before its body is read."""
+    """Limit what an HTTP response passes on. Call this before its body is read.
+
+    :raises httpx2.DecodingError: the response is compressed in a way that cannot be
+        bounded.
+    """
     decoded = httpx2.Response(
         response.status_code,
         headers=response.headers,
         stream=response.stream,
         request=response.request,
     )
+    encodings = response.headers.get("content-encoding", "identity").lower()
+    if encodings.strip() not in _ENCODINGS:
+        told = one_line(encodings, 100)
+        raise httpx2.DecodingError(f"it compressed its answer with {told}")
     kind = response.headers.get("content-type", "").partition(";")[0]
     is_stream = kind.strip().lower() == "text/event-stream"
     response.stream = _Bounded(decoded, is_stream=is_stream)

@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import ToolError
-from acp_agent.mcp.bounds import MAX_MESSAGE, bound_response
+from acp_agent.mcp.bounds import ACCEPTED, MAX_MESSAGE, bound_response
 from acp_agent.mcp.flow import CountedStream, Intake
 from acp_agent.mcp.model import McpChannel, ServerGoneError
 from acp_agent.tools.path_errors import because
@@ -303,7 +303,7 @@ async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     # Each request has its own time limit.
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
     client = httpx2.AsyncClient(
-        headers=server.headers,
+        headers={**ACCEPTED, **server.headers},
         timeout=timeout,
         event_hooks={"response": [bound_response, watch.note]},
     )
@@ -331,7 +331,7 @@ def over_sse(server: McpServer) -> Transport:
 
     return sse_client(
         server.url,
-        {**server.headers},
+        {**ACCEPTED, **server.headers},
         timeout=CONNECT_SECONDS,
         sse_read_timeout=math.inf,  # it may be silent for hours and still be alive
         httpx_client_factory=client,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,9 +27,11 @@ from acp_agent.sandbox.roots import has_parts_of_repository
 from acp_agent.sandbox.walk import folder_at, is_walked
 
 _MOST_FOLDERS = 400
-"""Maximum number of folders that are looked at for one root."""
-_MOST_LINKS = 200
-"""Maximum number of links that are followed."""
+"""Maximum number of folders that are looked at in the package folders of a root, and
+behind its links.
+"""
+_SECONDS = 0.25
+"""Time limit for following links. Each takes microseconds."""
 _DEEP_IN_PACKAGES = 4
 """How many folders deep to look in a package folder: `.venv/lib/python3/site-packages/x`
 has four.
@@ -44,11 +47,13 @@ class Further:
     :ivar marks: see `Below`.
     :ivar behind: for each link that leads to such marks, these marks.
     :ivar is_whole: whether everything within the limits of depth was looked at.
+    :ivar has_all_behind: the same, for what is behind links.
     """
 
     marks: Mapping[Path, int]
     behind: Mapping[Path, tuple[Path, ...]]
     is_whole: bool
+    has_all_behind: bool = True
 
 
 def further_below(
@@ -62,32 +67,42 @@ def further_below(
     marks: dict[Path, int] = {}
     behind: dict[Path, tuple[Path, ...]] = {}
     is_whole = True
+    has_all_behind = True
     for root, found in below.items():
         search = _Search(roots, writable)
-        for link, target in search.leading(root, found.symlinks):
+        marks.update(search.marks_in(found.packages))
+        links = {**found.symlinks, **search.links_out}
+        for link, target in search.leading(root, links):
             new = search.marks_behind(target)
             marks.update(new)
             if new:
                 behind[Path(link)] = tuple(new)
-        marks.update(search.marks_in(found.packages))
-        is_whole &= search.left > 0
+        is_whole &= search.is_whole
+        has_all_behind &= search.has_all_behind
     for each in below.values():
         for mark in each.marks:
             marks.pop(mark, None)
-    return Further(marks, behind, is_whole)
+    return Further(marks, behind, is_whole and has_all_behind, has_all_behind)
 
 
 class _Search:
-    """Searches with one limit for all that is looked at.
+    """Searches with limits.
 
-    :ivar left: how many more folders may be looked at.
+    :ivar is_whole: whether the limit in package folders was not reached.
+    :ivar has_all_behind: whether the limits for links were not reached.
+    :ivar links_out: the links in package folders that lead out of the roots, as far as
+        their text says. There may be thousands that lead to other packages.
     """
 
     def __init__(self, roots: Sequence[Path], writable: Sequence[Path]) -> None:
-        self.left = _MOST_FOLDERS
+        self.is_whole = True
+        self.has_all_behind = True
         self._roots = tuple(map(str, roots))
         self._writable = tuple(map(str, writable))
+        self._left_behind = _MOST_FOLDERS
+        self._behind: dict[str, dict[Path, int]] = {}
         self._above: dict[str, dict[Path, int]] = {}
+        self.links_out: dict[str, str] = {}
 
     def leading(
         self, root: Path, links: Mapping[str, str]
@@ -96,13 +111,12 @@ class _Search:
         walk reaches, each with the folder.
         """
         top = f"{root}/"
-        followed = 0
+        end = time.monotonic() + _SECONDS
         for link, named in links.items():
             if is_walked(top[:-1], named) and not _leads_through(named, top, links):
                 continue
-            followed += 1
-            if followed > _MOST_LINKS:
-                self.left = 0
+            if time.monotonic() > end:
+                self.has_all_behind = False
                 return
             place = _folder_behind(link)
             if place and self._is_unseen(place):
@@ -117,9 +131,20 @@ class _Search:
         """Return the marks in a folder, in the folders above it that commands may write
         to, and a little below it unless it is in a root.
         """
-        deep = 0 if _is_in(place, self._roots) else _DEEP_BEHIND_LINKS
-        marks = self._marks_below([place], deep)
+        if place in self._behind:
+            return self._behind[place]
+        marks: dict[Path, int] = {}
+        if _is_in(place, self._roots):
+            self._marks_below([place], 0, 1, marks)
+        else:
+            # However many links there are, the folder itself is always looked at.
+            most = max(self._left_behind, 1)
+            self._left_behind -= self._marks_below(
+                [place], _DEEP_BEHIND_LINKS, most, marks
+            )
+            self.has_all_behind &= self._left_behind > 0
         marks.update(self._marks_above(os.path.dirname(place)))  # noqa: PTH120 - as text
+        self._behind[place] = marks
         return marks
 
     def _marks_above(self, folder: str) -> dict[Path, int]:
@@ -141,22 +166,38 @@ class _Search:
             folder = folder_at(path)
             for name in folder.folders if folder is not None else ():
                 (hidden if name[0] == "." else others).append(f"{path}/{name}")
-        return self._marks_below((*hidden, *others), _DEEP_IN_PACKAGES - 1)
-
-    def _marks_below(self, folders: Iterable[str], deep: int) -> dict[Path, int]:
         marks: dict[Path, int] = {}
+        folders = (*hidden, *others)
+        most = _MOST_FOLDERS
+        self.is_whole = (
+            self._marks_below(folders, _DEEP_IN_PACKAGES - 1, most, marks) < most
+        )
+        return marks
+
+    def _marks_below(
+        self, folders: Iterable[str], deep: int, most: int, marks: dict[Path, int]
+    ) -> int:
+        """Add the marks in some folders and in those below them, and return how many
+        folders were looked at.
+        """
         waiting = deque((path, 0) for path in folders)
-        while waiting and self.left > 0:
-            self.left -= 1
+        looked_at = 0
+        while waiting:
+            if looked_at >= most:
+                break
+            looked_at += 1
             path, depth = waiting.popleft()
             folder = folder_at(path)
             if folder is None:
                 continue
             for name, inode in folder.marks:
                 marks[Path(path, name)] = inode
+            for name, named in folder.links:
+                if not _is_in(named, self._roots):
+                    self.links_out[f"{path}/{name}"] = named
             if depth < deep:
                 waiting.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
-        return marks
+        return looked_at
 
 
 def _folder_behind(link: str) -> str:

@@ -597,7 +597,7 @@ def _blocked_links(
 
 def _is_put_there(mark: Path, before: Before, after: Before) -> bool:
     known = before.all_marks.get(mark)
-    return before.further.is_whole and known != after.all_marks[mark]
+    return before.further.has_all_behind and known != after.all_marks[mark]
 
 
 def _is_in(path: Path, folders: Iterable[Path]) -> bool:

@@ -156,6 +156,7 @@ def _as_json(seen: Watched) -> dict[str, Any]:
         "at": before.at,
         "further": {str(mark): inode for mark, inode in before.further.marks.items()},
         "is_whole_further": before.further.is_whole,
+        "has_all_behind": before.further.has_all_behind,
         "protected": _texts(sorted(seen.protected)),
         "places": [
             [str(each.folder), each.paths, list(each.targets.items())]
@@ -182,6 +183,7 @@ def _of_json(kept: dict[str, Any]) -> Watched:
             {Path(mark): inode for mark, inode in kept.get("further", {}).items()},
             {},
             kept.get("is_whole_further", False),
+            kept.get("has_all_behind", False),
         ),
     )
     places = tuple(

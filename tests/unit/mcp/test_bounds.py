@@ -104,6 +104,28 @@ async def test_a_large_answer_over_http_arrives_as_it_is(kind: Kind) -> None:
     assert message.result == {"a": text}
 
 
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "gzip,deflate", "br", "zstd"])
+async def test_an_answer_in_an_encoding_that_cannot_be_bounded_is_not_read(
+    encoding: str,
+) -> None:
+    read: list[bytes] = []
+
+    class Bomb(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            read.append(b"")
+            yield gzip.compress(gzip.compress(b"0" * 1_000))
+
+    response = httpx2.Response(
+        200,
+        headers={"content-type": "application/json", "content-encoding": encoding},
+        stream=Bomb(),
+        request=httpx2.Request("POST", "http://a.example"),
+    )
+    with pytest.raises(httpx2.DecodingError, match=encoding):
+        await bound_response(response)
+    assert not read
+
+
 def test_a_message_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(ToolError, match="64 MiB"):
         within_bounds(b"[]", longest=1)

@@ -132,6 +132,8 @@ LINKS = {
     "a link through a package folder": "mkdir venv; ln -s ~/.cache/x venv/hop; ln -s venv/hop sub",
     "a link through a folder that is one": "ln -s ~/.cache c; ln -s c/x sub",
     "a way back through a link": "mkdir d; ln -s ~/.cache/x d/y; ln -s d/y/../x sub",
+    "a link in a package": "mkdir -p node_modules/@s; ln -s ~/.cache/x node_modules/@s/x; ln -s node_modules/@s/x sub",
+    "one of many links": "mkdir l ~/.cache/y; for i in {1..500}; do ln -s ~/.cache/y l/$i; done; ln -s ~/.cache/x sub",
     "a relative link": "ln -s ../.cache/x sub",
 }
 
@@ -158,6 +160,22 @@ def test_a_link_to_a_repository_in_a_cache_runs_nothing(
         assert [*root.rglob("*.blocked")]
 
 
+def test_a_link_in_a_package_leads_to_no_repository_with_programs(
+    root: Path, tmp_path: Path
+) -> None:
+    place = root.parent / ".cache" / "x"
+    make(place, f"core.fsmonitor touch {tmp_path / 'ran'};:")
+    wait_until_old(place / ".git" / "config")
+    keeper = Kept()
+    run(
+        root,
+        keeper,
+        "mkdir -p node_modules/@s; ln -s ~/.cache/x node_modules/@s/x",
+    )
+    assert not is_run(root / "node_modules" / "@s" / "x", tmp_path / "ran")
+    assert any("fsmonitor" in done for done in keeper.done)
+
+
 def test_a_repository_that_a_later_command_arms_behind_a_link_runs_nothing(
     root: Path, tmp_path: Path
 ) -> None:
@@ -176,6 +194,20 @@ def test_a_link_to_a_repository_that_the_walk_does_not_reach_runs_nothing(
     keeper = Kept()
     line = EVIL.replace("{0}", place).format(ran=tmp_path / "ran")
     run(root, keeper, f"{line}; mkdir {place}/in; ln -s {place}/in sub")
+    assert not is_run(root / "sub", tmp_path / "ran")
+    assert any("fsmonitor" in done for done in keeper.done)
+
+
+def test_a_repository_that_is_moved_to_where_a_link_leads_runs_nothing(
+    root: Path, tmp_path: Path
+) -> None:
+    for number in range(500):
+        (root / "node_modules" / f"p{number}").mkdir(parents=True)
+    keeper = Kept()
+    run(root, keeper, "ln -s ~/.cache/x sub")
+    run(root, keeper, EVIL.replace("{0}", "~/.cache/y").format(ran=tmp_path / "ran"))
+    wait_until_old(root.parent / ".cache" / "y" / ".git" / "config")
+    run(root, keeper, "mv ~/.cache/y ~/.cache/x")
     assert not is_run(root / "sub", tmp_path / "ran")
     assert any("fsmonitor" in done for done in keeper.done)
 
@@ -215,3 +247,16 @@ def test_many_folders_of_packages_cost_a_bounded_search(root: Path) -> None:
     found = look((root,))
     assert found.is_whole
     assert not found.further.is_whole
+
+
+def test_many_packages_hide_no_repository_behind_a_link(
+    root: Path, tmp_path: Path
+) -> None:
+    for number in range(500):
+        (root / "node_modules" / f"p{number}").mkdir(parents=True)
+    keeper = Kept()
+    evil = EVIL.replace("{0}", "~/.cache/x").format(ran=tmp_path / "ran")
+    many = "mkdir -p ~/.cache/y/{1..500} l; for i in {1..9}; do ln -s ~/.cache/y/$i l; done"
+    run(root, keeper, f"ln -s ~/.cache/y a; {many}; {evil}; ln -s ~/.cache/x sub")
+    assert not is_run(root / "sub", tmp_path / "ran")
+    assert any("fsmonitor" in done for done in keeper.done)
