@@ -22,7 +22,7 @@ from acp_agent.sandbox.listing import entries
 from acp_agent.sandbox.policy import Policy
 
 _MOST_FILES = 50
-_MOST_BYTES = 1024 * 1024
+_MOST_BYTES = 64 * 1024
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from acp_agent.sandbox.nested import Below
 from acp_agent.sandbox.roots import has_parts_of_repository
 from acp_agent.sandbox.walk import folder_at, is_walked
 
-_MOST_FOLDERS = 400
+_MOST_FOLDERS = 250
 """Maximum number of folders that are looked at in the package folders of a root, and
 behind its links.
 """

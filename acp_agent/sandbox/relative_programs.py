@@ -42,11 +42,10 @@ def block_programs(
         if not os.path.lexists(path) or not counts(_last_change(path, place)):
             continue
         try:
-            for _, new in [
-                line.split(" → ")
-                for line in _rename(root, path.relative_to(root).parts)
-            ]:
-                yield f"{path} is now called {new}, since a setting of git names it"
+            for line in _rename(root, path.relative_to(root).parts):
+                old, _, new = line.partition(" → ")
+                name = new.rpartition("/")[2]
+                yield f"{root / old} is now called {name}, since a setting of git names it"
         except OSError as error:
             note_stuck(path, error)
 
