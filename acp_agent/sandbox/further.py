@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,14 +23,12 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.nested import Below
 from acp_agent.sandbox.roots import has_parts_of_repository
-from acp_agent.sandbox.walk import folder_at, is_walked
+from acp_agent.sandbox.walk import TimeLimit, folder_at, is_walked
 
 _MOST_FOLDERS = 250
 """Maximum number of folders that are looked at in the package folders of a root, and
 behind its links.
 """
-_SECONDS = 0.25
-"""Time limit for following links. Each takes microseconds."""
 _DEEP_IN_PACKAGES = 4
 """How many folders deep to look in a package folder: `.venv/lib/python3/site-packages/x`
 has four.
@@ -111,11 +108,11 @@ class _Search:
         walk reaches, each with the folder.
         """
         top = f"{root}/"
-        end = time.monotonic() + _SECONDS
+        limit = TimeLimit()
         for link, named in links.items():
             if is_walked(top[:-1], named) and not _leads_through(named, top, links):
                 continue
-            if time.monotonic() > end:
+            if limit.is_over():
                 self.has_all_behind = False
                 return
             place = _folder_behind(link)

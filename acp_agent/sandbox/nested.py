@@ -17,7 +17,6 @@ Source: gitrepository-layout(5); gitformat-index(5); gitsubmodules(7)
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -39,13 +38,9 @@ from acp_agent.sandbox.roots import (
     named_by,
     repository_root,
 )
-from acp_agent.sandbox.walk import MARKS, MOST_DEEP, SKIPPED, folder_at
+from acp_agent.sandbox.walk import MARKS, MOST_DEEP, SKIPPED, TimeLimit, folder_at
 
 _MOST_FOLDERS = 1500
-_SECONDS = 0.25
-"""Time limit for a tree that has not been seen before. Each unchanged folder takes
-microseconds.
-"""
 _MOST_REPOSITORIES = 300
 _LONGEST_PATH = 4096
 _MOST_INDEX = 64 * 1024 * 1024
@@ -85,9 +80,9 @@ def marks_below(root: Path) -> Below:
     folders = deque([(str(root), 0)])
     packages: list[str] = []
     symlinks: dict[str, str] = {}
-    end = time.monotonic() + _SECONDS
+    limit = TimeLimit()
     for _ in range(_MOST_FOLDERS):
-        if not folders or time.monotonic() > end:
+        if not folders or limit.is_over():
             break
         path, depth = folders.popleft()
         folder = folder_at(path)

@@ -37,6 +37,26 @@ _UNSTABLE_NS = 100_000_000
 """Nanoseconds within which a folder may change twice with the same change time."""
 
 
+class TimeLimit:
+    """The time that a search may take. On a busy machine, it may take longer, so that
+    nothing remains hidden because of other programs.
+    """
+
+    _PROCESSOR_SECONDS = 0.25
+    """Processor time for a tree that has not been seen before. Each unchanged folder
+    takes microseconds.
+    """
+    _SECONDS = 2.0
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + self._SECONDS
+        self._processor_end = time.thread_time() + self._PROCESSOR_SECONDS
+
+    def is_over(self) -> bool:
+        """Return whether the time has passed."""
+        return time.thread_time() > self._processor_end or time.monotonic() > self._end
+
+
 @frozen
 class Folder:
     """The content of one folder when it was last read.
