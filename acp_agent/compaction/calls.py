@@ -132,6 +132,10 @@ class ModelCalls:
             return None
         return self.usage.cache_read_tokens / self.usage.prompt_tokens
 
+    def has_answer_since(self, overflow: Overflow) -> bool:
+        """Return whether the model has answered a request after this one was refused."""
+        return self.usage is not overflow.before
+
     async def ask(self, request: ModelRequest, *, shown: bool = True) -> Answered:
         """Send one request.
 

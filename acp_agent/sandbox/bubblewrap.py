@@ -259,13 +259,13 @@ def _knows_size(program: str | None) -> bool:
 
 
 @contextmanager
-def filter_file(*, local: bool = True) -> Generator[Path | None]:
+def filter_file(*, unix_sockets: bool = True) -> Generator[Path | None]:
     """Write the system call filter to a file inside the `with` block; yield None if
     this machine has no filter.
 
-    :param local: see `filter_program`.
+    :param unix_sockets: see `filter_program`.
     """
-    program = filter_program(local=local)
+    program = filter_program(unix_sockets=unix_sockets)
     if not program:
         yield None
         return

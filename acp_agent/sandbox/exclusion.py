@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition
 
+from acp_agent.errors import SandboxError
+
 _LONGEST_WAIT = 60.0
 """Maximum wait in seconds, which is longer than the agent waits for an answer from the
 editor.
@@ -28,20 +30,21 @@ _accesses: list[Path] = []
 
 
 @contextmanager
-def command_in(folders: Iterable[Path]) -> Generator[None]:
-    """Wait until the editor is no longer working on anything in the folders, then let a
-    command run inside the `with` block.
+def without_editor(folders: Iterable[Path]) -> Generator[None]:
+    """Wait until the editor is no longer working on anything in the folders, and keep
+    it from starting to inside the `with` block, where a command runs.
 
     :param folders: the folders that the command may write to, absolute and resolved.
-    :raises TimeoutError: if the editor does not finish in time.
+    :raises SandboxError: if the editor does not finish in time.
     """
     writable = tuple(folders)
     with _changed:
         if not _changed.wait_for(
             lambda: not any(_is_in(path, writable) for path in _accesses), _LONGEST_WAIT
         ):
-            raise TimeoutError(
-                "the editor has been working on a file in this folder for a minute"
+            raise SandboxError(
+                "The command was not run: the editor has been working on a file in a folder that the command may "
+                f"write to for {_LONGEST_WAIT:.0f} seconds. Save or close the file there, then repeat the call."
             )
         _commands.append(writable)
     try:

@@ -139,7 +139,7 @@ def _places() -> tuple[Path, ...]:
 
 
 @cache
-def shared_fault() -> str:
+def unshare_installation() -> str:
     """Replace the installation's files that have other names elsewhere with copies.
     This is done once per process.
 

@@ -6,24 +6,21 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections.abc import (
     Collection,
     Generator,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import contextmanager, suppress
-from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import rename
-from acp_agent.sandbox.blocked import GuardedFolder, Sweep, places
+from acp_agent.sandbox.baseline import Baseline, Survey, repositories_except, survey
+from acp_agent.sandbox.blocked import Sweep
 from acp_agent.sandbox.changes import (
     COARSE_NS,
     SETTINGS,
@@ -35,37 +32,31 @@ from acp_agent.sandbox.changes import (
     pointed_at,
     set_in,
 )
-from acp_agent.sandbox.further import Further, further_below
 from acp_agent.sandbox.git_settings import RepositorySurroundings
-from acp_agent.sandbox.index_file import IndexFile
 from acp_agent.sandbox.listing import is_empty, restoring
 from acp_agent.sandbox.nested import (
-    Below,
     common_directory,
     every_git_directory,
-    marks_below,
     repositories_in,
 )
 from acp_agent.sandbox.neutral import neutralise
-from acp_agent.sandbox.obeyed import State, links_in, state_of
+from acp_agent.sandbox.obeyed import links_in, state_of
 from acp_agent.sandbox.pointers import (
     PointerSurroundings,
     block_link,
     block_pointer,
     pointer_of,
 )
-from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.references import references_of
 from acp_agent.sandbox.relative_programs import block_programs
-from acp_agent.sandbox.repositories import Repository, repository_of
+from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.roots import line_of
-from acp_agent.sandbox.staged import indexes_before, is_in_work_tree, restore_indexes
+from acp_agent.sandbox.staged import restore_indexes
 from acp_agent.sandbox.tips import Tips, TipStore
 from acp_agent.sandbox.tracked import Tracked
 from acp_agent.sandbox.walk import MARKS
 
 _ANEW = ("", "config")
-_NOTHING_FURTHER = Further({}, {}, is_whole=True)
 
 
 @frozen
@@ -130,152 +121,24 @@ class Keeper(Protocol):
         ...
 
 
-@frozen
-class Before:
-    """The state of the roots when a command started.
-
-    :ivar marks: the marks, each with its inode.
-    :ivar links: the gitlinks.
-    :ivar is_whole: whether the walk was complete.
-    :ivar at: the time of the walk, in nanoseconds since the epoch.
-    :ivar further: the marks in package folders and behind links.
-    """
-
-    marks: Mapping[Path, int]
-    links: frozenset[Path]
-    is_whole: bool
-    at: int
-    further: Further = _NOTHING_FURTHER
-
-    @property
-    def all_marks(self) -> Mapping[Path, int]:
-        """Return all marks."""
-        return {**self.further.marks, **self.marks}
-
-
-@frozen
-class Watched:
-    """The information needed to find out later what a command created. It is also
-    written to disk; see `unfinished`.
-
-    :ivar roots: the session's directories.
-    :ivar writable: all folders that the command may write to.
-    :ivar before: what the roots contained before the command.
-    :ivar protected: the marks whose repositories the command could not change.
-    :ivar places: the guarded paths.
-    :ivar states: what git would have run in each git directory before the command.
-    :ivar tips: the user's commits in the repositories of the roots.
-    :ivar nested: the user's commits in all other repositories that the command may
-        write to.
-    :ivar network: whether the command had network access.
-    :ivar indexes: the index of each git directory. The indexes are not written to disk.
-    :ivar ends_with_agent: whether the command ends when the agent is killed. In an
-        editor's terminal it may continue.
-    """
-
-    roots: tuple[Path, ...]
-    writable: tuple[Path, ...]
-    before: Before
-    protected: frozenset[Path]
-    places: tuple[GuardedFolder, ...]
-    states: Mapping[Path, State]
-    tips: tuple[Tips, ...]
-    nested: tuple[Tips, ...]
-    network: bool
-    ends_with_agent: bool = True
-    indexes: Mapping[Path, IndexFile] = field(
-        default_factory=dict[Path, IndexFile], compare=False
-    )
-
-
-def look(roots: Sequence[Path], writable: Sequence[Path] = ()) -> Before:
-    """Return the current state of some folders. Reads the disk.
-
-    :param writable: further folders that commands may write to.
-    """
-    marks: dict[Path, int] = {}
-    links: set[Path] = set()
-    at = time.time_ns()
-    is_whole = True
-    found: dict[Path, Below] = {}
-    for root in roots:
-        try:
-            below = found[root] = marks_below(root)
-            marks.update(below.marks)
-            is_whole &= below.is_whole
-            links |= below.links
-        except OSError:  # the other roots are examined anyway
-            is_whole = False
-    further = further_below(roots, found, (*roots, *writable))
-    return Before(marks, frozenset(links), is_whole, at, further)
-
-
-def watched(
-    before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: bool = True
-) -> Watched:
-    """Return what must be recorded before a command with this policy starts. Reads the
-    disk.
-
-    :param ends_with_agent: see `Watched`.
-    """
-    found = (repository_of(root) for root in policy.roots)
-    repositories = [
-        *dict.fromkeys(repository for repository in found if repository is not None)
-    ]
-    directories = every_git_directory(policy.roots, policy.repositories, before.marks)
-    nested = _others_of(directories, repositories)
-    further = every_git_directory((), (), before.further.marks)
-    tips_of_all = tips.all_of_user([*repositories, *nested])
-    of_roots = (
-        tips.acquit(each, partial(is_in_work_tree, each.repository))
-        for each in tips_of_all[: len(repositories)]
-    )
-    return Watched(
-        policy.roots,
-        (*policy.open, *policy.write),
-        before,
-        frozenset((*policy.nested, *(root / ".git" for root in policy.roots))),
-        places(policy.roots, policy.run_elsewhere),
-        {git: state for git in (*directories, *further) if (state := state_of(git))},
-        tuple(of_roots),
-        tips_of_all[len(repositories) :],
-        policy.network,
-        ends_with_agent,
-        indexes_before(
-            dict.fromkeys((*directories, *(each.folder for each in repositories)))
-        ),
-    )
-
-
-def _others_of(
-    directories: Iterable[Path], repositories: Iterable[Repository]
-) -> list[Repository]:
-    """Return the repositories of some git directories, except those that contain a work
-    tree of `repositories`.
-    """
-    known = {each.common for each in repositories}
-    commons = dict.fromkeys(map(common_directory, directories))
-    return [Repository(each, each, each) for each in commons if each not in known]
-
-
 def sweep_of(
-    seen: Watched, blocked: list[str] | None = None, until: int | None = None
+    baseline: Baseline, blocked: list[str] | None = None, until: int | None = None
 ) -> Sweep:
     """Return the `Sweep` that renames the guarded paths that a command creates.
 
     :param blocked: see `Sweep`, also for `until`.
     """
     return Sweep(
-        seen.places,
-        [Tracked(tips) for tips in seen.tips],
+        baseline.places,
+        [Tracked(tips) for tips in baseline.tips],
         [] if blocked is None else blocked,
         until,
     )
 
 
 @contextmanager
-def watching(
-    seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore
+def settling(
+    baseline: Baseline, sweep: Sweep, keeper: Keeper | None, tips: TipStore
 ) -> Generator[None]:
     """When the `with` block ends, find what a command created during the block, and
     make it harmless.
@@ -286,11 +149,11 @@ def watching(
     try:
         yield
     finally:
-        settle(seen, sweep, keeper, tips)
+        settle(baseline, sweep, keeper, tips)
 
 
 def settle(
-    seen: Watched,
+    baseline: Baseline,
     sweep: Sweep,
     keeper: Keeper | None,
     tips: TipStore,
@@ -302,23 +165,27 @@ def settle(
     :param until: the time after which the command cannot have created anything; see
         `Sweep`.
     """
-    with restoring(_tops(seen)):
-        after = look(seen.roots, seen.writable)
+    with restoring(_tops(baseline)):
+        after = survey(baseline.roots, baseline.writable)
         planted: tuple[Planted, ...] = ()
         if keeper is not None:
-            planted = tuple(_planted(seen, after, sweep, keeper, until))
-        sweep.blocked += _unfinished(seen, after, sweep, until)
+            planted = tuple(_planted(baseline, after, sweep, keeper, until))
+        sweep.blocked += _unfinished(baseline, after, sweep, until)
         unstaged, unchecked = restore_indexes(
-            _work_trees(seen, after), seen.indexes, seen.places, seen.before.at, tips
+            _work_trees(baseline, after),
+            baseline.indexes,
+            baseline.places,
+            baseline.before.at,
+            tips,
         )
-        replaced = tuple(_replaced(seen))
+        replaced = tuple(_replaced(baseline))
         marks = (each.mark for each in planted if each.mark is not None)
         made = [
             mark
             for mark in marks
-            if seen.before.all_marks.get(mark) != after.all_marks.get(mark)
+            if baseline.before.all_marks.get(mark) != after.all_marks.get(mark)
         ]
-        for each in (*seen.tips, *seen.nested, *_of_made(seen, made)):
+        for each in (*baseline.tips, *baseline.nested, *_of_made(baseline, made)):
             with suppress(OSError):
                 tips.after_command(each)
     stuck = tuple(f"{path} ({why})" for path, why in sweep.stuck.items())
@@ -336,73 +203,77 @@ def settle(
             keeper.keep(found)
 
 
-def _work_trees(seen: Watched, after: Before) -> Iterator[tuple[Repository, Tips]]:
+def _work_trees(baseline: Baseline, after: Survey) -> Iterator[tuple[Repository, Tips]]:
     """Yield the repository of each work tree whose index the command could write, with
     the user's commits there.
     """
-    by_common = {tips.repository.common: tips for tips in (*seen.nested, *seen.tips)}
-    found = {tips.repository.folder: tips.repository for tips in seen.tips}
+    by_common = {
+        tips.repository.common: tips for tips in (*baseline.nested, *baseline.tips)
+    }
+    found = {tips.repository.folder: tips.repository for tips in baseline.tips}
     for mark, git in repositories_in(after.marks):
         found.setdefault(git, Repository(_place(mark), git, common_directory(git)))
-    for git in every_git_directory(seen.roots, (), after.marks):
+    for git in every_git_directory(baseline.roots, (), after.marks):
         line = line_of(git / "gitdir")  # exists only for a linked work tree
         work_tree = Path(os.path.normpath(git / line)).parent if line else git
         found.setdefault(git, Repository(work_tree, git, common_directory(git)))
     for git, repository in found.items():
-        if any(git.is_relative_to(folder) for folder in seen.writable):
+        if any(git.is_relative_to(folder) for folder in baseline.writable):
             yield repository, by_common.get(repository.common, Tips(repository, {}))
 
 
-def _replaced(seen: Watched) -> Iterator[str]:
+def _replaced(baseline: Baseline) -> Iterator[str]:
     """For each object that a command has made git replace with another, yield a command
     that undoes this.
     """
-    for tips in (*seen.tips, *seen.nested):
+    for tips in (*baseline.tips, *baseline.nested):
         for name, _ in sorted(references_of(tips.repository).replaced - tips.replaced):
             yield f"git --git-dir {shlex.quote(str(tips.repository.common))} replace -d {shlex.quote(name)}"
 
 
-def _of_made(seen: Watched, made: Sequence[Path]) -> Iterator[Tips]:
+def _of_made(baseline: Baseline, made: Sequence[Path]) -> Iterator[Tips]:
     """Yield tips without commits for each repository that the command created, since
     all of its commits are the command's.
     """
-    known = [tips.repository for tips in (*seen.tips, *seen.nested)]
-    for repository in _others_of(every_git_directory((), (), made), known):
+    known = [tips.repository for tips in (*baseline.tips, *baseline.nested)]
+    for repository in repositories_except(every_git_directory((), (), made), known):
         yield Tips(repository, {})
 
 
-def _tops(seen: Watched) -> tuple[Path, ...]:
+def _tops(baseline: Baseline) -> tuple[Path, ...]:
     """Return the folders that this module examines and in which a command could have
     changed permissions.
     """
-    common = (tips.repository.common for tips in seen.tips)
+    common = (tips.repository.common for tips in baseline.tips)
     return (
-        *seen.roots,
+        *baseline.roots,
         *(
             each
             for each in common
-            if any(each.is_relative_to(folder) for folder in seen.writable)
+            if any(each.is_relative_to(folder) for folder in baseline.writable)
         ),
     )
 
 
 def _unfinished(
-    seen: Watched, after: Before, sweep: Sweep, until: int | None
+    baseline: Baseline, after: Survey, sweep: Sweep, until: int | None
 ) -> Iterator[str]:
     """Rename the files that git would run when an operation continues, and the links
     that git would write through.
     """
-    repositories = [tips.repository for tips in seen.tips]
+    repositories = [tips.repository for tips in baseline.tips]
     beside = [
         each
         for each in repositories
-        if any(each.common.is_relative_to(folder) for folder in seen.writable)
+        if any(each.common.is_relative_to(folder) for folder in baseline.writable)
     ]
-    for git in every_git_directory(seen.roots, beside, after.all_marks):
-        if not any(git.is_relative_to(folder) for folder in seen.writable):
+    for git in every_git_directory(baseline.roots, beside, after.all_marks):
+        if not any(git.is_relative_to(folder) for folder in baseline.writable):
             continue
-        new = {path for path, _ in state_of(git) - seen.states.get(git, frozenset())}
-        new.update(links_in(git, seen.before.at - COARSE_NS))
+        new = {
+            path for path, _ in state_of(git) - baseline.states.get(git, frozenset())
+        }
+        new.update(links_in(git, baseline.before.at - COARSE_NS))
         for path in sorted(new):
             if until is None or oldest(git.joinpath(*path)) <= until:
                 try:
@@ -412,9 +283,9 @@ def _unfinished(
 
 
 def _planted(
-    seen: Watched, after: Before, sweep: Sweep, keeper: Keeper, until: int | None
+    baseline: Baseline, after: Survey, sweep: Sweep, keeper: Keeper, until: int | None
 ) -> Iterator[Planted]:
-    before = seen.before
+    before = baseline.before
     marks_before = before.all_marks
     made = [
         mark
@@ -429,7 +300,7 @@ def _planted(
     left = [
         mark
         for mark in after.all_marks
-        if mark not in made and mark not in seen.protected
+        if mark not in made and mark not in baseline.protected
     ]
     again = [
         mark
@@ -446,21 +317,23 @@ def _planted(
         again = [
             mark for mark in again if keeper.is_made(mark) or earliest(mark) <= until
         ]
-    done = _neutralised([*made, *again], seen, is_whole=after.is_whole)
+    done = _neutralised([*made, *again], baseline, is_whole=after.is_whole)
     new = [
         mark
         for mark in (*made, *again)
         if mark in made or keeper.is_made(mark) or pointed_at(mark) >= before.at
     ]
-    for mark, text in _blocked_pointers(new, seen, after, sweep, keeper, until):
+    for mark, text in _blocked_pointers(new, baseline, after, sweep, keeper, until):
         done[mark] = (*done.get(mark, ()), text)
-    for mark, text in _blocked_programs({*made}, (*made, *left), seen, sweep, until):
+    for mark, text in _blocked_programs(
+        {*made}, (*made, *left), baseline, sweep, until
+    ):
         done[mark] = (*done.get(mark, ()), text)
     again = [mark for mark in left if mark in again or mark in done]
     for mark in made:
-        if done.get(mark) or _is_in(mark, seen.roots):
+        if done.get(mark) or _is_in(mark, baseline.roots):
             yield Planted(_place(mark), mark, done.get(mark, ()))
-    for link, text in _blocked_links({*made, *again}, seen, after, sweep, until):
+    for link, text in _blocked_links({*made, *again}, baseline, after, sweep, until):
         yield Planted(link, link, (text,))
     for mark in again:
         if done.get(mark):
@@ -470,7 +343,7 @@ def _planted(
             yield Planted(place, None)
 
 
-def _is_searched(before: Before, after: Before, mark: Path) -> bool:
+def _is_searched(before: Survey, after: Survey, mark: Path) -> bool:
     """Return whether a mark that is there now would have been found before, too."""
     if mark in after.marks:
         return before.is_whole
@@ -479,19 +352,26 @@ def _is_searched(before: Before, after: Before, mark: Path) -> bool:
 
 
 def _neutralised(
-    marks: Sequence[Path], seen: Watched, *, is_whole: bool
+    marks: Sequence[Path], baseline: Baseline, *, is_whole: bool
 ) -> dict[Path, tuple[str, ...]]:
-    known = {common_directory(git) for _, git in repositories_in(seen.protected)}
+    known = {common_directory(git) for _, git in repositories_in(baseline.protected)}
     done: dict[Path, tuple[str, ...]] = {}
     for mark, git in repositories_in(marks):
         is_elsewhere = pointer_of(mark) is not None
         for each in dict.fromkeys((git, common_directory(git))):
             # What was there before is not changed because of a new pointer to it.
-            is_old = is_elsewhere and set_in(each) < seen.before.at
+            is_old = is_elsewhere and set_in(each) < baseline.before.at
             if each not in known and not is_old:
-                may_fetch = seen.network or latest(each, SETTINGS[:2]) < seen.before.at
+                may_fetch = (
+                    baseline.network or latest(each, SETTINGS[:2]) < baseline.before.at
+                )
                 around = RepositorySurroundings(
-                    each, _place(mark), seen.roots, seen.writable, is_whole, may_fetch
+                    each,
+                    _place(mark),
+                    baseline.roots,
+                    baseline.writable,
+                    is_whole,
+                    may_fetch,
                 )
                 with suppress(OSError):
                     done[mark] = (*done.get(mark, ()), *neutralise(around))
@@ -500,8 +380,8 @@ def _neutralised(
 
 def _blocked_pointers(
     marks: Sequence[Path],
-    seen: Watched,
-    after: Before,
+    baseline: Baseline,
+    after: Survey,
     sweep: Sweep,
     keeper: Keeper,
     until: int | None,
@@ -519,14 +399,14 @@ def _blocked_pointers(
         return
     there = (
         mark
-        for mark, inode in seen.before.marks.items()
+        for mark, inode in baseline.before.marks.items()
         if mark.name == ".git"
         and after.marks.get(mark) == inode
         and not keeper.is_made(mark)
     )
     own = {git for mark, git in repositories_in(there) if mark == git}
-    own.update(tips.repository.common for tips in seen.tips)
-    around = PointerSurroundings(seen.roots, own)
+    own.update(tips.repository.common for tips in baseline.tips)
+    around = PointerSurroundings(baseline.roots, own)
     for mark in marks:
         try:
             for text in block_pointer(mark, around):
@@ -538,7 +418,7 @@ def _blocked_pointers(
 def _blocked_programs(
     made: Collection[Path],
     marks: Iterable[Path],
-    seen: Watched,
+    baseline: Baseline,
     sweep: Sweep,
     until: int | None,
 ) -> Iterator[tuple[Path, str]]:
@@ -548,9 +428,11 @@ def _blocked_programs(
     :param made: the marks that the command has created. All files there count.
     """
     for mark in marks:
-        since = 0 if mark in made else seen.before.at
-        root = next((each for each in seen.roots if mark.is_relative_to(each)), None)
-        if root is None or mark.name in MARKS[1:] or _place(mark) in seen.roots:
+        since = 0 if mark in made else baseline.before.at
+        root = next(
+            (each for each in baseline.roots if mark.is_relative_to(each)), None
+        )
+        if root is None or mark.name in MARKS[1:] or _place(mark) in baseline.roots:
             continue
 
         def counts(time: int, since: int = since) -> bool:
@@ -562,8 +444,8 @@ def _blocked_programs(
 
 def _blocked_links(
     changed_marks: Collection[Path],
-    seen: Watched,
-    after: Before,
+    baseline: Baseline,
+    after: Survey,
     sweep: Sweep,
     until: int | None,
 ) -> Iterator[tuple[Path, str]]:
@@ -579,14 +461,14 @@ def _blocked_links(
         at = changed(link)
         if until is not None and at > until:
             continue
-        is_new = at >= seen.before.at - COARSE_NS
-        around = PointerSurroundings(seen.roots, ())
+        is_new = at >= baseline.before.at - COARSE_NS
+        around = PointerSurroundings(baseline.roots, ())
         counting = [
             mark
             for mark in marks
             if is_new
             or mark in changed_marks
-            or _is_put_there(mark, seen.before, after)
+            or _is_put_there(mark, baseline.before, after)
         ]
         try:
             for text in block_link(link, counting, around):
@@ -595,7 +477,7 @@ def _blocked_links(
             sweep.note_stuck(link, error)
 
 
-def _is_put_there(mark: Path, before: Before, after: Before) -> bool:
+def _is_put_there(mark: Path, before: Survey, after: Survey) -> bool:
     known = before.all_marks.get(mark)
     return before.further.has_all_behind and known != after.all_marks[mark]
 

@@ -22,24 +22,17 @@ from acp_agent.nofollow import resolved, temporary_folder
 from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.regular import TooLargeError
 from acp_agent.sandbox import bubblewrap, seatbelt
+from acp_agent.sandbox.baseline import Survey, baseline_of, survey
 from acp_agent.sandbox.blocked import sweeping
 from acp_agent.sandbox.copies import private_copies
 from acp_agent.sandbox.excludes import covered_excludes
-from acp_agent.sandbox.exclusion import command_in
+from acp_agent.sandbox.exclusion import without_editor
 from acp_agent.sandbox.folders import writable_folders
-from acp_agent.sandbox.installation import shared_fault, variables_of_commands
+from acp_agent.sandbox.installation import unshare_installation, variables_of_commands
 from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.nested import repositories_in
 from acp_agent.sandbox.placeholders import placeholders
-from acp_agent.sandbox.planted import (
-    Before,
-    Keeper,
-    look,
-    settle,
-    sweep_of,
-    watched,
-    watching,
-)
+from acp_agent.sandbox.planted import Keeper, settle, settling, sweep_of
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.roots import is_git_directory
@@ -154,7 +147,7 @@ class Sandbox:
         protected = policy.protected
         if len(protected) > _MOST_PROTECTED:
             return "The session's directories contain too many git submodules or worktrees to protect them."
-        if fault := shared_fault():
+        if fault := unshare_installation():
             return fault
         link = policy.link_among(protected)
         return (
@@ -216,25 +209,28 @@ class Sandbox:
             planted path that was renamed.
         :param ends_with_agent: whether the command ends if the agent is killed, as the
             agent's own children do.
-        :raises SandboxError: if the session's directories can no longer be protected.
+        :raises SandboxError: if the session's directories can no longer be protected,
+            or if the editor has been working on a file in them for a minute.
         """
         self.settle_unfinished()
         tips = self.tips()
         with restoring(_tops(self.roots)):
-            before = look(self.roots, self._writable())
+            before = survey(self.roots, self._writable())
             nested = self._nested(before, self.roots)
             policy, fault = self._checked_policy(
                 network=network or self.network, nested=nested
             )
-            if policy is None or fault:  # a command may have changed something since
+            # A command may have changed something since `usable` was checked.
+            if policy is None or fault:
                 raise SandboxError(f"The sandbox no longer works here. {fault}")
-            seen = watched(before, policy, tips, ends_with_agent=ends_with_agent)
-        sweep = sweep_of(seen, [] if blocked is None else blocked)
-        writable = command_in((*policy.write, *policy.open))
+            baseline = baseline_of(
+                before, policy, tips, ends_with_agent=ends_with_agent
+            )
+        sweep = sweep_of(baseline, [] if blocked is None else blocked)
         with (
-            recorded(self._kept(_RUNNING), seen) as touch,
-            watching(seen, sweep, self.keeper, tips),
-            writable,
+            recorded(self._kept(_RUNNING), baseline) as touch,
+            settling(baseline, sweep, self.keeper, tips),
+            without_editor((*policy.write, *policy.open)),
             placeholders(policy.closed, self._kept(_LOCKS)),
             covered_excludes(policy) as covers,
             private_copies(policy) as copies,
@@ -250,9 +246,11 @@ class Sandbox:
                 place = cwd.resolve()
                 variables = self._variables()
                 found = bubblewrap.sockets_of(policy)
-                if found.lost and self.keeper is not None:
-                    self.keeper.refuse_sockets(found.lost)
-                with bubblewrap.filter_file(local=not found.lost) as filtered:
+                if found.unlocated and self.keeper is not None:
+                    self.keeper.refuse_sockets(found.unlocated)
+                with bubblewrap.filter_file(
+                    unix_sockets=not found.unlocated
+                ) as filtered:
                     words = bubblewrap.command_line(
                         policy, argv, place, covers, filtered, variables, found, copies
                     )
@@ -263,9 +261,9 @@ class Sandbox:
         was killed while they were running.
         """
         for left in left_behind(self._kept(_RUNNING)):
-            sweep = sweep_of(left.seen, until=left.until)
+            sweep = sweep_of(left.baseline, until=left.until)
             sweep.run(is_last=True)
-            settle(left.seen, sweep, self.keeper, self.tips(), left.until)
+            settle(left.baseline, sweep, self.keeper, self.tips(), left.until)
 
     def tips(self) -> TipStore:
         """Return the record of the commits that commands have created."""
@@ -294,7 +292,7 @@ class Sandbox:
         folders = writable_folders(self.roots[0], self.write)
         return tuple(resolved(folder) for folder in folders)
 
-    def _nested(self, before: Before, roots: Sequence[Path]) -> list[Path]:
+    def _nested(self, before: Survey, roots: Sequence[Path]) -> list[Path]:
         """Return the nested repositories to protect.
 
         Repositories that a command created are left out, since another command may

@@ -88,11 +88,11 @@ _MACHINES = {
 }
 
 
-def filter_program(*, local: bool = True) -> bytes:
+def filter_program(*, unix_sockets: bool = True) -> bytes:
     """Return the filter for this machine; empty if the machine's system call numbers
     are unknown.
 
-    :param local: whether programs may create AF_UNIX sockets. If not, they may only
+    :param unix_sockets: whether programs may create AF_UNIX sockets. If not, they may only
         create connected pairs.
     """
     known = _MACHINES.get(os.uname().machine, ()) if sys.byteorder == "little" else ()
@@ -100,13 +100,13 @@ def filter_program(*, local: bool = True) -> bytes:
         return b""
     instructions = [(_LOAD, 0, 0, _ARCHITECTURE)]
     for calls in known:
-        body = list(_filtered(calls, local=local))
+        body = list(_filtered(calls, unix_sockets=unix_sockets))
         instructions += [(_EQUAL, 0, len(body), calls.audit), *body]
     instructions.append(_fail(errno.ENOSYS))
     return b"".join(struct.pack("<HBBI", *each) for each in instructions)
 
 
-def _filtered(calls: _Calls, *, local: bool) -> Iterator[_Instruction]:
+def _filtered(calls: _Calls, *, unix_sockets: bool) -> Iterator[_Instruction]:
     """Yield the instructions for one architecture. Each path through them ends with a
     verdict.
     """
@@ -115,11 +115,11 @@ def _filtered(calls: _Calls, *, local: bool) -> Iterator[_Instruction]:
         yield from ((_AT_LEAST, 0, 1, _X32), _fail(errno.ENOSYS))
     for number in (*calls.refused, *_IO_URING):
         yield from ((_EQUAL, 0, 1, number), _fail(errno.ENOSYS))
-    families = _FAMILIES if local else _ISOLATED
+    families = _FAMILIES if unix_sockets else _ISOLATED
     verdicts = ((_RETURN, 0, 0, _ALLOW), _fail(errno.EAFNOSUPPORT))
     one, pair = calls.sockets
     yield from _where(one, _FIRST, families, verdicts)
-    if not local:
+    if not unix_sockets:
         yield from _unless_one_of(pair, _SECOND, _STREAMS, _fail(errno.EAFNOSUPPORT))
     yield from _where(pair, _FIRST, _FAMILIES, verdicts)
     yield from _where(

@@ -65,12 +65,12 @@ class _Result:
     """The result of a search for one socket.
 
     :ivar paths: the paths of the socket's file.
-    :ivar is_lost: whether the file may have further paths in folders that commands may
+    :ivar is_unlocated: whether the file may have further paths in folders that commands may
         write to.
     """
 
     paths: tuple[str, ...]
-    is_lost: bool = False
+    is_unlocated: bool = False
 
 
 _searched: dict[tuple[BoundSocket, tuple[str, ...]], _Result] = {}
@@ -146,12 +146,12 @@ class SocketFiles:
     """The files that sockets are bound to.
 
     :ivar paths: the paths of the files.
-    :ivar lost: the sockets whose files may have other paths in folders that commands
+    :ivar unlocated: the sockets whose files may have other paths in folders that commands
         may write to.
     """
 
     paths: frozenset[str]
-    lost: tuple[BoundSocket, ...] = ()
+    unlocated: tuple[BoundSocket, ...] = ()
 
 
 def files_of_sockets(bound: Sequence[BoundSocket], places: SocketPlaces) -> SocketFiles:
@@ -181,7 +181,7 @@ def files_of_sockets(bound: Sequence[BoundSocket], places: SocketPlaces) -> Sock
         found.update(result.paths)
     return SocketFiles(
         frozenset(found),
-        tuple(each for each, result in results.items() if result.is_lost),
+        tuple(each for each, result in results.items() if result.is_unlocated),
     )
 
 
@@ -270,7 +270,7 @@ def _search(
     return {
         each: _Result(
             tuple(paths),
-            is_lost=not is_whole and each in movable and search.is_left(each),
+            is_unlocated=not is_whole and each in movable and search.is_left(each),
         )
         for each, paths in search.found.items()
     }

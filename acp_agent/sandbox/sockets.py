@@ -72,12 +72,12 @@ class Sockets:
     """The sockets that other programs listen on.
 
     :ivar paths: the sockets' files outside hidden folders.
-    :ivar lost: the names of sockets whose files may be anywhere in folders that
+    :ivar unlocated: the names of sockets whose files may be anywhere in folders that
         commands may write to.
     """
 
     paths: tuple[Path, ...] = ()
-    lost: tuple[str, ...] = ()
+    unlocated: tuple[str, ...] = ()
 
 
 def sockets(
@@ -129,7 +129,7 @@ def _sockets(
         nearest = next((folder for folder in path.parents if folder in is_hidden), None)
         if nearest is None or not is_hidden[nearest]:
             seen.append(path)
-    return Sockets(tuple(seen), tuple(each.name for each in of_kernel.lost))
+    return Sockets(tuple(seen), tuple(each.name for each in of_kernel.unlocated))
 
 
 def _named() -> Iterator[str]:

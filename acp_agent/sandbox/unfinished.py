@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.baseline import Baseline, Survey
 from acp_agent.sandbox.blocked import GuardedFolder
 from acp_agent.sandbox.further import Further
 from acp_agent.sandbox.placeholders import is_mounted_elsewhere
-from acp_agent.sandbox.planted import Before, Watched
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.tips import Tips
 
@@ -42,17 +42,17 @@ _MOST_BYTES = 64 * 1024 * 1024
 class Left:
     """A command whose agent was killed.
 
-    :ivar seen: the state before the command.
+    :ivar baseline: the state before the command.
     :ivar until: the time after which the command cannot have created anything, in
         nanoseconds since the epoch.
     """
 
-    seen: Watched
+    baseline: Baseline
     until: int
 
 
 @contextmanager
-def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]]:
+def recorded(folder: Path | None, baseline: Baseline) -> Generator[Callable[[], None]]:
     """Keep the state before a command on disk inside the `with` block, and yield a
     function that touches the file.
 
@@ -74,7 +74,7 @@ def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         with os.fdopen(os.dup(file), "wb") as opened:
-            opened.write(json.dumps(_as_json(seen)).encode())
+            opened.write(json.dumps(_as_json(baseline)).encode())
         temporary.rename(path)
         yield lambda: os.utime(file)
     finally:
@@ -97,11 +97,13 @@ def left_behind(folder: Path | None) -> Iterator[Left]:
             continue
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            seen = _read(path)
-            if seen is not None:
-                is_running = any(map(is_mounted_elsewhere, seen.roots))
+            baseline = _read(path)
+            if baseline is not None:
+                is_running = any(map(is_mounted_elsewhere, baseline.roots))
                 touched = os.fstat(file).st_mtime_ns + _LATER_NS
-                yield Left(seen, touched if seen.ends_with_agent else time.time_ns())
+                yield Left(
+                    baseline, touched if baseline.ends_with_agent else time.time_ns()
+                )
                 if is_running:
                     continue
             path.unlink(missing_ok=True)
@@ -119,8 +121,8 @@ def tips_known(folder: Path | None) -> dict[Path, list[AbstractSet[str]]]:
     """
     found: dict[Path, list[AbstractSet[str]]] = {}
     for path in _files(folder):
-        seen = _read(path)
-        for tips in (*seen.tips, *seen.nested) if seen is not None else ():
+        baseline = _read(path)
+        for tips in (*baseline.tips, *baseline.nested) if baseline is not None else ():
             found.setdefault(tips.repository.common, []).append(tips.commits.keys())
     return found
 
@@ -136,7 +138,7 @@ def _files(folder: Path | None) -> list[Path]:
         return []
 
 
-def _read(path: Path) -> Watched | None:
+def _read(path: Path) -> Baseline | None:
     """Return the content of a file; None if the file is gone, or was written by another
     version of the agent.
     """
@@ -145,11 +147,11 @@ def _read(path: Path) -> Watched | None:
     return None
 
 
-def _as_json(seen: Watched) -> dict[str, Any]:
-    before = seen.before
+def _as_json(baseline: Baseline) -> dict[str, Any]:
+    before = baseline.before
     return {
-        "roots": _texts(seen.roots),
-        "writable": _texts(seen.writable),
+        "roots": _texts(baseline.roots),
+        "writable": _texts(baseline.writable),
         "marks": {str(mark): inode for mark, inode in before.marks.items()},
         "links": _texts(sorted(before.links)),
         "is_whole": before.is_whole,
@@ -157,24 +159,24 @@ def _as_json(seen: Watched) -> dict[str, Any]:
         "further": {str(mark): inode for mark, inode in before.further.marks.items()},
         "is_whole_further": before.further.is_whole,
         "has_all_behind": before.further.has_all_behind,
-        "protected": _texts(sorted(seen.protected)),
+        "protected": _texts(sorted(baseline.protected)),
         "places": [
             [str(each.folder), each.paths, list(each.targets.items())]
-            for each in seen.places
+            for each in baseline.places
         ],
         "states": {
             str(git): [[path, what.decode("latin-1")] for path, what in sorted(state)]
-            for git, state in seen.states.items()
+            for git, state in baseline.states.items()
         },
-        "tips": [_of_tips(each) for each in seen.tips],
-        "nested": [_of_tips(each) for each in seen.nested],
-        "network": seen.network,
-        "ends_with_agent": seen.ends_with_agent,
+        "tips": [_of_tips(each) for each in baseline.tips],
+        "nested": [_of_tips(each) for each in baseline.nested],
+        "network": baseline.network,
+        "ends_with_agent": baseline.ends_with_agent,
     }
 
 
-def _of_json(kept: dict[str, Any]) -> Watched:
-    before = Before(
+def _of_json(kept: dict[str, Any]) -> Baseline:
+    before = Survey(
         {Path(mark): inode for mark, inode in kept["marks"].items()},
         frozenset(_paths(kept["links"])),
         kept["is_whole"],
@@ -201,7 +203,7 @@ def _of_json(kept: dict[str, Any]) -> Watched:
         for git, state in kept["states"].items()
     }
     tips, nested = (tuple(map(_tips_of, kept[key])) for key in ("tips", "nested"))
-    return Watched(
+    return Baseline(
         _paths(kept["roots"]),
         _paths(kept["writable"]),
         before,

@@ -327,8 +327,8 @@ class SessionHooks:
     # --- requests of hooks ---
 
     def take_compaction(self) -> Compact | None:
-        """Return and forget the compaction that a hook requested at an event that does
-        not allow one.
+        """Return and forget the compaction that a hook requested at an event at which
+        it had to be postponed.
         """
         wanted = self._wanted_compaction
         self._wanted_compaction = None

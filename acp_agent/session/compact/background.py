@@ -23,7 +23,7 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.models.models import ActiveModel
 from acp_agent.session.models.requests import Requests
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -173,7 +173,9 @@ class BackgroundSummary:
             draft.outcome = error
         except Exception as error:
             draft.outcome = CompactionError(
-                log_failure(_log, "Preparing a summary failed inside the agent", error)
+                log_failure(
+                    _logger, "Preparing a summary failed inside the agent", error
+                )
             )
         finally:
             if not draft.is_done:
@@ -190,7 +192,7 @@ class BackgroundSummary:
             if draft is self._draft and draft.is_idle and draft.result is None:
                 self._draft = None  # if a summary failed in a pause, try again when a compaction is due
         if draft.failure is not None:
-            _log.warning("no summary was prepared: %s", draft.failure)
+            _logger.warning("no summary was prepared: %s", draft.failure)
 
     def _note_read(self, draft: SummaryDraft) -> None:
         """Record that the summary's request read the conversation from the provider's

@@ -57,7 +57,7 @@ is inexact.
 """
 _UNCHANGED = "The history is unchanged."
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -119,8 +119,9 @@ class Compactor:
             build = partial(
                 order.swap_events, result, display.compaction_id, instructions
             )
-            # A cancel after the append is too late, since the user must see everything
-            # that is in the log.
+            # `swap_events` raises if the context's revision has changed since the order
+            # was made. A cancel after the append is too late, since the user must see
+            # everything that is in the log.
             with anyio.CancelScope(shield=True):
                 *_, swapped = await self._log.append_built(build)
                 await self._hooks.add(added)
@@ -136,7 +137,7 @@ class Compactor:
             raise
         except Exception as error:
             failure = CompactionError(
-                log_failure(_log, "The compaction failed inside the agent", error),
+                log_failure(_logger, "The compaction failed inside the agent", error),
                 _UNCHANGED,
             )
             await self._report_end(display, failure, calls)
@@ -167,9 +168,9 @@ class Compactor:
             return None
         if written.usage is not None:
             calls.spent(written.usage)
-        written_of = None if draft.order is None else draft.order.state
+        written_from = None if draft.order is None else draft.order.state
         result = await to_thread.run_sync(
-            refreshed, written, order.state, order.policy, order.index, written_of
+            refreshed, written, order.state, order.policy, order.index, written_from
         )
         if order.uncached is None:
             return result
@@ -178,7 +179,8 @@ class Compactor:
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
         """Run the `before_compaction` hooks, and return the new context without
-        swapping it in.
+        swapping it in. `BackgroundSummary` calls this as well, so a draft has passed
+        these hooks.
 
         If there is nothing to compact, run no hooks and return None.
 
@@ -271,11 +273,9 @@ class Compactor:
             )
         finally:
             for overflow in calls.overflows:
-                # Do not keep a guessed window if the smaller request failed too.
-                if (
-                    overflow.refusal.maximum is not None
-                    or calls.usage is not overflow.before
-                ):
+                # Do not learn a guessed window if the smaller request failed too.
+                is_known = overflow.refusal.maximum is not None
+                if is_known or calls.has_answer_since(overflow):
                     self._requests.learn_overflow(
                         order.model, overflow.refusal, overflow.estimate
                     )

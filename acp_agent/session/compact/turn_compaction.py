@@ -180,7 +180,7 @@ class TurnCompaction:
             ):
                 await self._use_prepared(active, after_turn=True)
 
-    async def after_refusal(
+    async def after_overflow(
         self,
         model: ActiveModel,
         refusal: ContextOverflowError,
@@ -251,7 +251,7 @@ class TurnCompaction:
         text = f"{sentence(error)} {_ASSUMED.format(window=window, model=model.name)}"
         if self._requests.used(model) >= window * _NEARLY_FULL:
             suspected = ContextOverflowError(text)
-            await self.after_refusal(model, suspected, is_certain=False)
+            await self.after_overflow(model, suspected, is_certain=False)
             return True
         if is_refused:
             return False

@@ -148,13 +148,17 @@ class Turn:
         return True
 
     async def _reload_settings(self) -> None:
-        """Reload changed settings, tell the user which settings were ignored, and drop
-        a background summary that a hook vetoed, so that the hook is asked again.
+        """Read the settings again if an earlier turn failed because of them, and tell
+        the user which settings were ignored.
+
+        Also drop a background summary that was begun with the former settings, or that
+        a hook vetoed, so that the hook is asked again.
 
         :raises AgentError: if the settings are invalid.
         """
         parts = self._parts
-        if await parts.options.renew():
+        are_new = await parts.options.renew()
+        if are_new:
             parts.compaction.background.drop()
         self._compaction.forget_veto()
         for notice in parts.requests.settings.notices:
@@ -202,8 +206,8 @@ class Turn:
             if hooked.blocks or hooked.stop is not None:
                 return "end_turn"
             stop = await self._call_until_done()
-            # The open calls of a cancelled turn have no results yet, so keep a ready
-            # summary for the next turn.
+            # `cancelled` is returned if the user cancelled a permission dialog. The
+            # open calls have no results yet, so keep a ready summary for the next turn.
             if stop != "cancelled":
                 await self._compact_for_hook(after_turn=True)
                 await self._compaction.use_ready_summary()
@@ -228,6 +232,7 @@ class Turn:
             spent = requests.context.cost - cost_before
             if settings.max_turn_cost is not None and spent >= settings.max_turn_cost:
                 break
+        # ACP has no reason of its own for a limit on the cost.
         return "max_turn_requests"
 
     async def _step(self) -> StopReason | None:
@@ -244,8 +249,8 @@ class Turn:
         on_answer = partial(background.turn_answered, active, parts.requests)
         try:
             reply = await parts.answers.ask(active, on_answer)
-        except ContextOverflowError as refusal:
-            await self._compaction.after_refusal(active, refusal)
+        except ContextOverflowError as overflow:
+            await self._compaction.after_overflow(active, overflow)
             return None
         except (RequestRefusedError, ModelUnavailableError) as error:
             if await self._compaction.after_unknown_error(active, error):
@@ -259,8 +264,12 @@ class Turn:
         return await self._handle(reply.message, active, reply.explanation)
 
     async def _leave_out_refused(self) -> bool:
-        """Remove from the context what the provider has refused before. Return whether
-        the model is to be called again.
+        """Remove the part of an earlier turn because of which the provider refuses
+        every request, or the step that repeats it.
+
+        Nothing is removed if the earlier turns were not refused.
+
+        :returns: whether to call the model again.
         """
         refused = self._parts.refused
         if await refused.leave_out_refused():
@@ -333,8 +342,8 @@ class Turn:
     # --- hooks ---
 
     async def _compact_for_hook(self, *, after_turn: bool) -> None:
-        """Run the compaction that a hook requested during an event that does not allow
-        one, if there is such a request.
+        """Run the compaction that a hook requested at an event at which it had to be
+        postponed, if there is such a request.
         """
         wanted = self._parts.hooks.take_compaction()
         if wanted is not None:

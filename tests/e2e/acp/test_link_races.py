@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from acp_agent.sandbox.bubblewrap import fault
-from acp_agent.sandbox.exclusion import command_in
+from acp_agent.sandbox.exclusion import without_editor
 from support.editors import ZED, Editor
 from support.exchanged import exchange
 from support.memory import stage
@@ -118,7 +118,7 @@ async def test_what_is_not_saved_in_the_editor_is_relied_on_where_no_command_cou
         tmp_path, Reply(tool_calls=calls), Reply("Done."), files=FILES
     ) as it:
         it.agent.desk.unsaved[str(it.folder / "src" / "key")] = "unsaved\n"
-        with command_in((it.folder,) if running else (tmp_path / "elsewhere",)):
+        with without_editor((it.folder,) if running else (tmp_path / "elsewhere",)):
             await it.prompt()
         one, other = (result.text for result in results(it.server.calls[1].body))
         assert "harmless" in other
@@ -136,7 +136,7 @@ async def test_a_command_begins_when_the_editor_has_read_the_file_that_it_could_
         outside_of(tmp_path, it.folder)
 
         def attack() -> None:
-            with command_in((it.folder,)):
+            with without_editor((it.folder,)):
                 exchange(it.folder / "src", it.folder / "link")
 
         async with anyio.create_task_group() as tasks:

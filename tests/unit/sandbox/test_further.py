@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from acp_agent.sandbox.baseline import survey
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.changes import COARSE_NS
-from acp_agent.sandbox.planted import look
 from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
 
@@ -244,7 +244,7 @@ def test_many_folders_of_packages_cost_a_bounded_search(root: Path) -> None:
     for number in range(2_000):
         (root / "node_modules" / f"p{number}").mkdir(parents=True)
     make(root / "node_modules" / "p0")
-    found = look((root,))
+    found = survey((root,))
     assert found.is_whole
     assert not found.further.is_whole
 

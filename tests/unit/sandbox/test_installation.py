@@ -16,7 +16,11 @@ import pytest
 from acp_agent import module_path
 from acp_agent.sandbox import installation
 from acp_agent.sandbox.bubblewrap import fault
-from acp_agent.sandbox.installation import installed_in, is_installed, shared_fault
+from acp_agent.sandbox.installation import (
+    installed_in,
+    is_installed,
+    unshare_installation,
+)
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.sandbox import Sandbox
 from support.memory import stage
@@ -27,7 +31,7 @@ SITE = "lib/python3.11/site-packages"
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
-    for each in (installation._places, shared_fault):
+    for each in (installation._places, unshare_installation):
         each.cache_clear()
 
 
@@ -191,7 +195,7 @@ def test_files_that_have_other_names_get_copies_of_their_own_with_the_same_conte
     os.utime(file, (1, 2))
     other.hardlink_to(file)
     file.chmod(0o755)
-    assert shared_fault() == ""
+    assert unshare_installation() == ""
     other.write_text("evil")
     found = file.stat()
     assert (

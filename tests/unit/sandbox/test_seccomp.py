@@ -65,9 +65,9 @@ def test_without_local_sockets_only_connected_pairs_of_that_family_are_made(
     is_made = (
         family in (2, 10, 16) if number == 41 else is_pair and family in (1, 2, 10, 16)
     )
-    said = verdict(filter_program(local=False), number, X86_64, family, kind)
+    said = verdict(filter_program(unix_sockets=False), number, X86_64, family, kind)
     assert said == (ALLOWED if is_made else refusal(errno.EAFNOSUPPORT))
-    assert verdict(filter_program(local=False), 16, X86_64, 0, kind) == verdict(
+    assert verdict(filter_program(unix_sockets=False), 16, X86_64, 0, kind) == verdict(
         filter_program(), 16, X86_64, 0, kind
     )
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
+from acp_agent.sandbox.baseline import Baseline, Survey
 from acp_agent.sandbox.blocked import GuardedFolder
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.placeholders import is_mounted_elsewhere
-from acp_agent.sandbox.planted import Before, Watched
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.sandbox.tips import Tips
@@ -230,11 +230,11 @@ TIPS = st.lists(
 
 @given(
     st.builds(
-        Watched,
+        Baseline,
         st.lists(PATHS, max_size=2).map(tuple),
         st.lists(PATHS, max_size=2).map(tuple),
         st.builds(
-            Before,
+            Survey,
             st.dictionaries(PATHS, st.integers(0), max_size=3),
             st.frozensets(PATHS, max_size=2),
             st.booleans(),
@@ -262,15 +262,15 @@ TIPS = st.lists(
     )
 )
 def test_what_is_kept_on_the_disk_is_read_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, seen: Watched
+    tmp_path_factory: pytest.TempPathFactory, baseline: Baseline
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "records"
-    with recorded(folder, seen):
+    with recorded(folder, baseline):
         [record] = folder.iterdir()
-        for tips in (*seen.tips, *seen.nested):
+        for tips in (*baseline.tips, *baseline.nested):
             assert tips.commits.keys() in tips_known(folder)[tips.repository.common]
         (folder / "left.json").write_bytes(record.read_bytes())
-    assert [each.seen for each in left_behind(folder)] == [seen]
+    assert [each.baseline for each in left_behind(folder)] == [baseline]
     (folder / "left.json").write_text("{")
     assert [*left_behind(folder)] == []
     assert [*folder.iterdir()] == []
