@@ -274,6 +274,8 @@ def _programs_in(line: str, depth: int = 0) -> Iterator[str]:
                 yield from _programs_in(word, depth + 1)
             is_expected = False
         elif word.rpartition("/")[2] in _INTERPRETERS:
+            if "/" in word:  # the interpreter may be a file of the project
+                yield os.path.expandvars(word)
             is_script = True
         elif word not in _BEFORE_PROGRAMS and not _is_assignment(word):
             if is_script or "/" in word:
