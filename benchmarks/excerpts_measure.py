@@ -279,7 +279,7 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "files in the short list": {"layers.read_inventory": _listed_without("files")},
     "calls that failed in it": {"layers.read_inventory": _listed_without("failures")},
     "the newest messages": {"layers.TAIL_SHARE": 0},
-    "the user's words": {"layers.words_of": _nothing},
+    "the user's words": {"layers.quotes_within": _nothing},
     "the index of names": {"excerpts.selection.NAMES_SHARE": 0},
     "at most three quarters of what leaves": {"layers.REPLACED_SHARE": 1},
     "at least 250 tokens of the user's words": {"layers.LEAST_QUOTED": 0},

@@ -155,7 +155,7 @@ async def model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 async def main(runs: int) -> dict[str, list[float]]:
     session = _Session()
     service = CompactionService()
-    policy = CompactionPolicy("Summarise.", by_hand=False)
+    policy = CompactionPolicy("Summarise.", manual=False)
     while len(session.events) < EVENTS:
         begun = len(session.events)
         while len(session.events) - begun < BETWEEN:

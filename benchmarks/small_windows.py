@@ -90,7 +90,7 @@ async def walk(recording: Recording, window: int, faults: list[str]) -> Counter[
         ):
             continue
         policy = CompactionPolicy(
-            "", by_hand=False, must_fit=full, steps=("mask", "excerpts")
+            "", manual=False, must_fit=full, steps=("mask", "excerpts")
         )
         why = "no step had anything to do"
         try:

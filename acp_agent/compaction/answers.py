@@ -16,15 +16,17 @@ from acp_agent.errors import CompactionError
 from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 LEAST_CHARACTERS = 200
-"""Minimum length of a summary without sections, if the recipe asks for sections and
-much text is replaced. A repeated sentence counts once.
+"""Minimum length of a summary that has no sections although the recipe asks for them,
+if much text is replaced. A repeated sentence counts once.
 """
 LEAST_SENTENCE = 12
-"""Lower bound of this minimum, even if little text is replaced. A shorter answer is
-just a word, like "Understood.".
+"""The same minimum if little text is replaced. A shorter answer is just a word, like
+"Understood.".
 """
 TOKENS_PER_CHARACTER = 150
-"""Such a summary needs at least one character for each of this many replaced tokens."""
+"""Between these two, the minimum is one character for each of this many replaced
+tokens.
+"""
 
 _THINKING = tuple(
     (re.compile(marks.start, re.IGNORECASE), re.compile(marks.end, re.IGNORECASE))
@@ -70,7 +72,9 @@ def summary_in(
     """
     summary = _without_thinking(answer, sections).strip()
     if not summary:
-        raise CompactionError("The model only thought, and wrote no summary.", _ADVICE)
+        raise CompactionError(
+            "The model's answer has only thinking, and no summary.", _ADVICE
+        )
     words = _words_of(summary)
     is_markup = len(words) < len(summary)
     # The text next to a call only announces the call.
@@ -79,23 +83,23 @@ def summary_in(
         return summary
     if is_markup:
         raise CompactionError(
-            "The model wrote tool calls or markup in the place of a summary.", _ADVICE
+            "The model wrote tool calls or markup instead of a summary.", _ADVICE
         )
     distinct = len(_distinct(words))
     if distinct < len(words) // 2:
         raise CompactionError(
-            "The model's answer is no summary: it repeats the same sentences.", _ADVICE
+            "The model's answer is no summary: it repeats itself.", _ADVICE
         )
     raise CompactionError(
-        f"The model's answer is no summary: it has {len(words)} characters, and none of the sections that the recipe "
-        "asks for.",
+        f"The model's answer is no summary: it has only {len(words)} characters, and none of the sections that the "
+        "recipe asks for.",
         _ADVICE,
     )
 
 
 def _distinct(text: str) -> str:
-    """Return a text with each of its sentences once. Numbers and bullets in front of
-    them do not distinguish them.
+    """Return a text without repeated sentences. Sentences that differ only in a number
+    or bullet in front are the same.
     """
     sentences: dict[str, None] = {}
     for sentence in _SENTENCE_END.split(text):
@@ -105,8 +109,8 @@ def _distinct(text: str) -> str:
 
 
 def _without_thinking(answer: str, sections: Sequence[str]) -> str:
-    """Return an answer without the thinking at its beginning, which may be in several
-    pieces.
+    """Return an answer without the thinking at its beginning, even if the thinking has
+    several pieces.
     """
     while True:
         rest = _without_unopened_thinking(

@@ -65,7 +65,7 @@ def accepted(
         state,
         draft.cut,
         size,
-        summary=draft.summary if draft.told else "",
+        summary=draft.summary if draft.in_context else "",
         body=draft.body,
         index=index,
     )
@@ -75,24 +75,24 @@ def accepted(
     limits_exceeded = policy.limits.exceeded(state.request.messages)
     if not layers.parts:
         raise CompactionError(
-            f"Too little to compact: the strategy {strategy!r} leaves nothing in the place of what it takes away.",
+            f"Too little to compact: the strategy {strategy!r} removes messages, but puts nothing in their place.",
             "The history is unchanged.",
         )
     replaced = replaced_tokens(draft.cut)
     # If the request must fit, the running prompt may be shortened instead.
-    if layers.tokens >= replaced and (draft.told or not policy.must_fit):
-        what = "summary" if draft.told else "new context"
+    if layers.tokens >= replaced and (draft.in_context or not policy.must_fit):
+        what = "summary" if draft.in_context else "new context"
         raise CompactionError(
-            f"The {what} (about {layers.tokens:,} tokens with what is carried over) would not be smaller than what it "
-            f"replaces (about {replaced:,} tokens), so it was not used.",
-            "The history is unchanged; compact when more has been said.",
+            f"The {what} (about {layers.tokens:,} tokens with the text that is kept word for word) is not smaller than "
+            f"the messages that it would replace (about {replaced:,} tokens), so it was not used.",
+            "The history is unchanged; try again when the conversation is longer.",
         )
     if policy.must_fit and after > budget.most:
         raise no_room(state, after, budget.most)
-    if not policy.by_hand and draft.told and estimate_text(draft.summary) > size:
+    if not policy.manual and draft.in_context and estimate_text(draft.summary) > size:
         raise CompactionError(
-            f"The summary (about {estimate_text(draft.summary):,} tokens) is longer than the new context may be "
-            f"({size:,}), so it was not used.",
+            f"The summary (about {estimate_text(draft.summary):,} tokens) is longer than the maximum size of the new "
+            f"context ({size:,} tokens), so it was not used.",
             "The history is unchanged.",
         )
     # If the request could be sent unchanged, the gain must be worth losing the
@@ -102,7 +102,7 @@ def accepted(
         if policy.must_fit
         else budget.window * (0 if policy.idle else LEAST_GAIN)
     )
-    must = policy.by_hand or (
+    must = policy.manual or (
         policy.must_fit and (budget.used > budget.limit or limits_exceeded)
     )
     if (
@@ -121,19 +121,18 @@ def refreshed(
     index: ExcerptIndex | None,
     before: ConversationState | None = None,
 ) -> CompactedState:
-    """Update a result that was prepared earlier with the messages that have arrived
-    since.
+    """Update a prepared result with the messages that have arrived since it was made.
 
-    The newer messages are appended, excerpts are dropped to make room for them, and a
-    list of what has happened since is added next to the summary.
+    The newer messages are appended, and excerpts are dropped to make room for them. A
+    list of what has happened since is added after the summary.
 
-    :param before: the conversation from which the result was made; None to omit that
+    :param before: the conversation from which the result was made; None to omit the
         list.
     :raises CompactionError: if the result can no longer be used, with the reason.
     """
     cut: Cut | None = None
     if result.sent:
-        left = tuple(
+        removed = tuple(
             entry
             for entry in state.entries
             if entry.summary or entry.seq <= result.boundary
@@ -143,7 +142,7 @@ def refreshed(
             for entry in state.entries
             if not entry.summary and entry.seq > result.boundary
         )
-        cut = Cut(left, result.pinned, kept)
+        cut = Cut(removed, result.pinned, kept)
     body = tuple(part for part in result.sent if layer_of(part) == "summary")
     if body and before is not None:
         body = (*body, *frame_since(since(before, state, result.summary)))
@@ -151,7 +150,7 @@ def refreshed(
     draft = Draft(
         cut,
         result.summary,
-        told=bool(body),
+        in_context=bool(body),
         body=body,
         rewritten=result.rewritten,
         unverified=receipt.unverified,
@@ -163,7 +162,7 @@ def refreshed(
     )
     if again is None:
         raise CompactionError(
-            "With what was said since, too little would be gained.",
+            "The prepared summary was not used: with the newer messages it would save too little.",
             "The history is unchanged.",
         )
     spent = replace(
@@ -183,8 +182,8 @@ def _swapped(
     layers: Layers,
     size: int,
 ) -> CompactedState:
-    """Return the conversation with these layers in place of the messages that they
-    replace.
+    """Return the conversation with the messages before the cut replaced by these
+    layers.
     """
     assert draft.cut is not None
     cut = draft.cut
@@ -217,7 +216,7 @@ def _swapped(
     exempt = {entry.seq for entry in unanswered(state)}
     tail = {entry.seq for entry in retained} - exempt
     over = layers.tokens + tokens(tail) - size
-    # The summary is paid for; the tail can be read again.
+    # Shorten the tail and not the summary: the tail can be read again in the log.
     if over > 0 and not stays_untouched:
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)
@@ -227,8 +226,8 @@ def _swapped(
     sent = layers.parts
     behind = tuple[UserPart, ...]()
     if blocks:
-        # A provider requires its own compaction to come first, and keeps the reasoning
-        # of messages directly after it.
+        # A provider's own compaction has to come first. The provider keeps the
+        # reasoning only of messages that follow it directly.
         sent = tuple(blocks)
         running = () if policy.keeps_prompts else _running_request(state, cut)
         behind = (*(part for part in layers.parts if part not in blocks), *running)
@@ -281,7 +280,7 @@ def _rewritten(
             if (enough if strategy == "mask" else must) and after <= state.budget.most
             else None
         )
-    good = policy.by_hand or enough or (relieved and after <= state.budget.usable)
+    good = policy.manual or enough or (relieved and after <= state.budget.usable)
     return result if good and (after < state.budget.used or relieved) else None
 
 

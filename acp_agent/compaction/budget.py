@@ -1,5 +1,5 @@
-"""Computes how full a model's window is, checks other limits of a request, and decides
-when to compact a context.
+"""Computes how full a model's window is, checks the other limits of a request, and
+decides when to compact a context.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MARGIN_SHARE = 0.02
 """Share of the window kept free, because the newest part of the count is an estimate."""
 MIN_OUTPUT = 2_048
 """Minimum number of output tokens to request. If there is less room, the request is
-sent anyway, and refused.
+sent anyway, and the provider refuses it.
 """
 OUT_OF_ROOM = 0.95
-"""Share of the usable window above which a truncated answer is attributed to the
-window, and no summary is awaited.
+"""Share of the usable window above which a truncated answer is attributed to the full
+window, and the turn no longer waits for a summary.
 """
 LIMIT_SHARE = 0.9
 """Share of the maximum number of images or bytes of a request at which the context is
@@ -32,8 +32,8 @@ NEW_INPUT = 0.1
 another one is worthwhile.
 """
 SURE_SHARE = 0.95
-"""Share of a refused request that is assumed to fit if the provider does not say. Also
-the smallest share of an estimate that is assumed to be real: if this share exceeds the
+"""Share of a refused request that is assumed to fit if the provider does not state its
+limit. It is also a lower bound for estimates: if this share of an estimate exceeds the
 window, the request is certainly too large.
 """
 
@@ -85,8 +85,8 @@ class TokenBudget:
 
     @property
     def most(self) -> int:
-        """Return the maximum tokens of a request that cannot be shortened, whose answer
-        may be very short.
+        """Return the maximum tokens of a request that cannot be shortened further. It
+        leaves room only for a very short answer.
         """
         return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
 
@@ -155,8 +155,8 @@ class Limits:
     def exceeded(self, messages: Sequence[Message]) -> bool:
         """Return whether these messages come close to one of the limits.
 
-        The messages since the newest prompt may have as many images as the model
-        accepts.
+        If all images are in messages since the newest prompt, they may reach the limit
+        itself.
         """
         size = Sizes(
             count_images(messages),
@@ -191,12 +191,12 @@ def pressure(
     threshold: float,
     prepare: float | None,
 ) -> Pressure:
-    """Return how urgent a compaction is: `full` if the request is not expected to fit
-    at all.
+    """Return how urgent a compaction is. `full` means that the request probably does
+    not fit at all.
 
     :param limits_exceeded: see `Limits.exceeded`.
     :param threshold: share of the usable window at which the context is compacted.
-    :param prepare: share at which a summary is prepared; None for never.
+    :param prepare: share at which a summary is prepared; None to prepare none.
     """
     if budget.used > budget.limit:
         return "full"

@@ -36,19 +36,18 @@ Show: TypeAlias = Callable[[str], Awaitable[None]]
 S = TypeVar("S")
 T = TypeVar("T")
 
-_LARGER = (
-    "The history is unchanged; have a model with a larger window write the summary."
-)
+_LARGER = "The history is unchanged; choose a model with a larger window for summaries."
 MAX_REQUESTS = 12
 """Maximum number of model requests of one compaction, including retries."""
 
 
 @frozen
 class Overflow:
-    """A request that was refused because it does not fit.
+    """A request that the provider refused because it does not fit the window.
 
     :ivar estimate: estimated tokens of the request.
-    :ivar before: usage of the answers before the request.
+    :ivar before: total usage of the answers before the request; None if there were
+        none.
     """
 
     refusal: ContextOverflowError
@@ -57,10 +56,10 @@ class Overflow:
 
 
 class Courtesy:
-    """Lets summary requests run only while nothing else needs the model's server.
+    """Delays summary requests while a turn needs the model's server, for servers that
+    answer only one request at a time.
 
-    :param begin_again: called when a running request was cancelled and must be sent
-        again.
+    :param begin_again: called before a request is sent again after its cancellation.
     """
 
     def __init__(self, begin_again: Callable[[], None] = lambda: None) -> None:
@@ -69,16 +68,14 @@ class Courtesy:
         self._asking: anyio.CancelScope | None = None
 
     def give_way(self) -> None:
-        """Cancel the running request, and hold further requests until the server is
-        free.
-        """
+        """Cancel the running request, and delay further requests until `go_on`."""
         if self._is_free.is_set():
             self._is_free = anyio.Event()
         if self._asking is not None:
             self._asking.cancel()
 
     def go_on(self) -> None:
-        """Let requests run again: the server is free."""
+        """Allow requests again, since the server is free."""
         self._is_free.set()
 
     async def ask(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -100,11 +97,11 @@ class ModelCalls:
     :param call: asks the model.
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
-    :param courtesy: holds requests until the model's server is free; None to send them
+    :param courtesy: delays requests until the model's server is free; None to send them
         at once.
-    :ivar usage: usage of all answers so far; None before the first.
+    :ivar usage: total usage of all answers so far; None before the first answer.
     :ivar refusals: the parts of requests that the provider refused.
-    :ivar overflows: the requests that the provider refused because they do not fit.
+    :ivar overflows: the requests that did not fit the window.
     """
 
     def __init__(
@@ -158,14 +155,13 @@ class ModelCalls:
             raise self._overflow(request, error) from error
         except ModelStreamError as error:
             raise CompactionError(
-                "The summary broke off before its end (the connection was lost, or the model failed), so it was not "
-                "used.",
+                "The summary is incomplete, because the connection was lost or the model failed, so it was not used.",
                 "The history is unchanged; try /compact again.",
             ) from error
         if answer is None:
             raise CompactionError(
                 "The provider closed the stream before the answer was complete.",
-                "The history is unchanged; try again.",
+                "The history is unchanged; try /compact again.",
             )
         return answer
 
@@ -185,7 +181,9 @@ class ModelCalls:
     async def ask_native(
         self, native: NativeCompaction, request: ModelRequest, instructions: str
     ) -> CompactedBlock:
-        """Ask the provider to compact, once. Raises the same errors as `ask`."""
+        """Ask the provider to compact, without a retry. Raises the same errors as
+        `ask`.
+        """
         await self._before_request()
         try:
             block, usage = await native.compact(request, instructions, self._note_retry)
@@ -221,13 +219,13 @@ class ModelCalls:
             request.messages
         )
         self.overflows.append(Overflow(refusal, estimate, self.usage))
-        # Use the error's own words: another model's window may be full, or there may be
-        # too many images.
+        # Quote the refusal: the full window may be another model's, or the limit may be
+        # one on images.
         why = f"{request.model or 'The model'} refused the request for a summary. {refusal}"
         return SummaryOverflowError(why, _LARGER, refusal)
 
     def _note_retry(self, event: Retrying | AskedAgain | Refusal) -> None:
-        """Count a request that is sent again, or note which part of it was refused."""
+        """Count a request that was sent again, or record which part of it was refused."""
         if isinstance(event, AskedAgain) and event.usage is not None:
             self.spent(event.usage)
         if isinstance(event, Retrying | AskedAgain):
@@ -238,19 +236,19 @@ class ModelCalls:
     def _count(self) -> None:
         if self.requests >= MAX_REQUESTS:
             raise CompactionError(
-                f"No summary was written in {MAX_REQUESTS} requests to the model.",
+                f"The model wrote no usable summary in {MAX_REQUESTS} requests.",
                 "The history is unchanged; try again later, or choose another model.",
             )
         self.requests += 1
 
 
-async def beside_thread(
+async def run_with_thread(
     ask: Callable[[], Awaitable[S]], work: Callable[[], T]
 ) -> tuple[S, T]:
-    """Await `ask`, such as a model's answer, while `work` runs in a thread. Return both
-    results.
+    """Await `ask`, such as a request to a model, while `work` runs in a thread. Return
+    both results.
 
-    :raises Exception: if `ask` raises, its exception, without waiting for the thread.
+    If `ask` raises an exception, raise it without waiting for the thread.
     """
     made: list[T] = []
     answers: list[S] = []

@@ -1,8 +1,8 @@
 """Cuts of a history: finds the places where providers accept a cut, and chooses one by
 size.
 
-A cut before `index` keeps `entries[index:]` after a user message with the summary of
-`entries[:index]`.
+A place is an index of an entry. A cut there replaces `entries[:index]` with a user
+message that contains a summary, and keeps `entries[index:]`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Cut:
     """The division of a history by one compaction.
 
     :ivar summarised: entries before the cut, in order; never empty.
-    :ivar pinned: the entry among them that is kept word for word: the prompt of the
-        running turn.
-    :ivar kept: entries after the cut, which are kept.
+    :ivar pinned: the prompt of the running turn if it is among these entries. It is
+        kept word for word.
+    :ivar kept: entries after the cut.
     """
 
     summarised: tuple[Entry, ...]
@@ -72,14 +72,16 @@ def plan_cut(
     the newest step alone is larger than the tail, there is no tail.
 
     :param turn_from: seq of the prompt of the running turn; None if no turn is running.
+    :param tail_tokens: maximum size of the kept messages in tokens.
     :param leave_tail: whether at least the newest step must be kept after the summary.
         Only a compaction that the user requested may replace everything.
-    :param keep_reasoning: whether the provider's own compaction replaces the messages,
-        so that the kept messages retain their reasoning. Nothing is pinned in that
-        case.
+    :param keep_reasoning: whether the messages are replaced by the provider's own
+        compaction, after which the kept messages should retain their reasoning. No
+        prompt is pinned in that case.
+    :param estimate: returns the tokens of a message.
     """
-    # The entries before the first of these are an earlier summary and the prompt, which
-    # is kept anyway.
+    # A cut has to replace at least one entry besides an earlier summary and the prompt,
+    # which is kept anyway.
     replaceable = (
         index
         for index, entry in enumerate(entries, 1)
@@ -111,8 +113,8 @@ def _tail_from(
     tail_tokens: int,
     estimate: Callable[[Message], int],
 ) -> int | None:
-    """Return the earliest legal place after which all entries fit into the tail, or
-    None if there is none.
+    """Return the first legal place from which on all entries fit into the tail, or None
+    if there is none.
     """
     best: int | None = None
     index = len(entries)
@@ -126,8 +128,8 @@ def _tail_from(
 
 
 def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
-    """Return every index before which the history may be cut, in order; it may equal
-    the number of entries.
+    """Return every place at which the history may be cut, in order. The last one may be
+    the end of the history.
 
     Providers return these errors for a history that is cut at other places:
 
@@ -165,9 +167,9 @@ def _keeps_reasoning(entries: tuple[Entry, ...], place: int) -> bool:
     """Return whether the kept messages retain their reasoning after a provider's own
     compaction with this cut.
 
-    The first kept message must have a different role than the last summarised one: it
-    is an answer to that message, or the prompt after an answer. Source:
-    platform.claude.com, "Compaction and thinking blocks".
+    The first kept message must not have the same role as the last summarised message.
+
+    Source: platform.claude.com, "Compaction and thinking blocks".
     """
     if place in (0, len(entries)):
         return True
@@ -183,7 +185,7 @@ def _splits_thinking(entries: tuple[Entry, ...], index: int) -> bool:
     after = (entries[later] for later in range(index, len(entries)))
     before = (entries[earlier] for earlier in range(index - 1, -1, -1))
     calls = _answers_contain(after, lambda part: isinstance(part, ToolCall))
-    # Thinking without a provider's own form is never sent.
+    # Thinking without `data` is never sent to a provider.
     return calls and _answers_contain(
         before, lambda part: isinstance(part, Thinking) and part.data
     )
@@ -193,9 +195,9 @@ def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
     """Return the index of the first entry that must be kept in a running turn, or the
     number of entries if no turn is running.
 
-    This is the newest answer, whose results or continuation the model has not answered
-    yet, or the prompt. Providers accept a cut after it, but the model would continue
-    without the results that it waits for.
+    This entry is the newest answer of the turn, or the prompt if there is no answer
+    yet. Providers would accept a cut after it, but the model would lose the results of
+    its newest tool calls.
     """
     if turn_from is None:
         return len(entries)
@@ -211,7 +213,9 @@ def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
 def _answers_contain(
     entries: Iterable[Entry], wanted: Callable[[AssistantPart], object]
 ) -> bool:
-    """Return whether the leading answers of these entries contain such a part."""
+    """Return whether one of the answers at the beginning of these entries contains such
+    a part.
+    """
     for entry in entries:
         if not isinstance(entry.message, AssistantMessage):
             return False

@@ -37,28 +37,28 @@ from acp_agent.llm.provider import ToolDefinition
 
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
-"""Tokens that the large providers charge for a full-size image."""
+"""Tokens of a full-size image, as counted by the large providers."""
 SOUND_TOKENS = 20
 """Tokens of the line that models get in place of a sound."""
 LARGEST_IMAGE = 7_000_000
-"""Maximum number of base64 characters of an image in a request, regardless of the size
-of the stored image.
+"""Maximum number of base64 characters of an image in a request. Larger stored images
+are scaled down before they are sent.
 """
 MESSAGE_TOKENS = 4
 """Tokens for the role and separators of one message."""
 UNSURE_SHARE = 0.05
-"""Share of a provider's count. If the newer messages take less, calibrating their
-estimate is pointless.
+"""The estimate of newer messages is calibrated only if they take more than this share
+of the provider's last count.
 """
 LEAST_GROWTH = 1_000
 """Minimum estimated tokens between two counts of a provider to calibrate the estimate
 with them.
 """
 MAX_CALIBRATION = 4.0
-"""Maximum calibration. It is above the ratio of any script."""
+"""Maximum calibration. No script has a higher ratio of tokens to characters."""
 DOUBT = 4 / 3
-"""Assumed ratio of the provider's count to our estimate, if a refusal does not state a
-count.
+"""Assumed ratio of the provider's count to our estimate if a provider refuses a request
+without stating its count.
 """
 
 
@@ -84,8 +84,8 @@ def estimate_kept(entries: Sequence[Entry], exempt: Container[int], rate: float)
     Providers count more tokens for reasoning than its visible part has. The growth of
     the provider's counts between two answers shows how many tokens the entries take.
 
-    :param exempt: seqs of the entries that do not count.
-    :param rate: ratio of the provider's count to the estimate.
+    :param exempt: sequence numbers of entries that are not counted.
+    :param rate: ratio of the provider's count to our estimate.
     """
     total = 0
     between = 0  # estimated tokens since the last counted answer, without exempt ones
@@ -122,11 +122,11 @@ def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
 
 
 class RunningEstimate:
-    """Estimates of a conversation that grows at its end. Each entry is examined only
+    """Estimates of a conversation that grows at its end. Each entry is estimated only
     once, on first use.
 
-    A conversation that does not continue the last one, such as one after a compaction,
-    is examined again.
+    If a conversation does not continue the last one, such as after a compaction, it is
+    estimated from the beginning.
     """
 
     def __init__(self) -> None:
@@ -150,15 +150,17 @@ class RunningEstimate:
         return self._tokens[len(entries) if end is None else end] - self._tokens[start]
 
     def words(self, entries: tuple[Entry, ...]) -> int:
-        """Return the tokens of only text, tool calls and tool results, which every
-        provider reads and counts.
+        """Return the tokens of text, tool calls and tool results, not counting images
+        and reasoning, which some providers do not read.
         """
         self._follow(entries)
         return self._words[len(entries)]
 
     def growth(self, entries: tuple[Entry, ...], start: int) -> tuple[int, int]:
-        """Return the growth in tokens between the first and the last provider count
-        from this index on, as counted by the provider and as estimated by us.
+        """Return how many tokens the conversation grew between the provider's first and
+        last count, by the provider's counts and by our estimate.
+
+        :param start: index of the first entry to consider.
         """
         self._follow(entries)
         first = bisect_left(self._counted, (start, 0))
@@ -207,12 +209,12 @@ def used_tokens(
 ) -> int:
     """Return the tokens that the context takes now.
 
-    :param prefix: tokens of the system prompt and the tools, which are added if no
-        provider has counted them yet.
-    :param rate: ratio of the provider's count to the estimate, used if `calibration`
+    :param prefix: tokens of the system prompt and the tools. They are added if the
+        provider has not counted them yet.
+    :param rate: ratio of the provider's count to our estimate, used if `calibration`
         cannot determine it.
-    :param estimate: the estimate of the same conversation so far, to avoid examining
-        all of it again.
+    :param estimate: the estimate of the same conversation so far, if there is one, to
+        save time.
     """
     entries = context.entries
     estimate = estimate or RunningEstimate()
@@ -223,8 +225,8 @@ def used_tokens(
         since = round(since * calibration(context, rate, estimate))
     used = context.baseline + since
     if context.usage is None and rate > 1:
-        # After a compaction the baseline is also an estimate, made before the rate was
-        # known.
+        # After a compaction the baseline is also an estimate, and may have been made
+        # before the rate was known.
         used = max(used, round((prefix + estimate.tokens(entries)) * rate))
     return used
 
@@ -237,8 +239,8 @@ def calibration(
 
     :param rate: the result if there are too few counts.
     :param estimate: see `used_tokens`.
-    :returns: at least 1, since an underestimated request is refused, but an
-        overestimated one is only compacted early.
+    :returns: at least 1. A conversation that is overestimated is only compacted early,
+        but a request that is underestimated is refused.
     """
     start = _first_after(context.revision, context.entries)
     counted, estimated = (estimate or RunningEstimate()).growth(context.entries, start)
@@ -324,8 +326,8 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
 
 
 def _sent_length(part: Resource) -> int:
-    """Return how many characters of a file's contents are sent. Of a stored binary
-    file, only the name is sent.
+    """Return how many characters of a file's contents are sent: none for a stored
+    binary file, of which only the name is sent.
     """
     if isinstance(part.blob, Stored):
         return part.blob.size if part.blob.text else 0

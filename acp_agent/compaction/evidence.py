@@ -1,10 +1,10 @@
 """An index of the texts that a summary is checked against: does a name, number, address
 or quotation occur in them?
 
-Strings are compared. Case, punctuation, plural, the beginning of a path and a rounding
-may differ. The parts of a dotted name may occur apart if the last one occurs as a name.
-Those of a host, a mail address, a date, a time of day or a test runner's count have to
-occur together.
+Strings are compared, ignoring case, punctuation and plural. A path may lack its
+beginning, and a number may be rounded. The parts of a dotted name may occur separately
+if the last part occurs as a name. A host, mail address, date, time of day or count of a
+test runner has to occur as a whole.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _OTHER_DOMAINS = (
     "ai|app|au|br|ch|cloud|cn|co|corp|de|dev|dk|es|eu|example|fr|invalid|io|jp|kr|lan|local|localhost|nl|se|uk"
 )
 _LABEL = r"[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?"
-# Domains that seldom end a dotted name in code; the other ones only after two more
-# labels.
+# The first domains rarely end a dotted name in code. The others have to follow at least
+# two labels.
 _DOMAIN = rf"(?:{_LABEL}\.){{1,8}}(?:com|org|net|edu|gov|internal)|(?:{_LABEL}\.){{2,8}}(?:{_OTHER_DOMAINS})"
 WHOLES = {
     "host": re.compile(rf"(?<![\w@./:-])(?:{_DOMAIN})(?![\w@-]|\.\w)"),
@@ -49,10 +49,10 @@ WHOLES = {
         r"(?<![\w.,])\d{1,9} (?:passed|failed|skipped|deselected|xfailed|xpassed)(?!\w)"
     ),
 }
-"""Kinds of pieces that have to occur as they are, and how they look."""
+"""Patterns of pieces that have to occur as a whole, by kind."""
 _HYPHENATED = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+")
 _COUNT = re.compile(r"\d{1,9} (?:passed|failed|skipped|deselected|xfailed|xpassed)")
-# What may hold a date or a time; a cheap pattern, since texts are long.
+# Candidates for dates and times. The pattern is cheap, since texts are long.
 _STAMP = re.compile(r"\d[\d:./-]{5,40}")
 _DAY = re.compile(r"(?<!\d)(\d{4})[-/.]?([01]\d)[-/.]?([0-3]\d)(?!\d)")
 _CLOCK = re.compile(r"(?<!\d)[0-2]?\d:[0-5]\d:[0-5]\d(?!\d)")
@@ -63,27 +63,29 @@ _MONTHS = "january february march april may june july august september october n
 class Evidence:
     """An index of the texts that a summary is checked against."""
 
-    words: str  # all texts in lower case, with one space between the words and at both ends
+    # All words in lower case, separated by one space, with a space at both ends.
+    words: str
     tokens: frozenset[str]  # the set of these words
-    # Words that occur as names: joined to other code, assigned, as keys or alone in
-    # quotes.
+    # Words that occur as names: in a dotted name, assigned, as a key or alone in quotes.
     members: frozenset[str]
-    # Keys of the runs; a path among them is not the end of a longer one.
+    # The keys of all runs. A path is among them only if it occurs on its own, not just
+    # as the end of a longer path.
     runs: frozenset[str]
-    # Of paths with a folder; they distinguish `cart.py` from the method `Cart.fit`.
+    # File extensions of paths with a directory. They distinguish a file such as
+    # `cart.py` from a method such as `Cart.fit`.
     extensions: frozenset[str]
-    # Numbers with decimals; integers.
+    # Numbers with decimals, then integers, both sorted.
     numbers: tuple[tuple[float, ...], tuple[float, ...]]
     days: frozenset[str]  # dates as eight digits
     clocks: frozenset[str]  # times of day with seconds
-    # The numbers in front of each word of a test runner, such as `passed`.
+    # The numbers before each word of a test runner, such as `passed`.
     counts: Mapping[str, frozenset[str]]
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Evidence:
         """Index the texts."""
         folded = [text.casefold() for text in texts]
-        # JSON inside a text
+        # JSON in a text has escaped white space.
         folded += [
             each.replace("\\n", " ").replace("\\r", " ").replace("\\t", " ")
             for each in folded
@@ -91,8 +93,7 @@ class Evidence:
         ]
 
         def all_of(pattern: re.Pattern[str]) -> list[str]:
-            # One text at a time: `re` holds the interpreter while it searches, so that
-            # no signal is heard.
+            # One text at a time: Python cannot handle signals during a search.
             return [found for text in folded for found in pattern.findall(text)]
 
         words = all_of(TOKEN)
@@ -126,7 +127,11 @@ class Evidence:
         )
 
     def has(self, kind: str, piece: str) -> bool:
-        """Return whether the texts contain a piece, or its parts."""
+        """Return whether the texts contain a piece, or its parts if these may occur
+        separately.
+
+        :param kind: a kind of fact, one of `WHOLES`, or "quotation".
+        """
         folded = piece.casefold()
         match kind:
             case "quotation":
@@ -162,8 +167,8 @@ class Evidence:
                 )
 
     def _has_member(self, name: str) -> bool:
-        """Return whether the last part of a dotted name looks like a name or occurs as
-        one.
+        """Return whether the last part of a dotted name is a name: it looks like one,
+        or it occurs as one in the texts.
         """
         _, dot, member = name.rpartition(".")
         plain = member.rstrip("_")
@@ -181,8 +186,8 @@ class Evidence:
         )
 
     def _has_path(self, path: str) -> bool:
-        """Return whether the texts contain a directory and, on its own, the rest of the
-        path.
+        """Return whether the texts contain some beginning of the path, and the rest of
+        the path on its own.
         """
         if "/" not in path:
             extension = path.rpartition(".")[2]
@@ -202,9 +207,7 @@ class Evidence:
         )
 
     def _has_date(self, date: str) -> bool:
-        """Return whether the texts contain a date, as digits or with the name of its
-        month.
-        """
+        """Return whether the texts contain a date, in digits or with the month's name."""
         _, month, day = date.split("-")
         if _digits(date) in self.days:
             return True
@@ -229,7 +232,7 @@ class Evidence:
         return len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint(variants)
 
     def _has_number(self, text: str) -> bool:
-        """Return whether the texts contain a number, or one that was rounded to it."""
+        """Return whether the texts contain a number, or a number that it rounds."""
         text = text.removeprefix("v")
         if text in self.tokens:
             return True

@@ -2,9 +2,10 @@
 and finds facts in texts.
 
 Facts are paths, names, error names, options, URLs, numbers, versions and hashes.
-Excerpts are selected by these facts, and summaries are checked against them. A text is
-split into runs, pieces without white space or quotes; each distinct run is classified
-only once. This takes linear time.
+Excerpts are selected by these facts, and summaries are checked against them.
+
+A text is split into runs, which are pieces without white space or quotes. Each distinct
+run is classified only once, so this takes linear time.
 """
 
 from __future__ import annotations
@@ -59,21 +60,20 @@ sentence, or at white space.
 """
 
 _FACTS_A_LINE = 0.15
-"""Facts for each line below which a conversation names little. Sessions of coding
-agents have 0.5 to 2.
+"""A conversation with fewer facts per line names little. Sessions of coding agents have
+0.5 to 2 facts per line.
 """
 _SAMPLED = 60
+"""Maximum number of entries in a sample."""
 _SAMPLED_CHARACTERS = 400
-"""Most entries that are looked at for this, and first characters of each passage in
-them.
-"""
+"""Maximum number of characters at the beginning of each passage in a sample."""
 
 _SENTENCE_END = re.compile(r"[.!?;][\"')\]]*\s+|[。！？]\s*")
 
 
 def key_of(run: str) -> str:
-    """Return the form in which facts are compared: without `./`, a diff's `a/` and
-    `b/`, and closing punctuation.
+    """Return the form in which facts are compared: without leading `./`, without the
+    `a/` and `b/` of a diff, and without closing punctuation.
     """
     key = run.rstrip(".,;:!?)-+@~/")
     return key[2:] if key.startswith(("./", "a/", "b/")) else key
@@ -81,11 +81,12 @@ def key_of(run: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
-    """Return the facts in one match of `RUNS`, as key, start and end in the run, and
-    kind.
+    """Return the facts in one match of `RUNS`.
 
     The names inside a path or a dotted name are also facts. All mentions of a fact have
     the same key.
+
+    :returns: tuples of the key, its start and end in the run, and its kind.
     """
     if len(run) > LONGEST:
         return ()
@@ -102,7 +103,7 @@ def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
 
 
 def _kind(key: str) -> Kind | None:
-    """Return the kind of a whole run, or None if only pieces of it may be facts."""
+    """Return the kind of a whole run, or None if at most pieces of it are facts."""
     if "://" in key:
         return "url"
     if "/" in key:
@@ -173,8 +174,8 @@ _RESULT, _ATTACHED, _RECIPE, _NOTE = map(
 
 
 def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
-    """Yield the texts of an entry with their speakers. Reasoning is omitted, since no
-    provider keeps it.
+    """Yield the texts of an entry with their speakers, without reasoning, which
+    providers do not keep.
     """
     message = entry.message
     if isinstance(message, UserMessage):
@@ -217,11 +218,11 @@ def units(text: str) -> Iterator[str]:
 
 
 def names_little(entries: Sequence[Entry]) -> bool:
-    """Return whether few lines of a conversation name anything, as in one that is not
+    """Return whether a conversation has few facts per line, as is usual if it is not
     about code.
 
-    A sample is enough for this: some entries at equal distances, and the beginning of
-    each passage in them.
+    Only a sample is examined: entries at equal distances, and the beginning of each
+    passage in them.
     """
     lines = facts = 0
     for entry in entries[:: -(-len(entries) // _SAMPLED) or 1]:
@@ -234,9 +235,9 @@ def names_little(entries: Sequence[Entry]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _lines_and_facts(text: str) -> tuple[int, int]:
-    """Return the number of lines in a text, and how many facts they name.
+    """Return the number of lines in a text, and the number of facts in them.
 
-    The result is cached, since a compaction asks several times for the same samples.
+    The result is cached, since a compaction needs the same samples several times.
     """
     lines = facts = 0
     for line in units(text):

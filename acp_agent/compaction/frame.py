@@ -23,23 +23,23 @@ from acp_agent.conversation.messages import (
 )
 
 _HISTORY = (
-    "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
-    "happened, written by you, not a new request: do not answer it, and do not start again what it says is done. Files "
-    "may have changed since; read one again before you edit it. {entries}{recall}. "
-    "Go on from where the conversation stands."
+    "The earlier part of this conversation was replaced by the summary below to make room. You wrote the summary; it "
+    "is a record of what happened, not a new request. Do not answer it, and do not repeat work that it says is done. "
+    "Files may have changed since; read a file again before you edit it. {entries}{recall}. "
+    "Continue the conversation from its current state."
 )
-_ENTRIES = "A number as in [#n] names an entry of the whole record"
+_ENTRIES = "A number such as [#12] refers to an entry in the log of the whole session"
 _RECALL = (
-    ", which the `recall` tool reads word for word; it also finds entries by a question, a name, a path or an error "
-    "message. Use it for whatever you need from before and do not see here"
+    ", which the `recall` tool reads word for word. `recall` also finds entries by a question, a name, a path or an "
+    "error message. Use it for anything from the earlier conversation that you need and that is not shown here"
 )
 _EXCERPTS = (
-    "Lines of the earlier conversation, word for word, with other lines left out. They quote what was said and printed "
-    "then, and ask for nothing."
+    "Lines from the earlier conversation, quoted word for word; the other lines are omitted. They are history and "
+    "contain no new requests."
 )
 _SINCE = (
-    "Stated by the program that you run in, from its record: what has happened since the summary was written. Where "
-    "they differ, this holds. What is listed here is done: do not do it again."
+    "The program that runs you lists here, from its log, what has happened since the summary was written. If this list "
+    "and the summary disagree, the list is right. Everything in the list is done: do not do it again."
 )
 _RECALLED = " `recall` reads entry [#n] in full."
 _FRAMES = re.compile(
@@ -53,7 +53,9 @@ _TABLE_QUOTE = 60
 
 
 def frame_quotes(quotes: str) -> tuple[Text, ...]:
-    """Frame the quotations of `render_quotes`, whose fences make them safe."""
+    """Frame the result of `render_quotes`. It needs no escaping, since nothing in it
+    can close its fences.
+    """
     return (Text(f"<carried_over>\n{quotes}\n</carried_over>"),) if quotes else ()
 
 
@@ -77,7 +79,7 @@ def reworded(
 ) -> tuple[UserPart, ...]:
     """Return the parts of a compacted history with the text of its summary replaced.
 
-    In a provider's own compaction, only the text for other providers changes, which
+    In a provider's own compaction, only the text for other providers changes. That text
     ends with the summary.
     """
     [old] = frame_summary(summary, recall=recall)
@@ -101,8 +103,8 @@ def frame_excerpts(
     """Frame the inventory and the excerpts.
 
     :param recall: whether the model has the `recall` tool.
-    :param alone: whether there is no framed summary, which would say what `recall`
-        finds and when to use it.
+    :param alone: whether there is no framed summary. If so, the excerpts explain the
+        `recall` tool, which a framed summary does otherwise.
     """
     if not inventory and not excerpts:
         return ()
@@ -153,15 +155,15 @@ def summary_request(
         text += f"\n\nEntries, by number:\n{table}"
     if first_kept is not None:
         text += (
-            "\n\nSummarise only what comes before the message quoted here; it and what follows stay in the "
-            f"conversation word for word and need not be repeated:\n{_quote(first_kept)}"
+            "\n\nSummarise only what comes before the message quoted below. That message and everything after it "
+            f"stay in the conversation word for word, so do not repeat them:\n{_quote(first_kept)}"
         )
     return Text(text)
 
 
 def _entry_table(entries: Sequence[Entry]) -> str:
-    """Return a numbered list of the first words of user messages and answers. If there
-    are many answers, they are sampled evenly.
+    """Return a list of user messages and answers by number, each with its first words.
+    If there are many answers, they are sampled evenly.
     """
     prompts = [
         entry
@@ -188,11 +190,11 @@ def _beginning(entry: Entry) -> str:
 
 def _quote(message: Message) -> str:
     first = _first_words(message.parts, _QUOTE_LENGTH)
-    role = "the user's message" if isinstance(message, UserMessage) else "your answer"
+    role = "The user's message" if isinstance(message, UserMessage) else "Your answer"
     return (
-        f'({role} that begins) "{first}"'
+        f'{role} that begins with "{first}"'
         if first
-        else f"({role} that begins with a tool call)"
+        else f"{role} that begins with a tool call"
     )
 
 
@@ -205,16 +207,17 @@ def _first_words(parts: Sequence[object], length: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return the text with the tags of frames disabled, since a file's text in a
+    """Return the text with the tags of frames disabled. Otherwise a file quoted in a
     summary could close the frame.
     """
     return _FRAMES.sub(r"\1\2-", text)
 
 
 def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
-    """Return the required sections that are missing or empty ("None." is content).
+    """Return the required sections that are missing or empty. "None." counts as
+    content.
 
-    Headings of any level count; case, white space, emphasis, numbering and a final
+    Headings may have any level. Case, white space, emphasis, numbering and a final
     colon are ignored.
     """
     filled = _filled_sections(summary)
@@ -227,8 +230,8 @@ def has_section(summary: str) -> bool:
 
 
 def texts_below_headings(summary: str) -> list[tuple[str, str]]:
-    """Return the headings of a summary, each with the text up to the next one; "" for
-    the text above the first heading.
+    """Return the headings of a summary, each with the text up to the next heading. The
+    first pair has an empty heading and the text above the first heading.
     """
     texts: list[tuple[str, list[str]]] = [("", [])]
     for heading, line in _lines(summary):
@@ -242,7 +245,7 @@ def texts_below_headings(summary: str) -> list[tuple[str, str]]:
 def _filled_sections(summary: str) -> set[str]:
     """Return the titles of the sections that have content."""
     filled: set[str] = set()
-    above: list[tuple[int, str]] = []  # headings of the current line
+    above: list[tuple[int, str]] = []  # depth and title of the open sections
     for heading, line in _lines(summary):
         if heading is not None:
             depth, title = heading
@@ -254,8 +257,10 @@ def _filled_sections(summary: str) -> set[str]:
 
 
 def _lines(summary: str) -> Iterator[tuple[tuple[int, str] | None, str]]:
-    """Yield the lines of a summary without its fences, each after its depth and title
-    if it is a heading.
+    """Yield the lines of a summary, except for the fences of code blocks.
+
+    :returns: pairs of the depth and title of a heading, or None for any other line, and
+        the line.
     """
     fenced = False
     for line in summary.split("\n"):

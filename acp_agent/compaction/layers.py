@@ -12,8 +12,8 @@ the earlier layers left:
 | excerpts | everything that is left |
 
 The system prompt, the prompt of a running turn and the steps that the model has not
-answered yet are exempt: the size does not include them, and shrinks if the window is
-too small for both. All token counts are estimates.
+answered yet are exempt: the size does not include them. If the window is too small for
+the size and the exempt messages, the size is reduced. All token counts are estimates.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from acp_agent.compaction.estimate import (
 )
 from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.excerpts.inventory import read_inventory, render_inventory
-from acp_agent.compaction.excerpts.quotes import render_quotes, said_by_user
+from acp_agent.compaction.excerpts.quotes import render_quotes, typed_messages
 from acp_agent.compaction.excerpts.selection import excerpts_of
-from acp_agent.compaction.excerpts.words import words_of
+from acp_agent.compaction.excerpts.words import quotes_within
 from acp_agent.compaction.facts import names_little, passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
@@ -55,27 +55,27 @@ PROSE_TAIL_SHARE = 0.05
 WORDS_SHARE = 0.2
 PROSE_WORDS_SHARE = 0.05
 """Shares of the size for the newest messages and for the user's text. The smaller
-shares are for conversations without code: in those the user writes half of the text,
-and the newest of it is no more valuable than the rest.
+shares are for conversations without code, in which the user writes half of the text and
+the newest text is no more valuable than the rest.
 """
 INVENTORY_SHARE = 0.1
 REPLACED_SHARE = 0.75
-"""Maximum share of the replaced tokens that the layers may take, so that a short
-conversation also gets shorter.
+"""Maximum size of the layers, as a share of the messages that they replace, so that a
+short conversation also gets shorter.
 """
 LEAST_QUOTED = 250
-"""Tokens that the user's text may take even if the size is small, but at most a quarter
-of the replaced tokens.
+"""Tokens that the user's text may always take, even if the size is small. A quarter of
+the replaced tokens is the limit for this.
 """
 HEADINGS = 90
 """Tokens of the headings and introductions around the quotations."""
 LEAST_SIZE = 250
-"""Minimum tokens of a useful new context, in addition to the pins."""
+"""Minimum size of a useful new context in tokens, not counting the pins."""
 LEAST_SUMMARY = 20
-"""Tokens of the shortest useful summary."""
+"""Size of the shortest useful summary in tokens."""
 MASKED_SHARE = 0.5
-"""Share of the room that exempt messages leave. Masking alone is enough if it brings
-the other messages below this.
+"""Share of the window that is left for non-exempt messages. Masking alone is enough if
+it brings these messages below this share.
 """
 
 
@@ -97,10 +97,11 @@ class Layers:
 
 
 def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
-    """Return how many tokens the new context may take without exempt messages: the
-    policy's size, or less to fit.
+    """Return the maximum size of the new context in tokens, not counting exempt
+    messages: the policy's size, or less if the window is too small.
 
-    :raises NoRoomError: if nothing would fit; the message lists what takes the tokens.
+    :raises NoRoomError: if no new context would fit; the message lists what takes up
+        the window.
     """
     budget = state.budget
     exempt = _exempt_tokens(state)
@@ -251,7 +252,7 @@ def _tokens_kept(
     body: tuple[UserPart, ...],
     exempt: Container[int],
 ) -> int:
-    """Return the tokens of the kept messages, except for exempt ones."""
+    """Return the tokens of the kept messages, not counting exempt messages."""
     if any(isinstance(part, CompactedBlock) and part.at is not None for part in body):
         return estimate_kept(cut.retained, exempt, state.rate)
     return estimate_messages(
@@ -266,11 +267,12 @@ def _quote(
     available: int,
     least: int,
 ) -> tuple[list[str], tuple[Text, ...], frozenset[int]]:
-    """Return the texts to quote, the framed quotations, and the seqs of messages that
-    must not be quoted.
+    """Quote the pins and the user's text.
 
-    :param wanted: tokens that the user's text may take if enough are available.
-    :param least: tokens that the user's text may take even if fewer are available.
+    :param wanted: tokens for the user's text if enough are available.
+    :param least: tokens for the user's text even if fewer are available.
+    :returns: the quoted texts; the framed quotations; the sequence numbers of outdated
+        messages, which excerpts must not quote either (see `quotes_within`).
     """
     memory = state.memory
 
@@ -278,7 +280,7 @@ def _quote(
         return frame_quotes(render_quotes(memory.pins, said, state.plan, state.mode))
 
     limit = int(max(min(wanted, available - HEADINGS - _tokens(framed(()))), least))
-    said, outdated = words_of(said_by_user(removed, memory.rules), limit)
+    said, outdated = quotes_within(typed_messages(removed, memory.rules), limit)
     return [quote.text for quote in (*memory.pins, *said)], framed(said), outdated
 
 
@@ -303,38 +305,39 @@ def unanswered(state: ConversationState) -> tuple[Entry, ...]:
 
 
 def check_worth(state: ConversationState, cut: Cut) -> None:
-    """Check that the shortest summary would be smaller than the messages that it
-    replaces, before asking a model.
+    """Check that even the shortest summary would save tokens, before asking a model.
 
-    :raises CompactionError: if it would not be smaller.
+    :raises CompactionError: if the summary, with the parts that are kept word for word,
+        would not be smaller than the messages that it replaces.
     """
     least = fill(state, cut, 0, summary="-").tokens + LEAST_SUMMARY
     if least >= (replaced := replaced_tokens(cut)):
         raise CompactionError(
-            f"There is too little to compact: what a summary would replace takes about {replaced:,} tokens, and the "
-            f"shortest summary, with what is carried over word for word, about {least:,}.",
-            "The history is unchanged; compact when more has been said.",
+            f"There is too little to compact: a summary would replace about {replaced:,} tokens, and the shortest "
+            f"summary, with the text that is kept word for word, takes about {least:,}.",
+            "The history is unchanged; try again when the conversation is longer.",
         )
 
 
 def masked_target(state: ConversationState) -> int:
-    """Return the total tokens of messages at or below which masking alone is enough."""
+    """Return the size in tokens to which masking must shorten all messages to be enough
+    by itself.
+    """
     exempt = _exempt_tokens(state)
     usable = int(state.budget.usable / state.rate)
     return exempt + int(max(0, usable - exempt) * MASKED_SHARE) - state.prefix
 
 
 def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
-    """Return the error for a conversation that does not fit in any form.
+    """Return the error for a conversation that does not fit the window, however it is
+    shortened.
 
     :param least: tokens of the shortest possible context.
     :param bound: maximum tokens of a request.
     """
-    allowed = f"of the model's context window ({state.budget.window:,}) a request may take {bound:,}"
+    allowed = f"a request may take {bound:,} of the model's context window of {state.budget.window:,} tokens"
     if state.guessed:
-        allowed = (
-            f"the {state.budget.used:,} or so that it takes now left too little room"
-        )
+        allowed = f"the provider refused a request of about {state.budget.used:,} tokens as too long"
     shares = [
         f"the system prompt and the tools take about {round(state.prefix * state.rate):,}"
     ]
@@ -345,22 +348,22 @@ def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
     advice = "A model with a larger window has room for it."
     if sizes:
         largest = max(sizes, key=sizes.__getitem__)
-        shares.append(f"what is pinned takes about {sum(sizes.values()):,}")
+        shares.append(f"the pins take about {sum(sizes.values()):,}")
         advice = (
-            f"`/unpin {largest}` takes back the largest pin (about {sizes[largest]:,} tokens); a model with a larger "
-            "window has room for all of it."
+            f"`/unpin {largest}` removes the largest pin (about {sizes[largest]:,} tokens); a model with a larger "
+            "window has room for all of them."
         )
     return NoRoomError(
-        f"What has to stay in the conversation takes about {least:,} tokens at the least, and {allowed}. "
-        f"Of that, {', '.join(shares)}. {advice}",
+        f"What has to stay in the conversation takes at least about {least:,} tokens, and {allowed}. "
+        f"Of those, {' and '.join(shares)}. {advice}",
         "Nothing was changed; choose a model with a larger window, or start a new session.",
         least=least,
     )
 
 
 def _exempt_tokens(state: ConversationState) -> int:
-    """Return the tokens exempt from the size: system prompt, tools, running prompt and
-    unanswered steps.
+    """Return the tokens that the size does not include: system prompt, tools, running
+    prompt and unanswered steps.
     """
     return state.prefix + estimate_messages(
         entry.message for entry in unanswered(state)

@@ -1,8 +1,8 @@
-"""Check that an answer is a summary of the conversation.
+"""Checks that an answer is a summary of the conversation.
 
 A refusal, a copy of the instructions, or a text about something else must not replace a
-conversation. The text below headings is checked like any other, and only by signs that
-an honest summary in any language does not have.
+conversation. The checks look only for signs that no genuine summary has, in any
+language. Headings do not exempt the text below them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from acp_agent.conversation.messages import Entry
 from acp_agent.errors import CompactionError
 
 FEWEST_NAMES = 40
-"""Names in a conversation above which a summary repeats at least a part of one."""
+"""Number of names in a conversation from which on any summary repeats part of one."""
 _REFUSAL_NAMES = 3
-"""A text with this many names of the conversation is not taken for a refusal."""
+"""A text with this many names from the conversation is not a refusal, even if it begins
+like one.
+"""
 _REFUSAL = re.compile(
     r"(?:(?:i['’]m|i am)?(?:\s+(?:very|really|so))?\s*sorry|i apologi[sz]e|unfortunately"
     r"|as an ai\b[^.,]{0,60})?[\s,.;:—–-]*(?:but\s+)?"
@@ -39,11 +41,13 @@ _NOTHING = re.compile(
     r"|无|無|没有|沒有|なし|없음)?\W*",
     re.IGNORECASE,
 )
-"""What a section says that has nothing to say."""
+"""Matches the text of a section that says nothing, such as "None." or "n/a"."""
 _PIECE_END = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 _WORDS = re.compile(r"[^\W_]+")
 _SHORTEST_COPY = 12
-"""Characters of a sentence of the instructions that a summary does not have by chance."""
+"""Minimum length, in characters, of a sentence that counts as copied from the
+instructions. A shorter one may be the same by chance.
+"""
 _ADVICE = "The history is unchanged; try /compact again, or with another model."
 _PARTS = re.compile(r"[A-Z]?[^\W\d_A-Z]{3,}|[A-Z]{4,}|[^\W\d_]{4,}|\d{3,}")
 
@@ -60,13 +64,14 @@ def check_relevance(
 
     Call this in a worker thread: it may read the whole conversation.
 
-    :param instructions: what the model was asked to write.
-    :param least: minimum characters of a text above the headings, such as "Sure!",
-        that is a summary by itself.
+    :param instructions: the prompt that asked for the summary.
+    :param least: minimum length, in characters, at which the text above the headings
+        counts as a summary by itself. A shorter one is only an introduction, such as
+        "Sure!".
     :param sections: headings that the summary should have.
-    :raises CompactionError: if the summary is a refusal, if it says nothing or only
-        repeats the instructions, or if it has no section and repeats no part of any of
-        the conversation's many names.
+    :raises CompactionError: if the summary is a refusal; if it says nothing or only
+        repeats the instructions; or if it has no sections and mentions none of the
+        names in the conversation although there are many.
     """
     texts = texts_below_headings(summary)
     own = [_without_copies(text, instructions) for _, text in texts]
@@ -82,19 +87,19 @@ def check_relevance(
         reason = (
             "it repeats the instructions"
             if is_copy
-            else "none of its sections says anything"
+            else "all of its sections are empty"
         )
         raise CompactionError(f"The model's answer is no summary: {reason}.", _ADVICE)
     is_free = bool(sections) and not has_section(summary)
     if is_free and _is_latin(summary) and not _shares_a_word(summary, entries):
         raise CompactionError(
-            "The model's answer is no summary: it names nothing from the conversation.",
+            "The model's answer is no summary: it mentions nothing from the conversation.",
             _ADVICE,
         )
 
 
 def _without_copies(text: str, instructions: str) -> str:
-    """Return a text without sentences of the instructions."""
+    """Return a text without the sentences that it copies from the instructions."""
     asked = _words_of(instructions)
     pieces = _PIECE_END.split(text)
     kept: list[str] = []
@@ -124,8 +129,8 @@ def _is_refusal(text: str) -> bool:
 
 
 def _names_few(text: str, entries: Sequence[Entry]) -> bool:
-    """Return whether a text has fewer names of the conversation than an honest summary
-    that begins with an apology.
+    """Return whether a text mentions fewer than `_REFUSAL_NAMES` names from the
+    conversation.
     """
     said = set(_names_in(text))
     if len(said) < _REFUSAL_NAMES:
@@ -134,17 +139,18 @@ def _names_few(text: str, entries: Sequence[Entry]) -> bool:
 
 
 def _is_latin(text: str) -> bool:
-    """Return whether most letters of a text are ASCII. Texts in other scripts may
-    translate every name.
+    """Return whether most letters of a text are ASCII. A text in another script may
+    transliterate every name.
     """
     letters = [character for character in text if character.isalpha()]
     return 2 * sum(map(str.isascii, letters)) > len(letters)
 
 
 def _shares_a_word(summary: str, entries: Sequence[Entry]) -> bool:
-    """Return whether a summary repeats part of a name; True if there are few names.
+    """Return whether a summary repeats part of a name from the conversation, or True if
+    the conversation has few names.
 
-    The part `cart` of `src/cart.py` is enough: prose rarely repeats names as they are.
+    The part `cart` of `src/cart.py` is enough, since prose rarely repeats whole names.
     """
     text = summary.casefold()
     names: set[str] = set()
@@ -153,7 +159,7 @@ def _shares_a_word(summary: str, entries: Sequence[Entry]) -> bool:
             continue
         names.add(name)
         parts = {part.casefold() for part in _PARTS.findall(name)}
-        # In languages that inflect or join words, a part is inside of a longer word.
+        # In languages that inflect or join words, the part is inside a longer word.
         if any(part in text for part in parts):
             return True
     return len(names) < FEWEST_NAMES

@@ -4,10 +4,10 @@
     the summary costs                           used * read + EXPECTED_SUMMARY * output, while the context is cached
     the next request with the summary costs     after * write
 
-Here `used` and `after` are the tokens before and after the compaction. A summary is
-prepared if it costs less than it saves in the next request alone. Later requests are
-also cheaper, since they read fewer tokens from the cache. Once a summary is written,
-its cost no longer matters.
+Here `used` and `after` are the tokens before and after the compaction; `write`, `read`
+and `output` are prices per token. A summary is prepared if it costs less than it saves
+in the next request alone. Later requests are also cheaper, since they read fewer tokens
+from the cache. Once a summary is written, its cost no longer matters.
 """
 
 from __future__ import annotations

@@ -75,19 +75,20 @@ class CompactionService:
     ) -> CompactedState | None:
         """Compact a conversation.
 
-        :param call: asks the model that writes summaries: `Provider.stream` or a
+        :param call: calls the model that writes summaries: `Provider.stream` or a
             similar function.
         :param show: called with the summary's text as it streams.
-        :param calls: counter to use instead of a new one, so that the caller can read
-            the usage after a failure.
+        :param calls: an object to send and count the requests with; pass one to read
+            the usage even after a failure. None makes a new one from `call` and `show`.
         :param native: the provider's own compaction, if it has one.
-        :param writer: the model that `call` asks, if it is not the conversation's own.
-        :param index: an index of the state's original entries, if the caller has one.
+        :param writer: the model that `call` uses; None for the conversation's own
+            model.
+        :param index: an index of the state's original entries; None to build one.
         :returns: None if there is nothing to compact.
-        :raises CompactionError: if no step of the ladder returned a usable result, with
-            the reason.
-        :raises ModelError: if the model could not be asked, and no further step may be
-            tried.
+        :raises CompactionError: if no step of the ladder returned a usable result; the
+            message is the last step's reason.
+        :raises ModelError: if the last step failed because the model could not be
+            called.
         """
         calls = calls or ModelCalls(call, show)
         failures: list[AgentError] = []
@@ -129,7 +130,7 @@ class CompactionService:
         failure = failures[-1]
         if isinstance(failure, ModelError):
             raise type(failure)(
-                f"No summary was written, and the history is unchanged. {failure}"
+                f"The conversation was not compacted, and the history is unchanged. {failure}"
             ) from failure
         raise failure
 
@@ -170,7 +171,7 @@ class CompactionService:
                         made and await to_thread.run_sync(made, abandon_on_cancel=True)
                     )
                 else:
-                    has_work = True  # only the package's strategy knows
+                    has_work = True  # unknown without running the package's strategy
                 if has_work:
                     return True
         return False
@@ -180,7 +181,7 @@ class CompactionService:
         """Return the strategies to try, in order."""
         if policy.steps is not None:
             return policy.steps
-        if policy.by_hand:
+        if policy.manual:
             return (policy.strategy,)
         also = ("summary",) if policy.strategy == "native" else ()
         # Shortening a message in place invalidates the reasoning of all later answers,
@@ -193,16 +194,16 @@ class CompactionService:
         if strategy is None:
             known = ", ".join(sorted(self.strategies))
             raise CompactionError(
-                f"There is no compaction strategy {name!r}; there are: {known}.",
-                "Nothing was changed.",
+                f"Unknown compaction strategy {name!r}. Available strategies: {known}.",
+                "The history is unchanged.",
             )
         try:
             return await strategy.draft(task)
         except AgentError:
             raise
         except Exception as error:
-            # A package's strategy may fail in any way, and the remaining steps must
-            # still be tried.
+            # A package's strategy may raise anything. Continue with the remaining
+            # steps.
             raise CompactionError(
                 log_failure(
                     _log, f"The compaction strategy {name!r} failed inside", error

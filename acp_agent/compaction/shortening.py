@@ -1,10 +1,10 @@
 """Shortens messages in place: long pasted texts, large results, long arguments of tool
 calls, old images.
 
-A text keeps its beginning and its end, with a line in between that states how much is
-missing and how to read it. IDs, order, tool names and the pairing of calls and results
-never change, and neither does thinking in a provider's own form, which is signed.
-Summaries, ours and a provider's, are not shortened.
+A text keeps its beginning and its end, with a line in between that says how much was
+left out and how to read it. IDs, order, tool names and the pairing of calls and results
+never change. Thinking in a provider's own form does not change either, since it is
+signed. Summaries are not shortened.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ Rewrite: TypeAlias = Rewritten
 """A shorter form of a message, which replaces it at its place."""
 
 SHORTEST_PIECE = 192
-"""Length of the shortest form of a text in characters: the line about the missing part,
-and a little of both ends.
+"""Length of the shortest form of a text in characters. It has room for the line about
+the missing part and a little of both ends.
 """
 HEAD_SHARE = 2 / 3
 SNAP_SHARE = 1 / 4
-"""Maximum share of a head or tail to drop so that the cut falls on a line break."""
+"""Maximum share of the beginning or end of a text to drop so that the cut is at a line
+break.
+"""
 FLOOR_TOKENS = 96
-"""Tokens below which no message is shortened to fit a budget."""
+"""Minimum size in tokens to which a message is shortened to fit a budget."""
 GRAIN = 16
-"""Minimum step, in characters, by which the limit of a text is lowered."""
+"""Minimum step, in characters, by which the limit of all texts is lowered."""
 
 
 @frozen
@@ -96,8 +98,8 @@ class LeftOut:
 
 
 def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
-    """Return the text cut to `limit` characters with a line in place of its middle, or
-    unchanged if that saves nothing.
+    """Return the text cut to `limit` characters, with a line in place of its middle.
+    Return it unchanged if this would save nothing.
 
     :param limit: at least `SHORTEST_PIECE`.
     """
@@ -129,10 +131,10 @@ def fit(
     """Return the rewrites that shorten these entries to a budget, changing as little as
     possible.
 
-    The largest message is repeatedly shortened to half of its size, or less if that is
-    enough. Of messages with equal size, the oldest comes first. The prompt of the
-    running turn is shortened only after all others are at their floor. The result
-    exceeds the budget if the floors together do.
+    The largest message is repeatedly shortened to half of its size, or by less if that
+    is enough. Of messages with equal size, the oldest comes first. The prompt of the
+    running turn is shortened only after all others have their smallest size. If even
+    the smallest sizes exceed the budget, the result exceeds it too.
 
     :param budget_tokens: maximum estimated tokens of all entries.
     :param turn_from: seq of the prompt of the running turn; None if no turn is running.
@@ -193,8 +195,8 @@ def _is_summary(entry: Entry) -> bool:
 
 
 def _shorter(entry: Entry, tokens: int, recall: bool) -> Message:
-    """Return the message with all texts cut to the largest common limit at which it
-    fits, or to the smallest limit.
+    """Return the message with all of its texts cut to the same limit: the largest limit
+    at which the message fits, or `SHORTEST_PIECE` if it never does.
     """
     left_out = LeftOut(entry.seq, recall)
     size = estimate_message(entry.message)
@@ -241,8 +243,8 @@ def _capped(
 
 
 def _capped_value(value: JsonValue, cap: int, left_out: LeftOut) -> JsonValue:
-    """Return an argument with at most `cap` characters. A longer value that is not a
-    string becomes cut JSON.
+    """Return an argument of at most `cap` characters. A longer value that is not a
+    string is replaced by its JSON text, cut in the middle.
     """
     text = value if isinstance(value, str) else json.dumps(value)
     return cut_middle(text, cap, left_out) if len(text) > cap else value

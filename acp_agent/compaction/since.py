@@ -1,10 +1,10 @@
-"""Lists what has happened since a summary was written, for the model to read next to
+"""Lists what has happened since a summary was written. The model reads the list after
 the summary.
 
-A summary prepared in the background is used later. By then, the next step that it names
-may be done, and the model would repeat it. So this module derives from the log which
-requests were answered, which steps of the plan are done, which files were changed,
-which commands ran, and which values were replaced. The messages themselves stay in the
+A summary that is prepared in the background is used later. By then, its next step may
+be done, and the model would repeat it. So this module finds in the log which requests
+were answered, which steps of the plan are done, which files were changed, which
+commands ran, and which values were replaced. The messages themselves stay in the
 conversation.
 """
 
@@ -33,13 +33,13 @@ from acp_agent.frozen import frozen
 MOST_TOKENS = 1_000
 """Maximum size of the whole text."""
 LINES = (8, 4, 2, 1)
-"""Numbers of lines per heading to try until the text fits. The newest lines are listed,
-the others only counted.
+"""Maximum number of lines below each heading: the first of these with which the text
+fits. The newest lines are listed, the others only counted.
 """
 MOST_CHARACTERS = 120
 """Maximum length of a line."""
 _SEARCHED = 20_000
-"""How many characters of a text are searched for values."""
+"""Number of characters of a text that are searched for values."""
 _MOST_PAIRS = 1_000
 _RUN = re.compile(r"[\w./@%+~-]++")
 _PUNCTUATION = "./@%+~-"
@@ -50,8 +50,8 @@ _WORDS = ("true", "false", "on", "off", "yes", "no")
 """Words that count as values."""
 _OLD_TEXTS = ("old_string", "old_str", "old_text", "oldText", "oldString")
 _NEW_TEXTS = ("new_string", "new_str", "new_text", "newText", "newString")
-"""Names that edit tools give to the text before and after an edit, those of MCP servers
-included.
+"""Argument names for the text before and after an edit, in the edit tools of this agent
+and of MCP servers.
 """
 _UNDONE = "The user took back"
 """The first words of the note about edits that the user undid."""
@@ -190,7 +190,7 @@ class _Value:
     """The replacement of a value.
 
     :ivar seq: number of the entry that replaced the value.
-    :ivar of: the name that has the value, or the file in which it was edited.
+    :ivar of: the name of the value, or of the file in which it was edited.
     :ivar now: the new value.
     """
 
@@ -200,7 +200,9 @@ class _Value:
 
 
 def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
-    """Return the values in the summary that edits or the user's prompts have replaced."""
+    """Return a line for each value in the summary that an edit or a prompt of the user
+    has replaced.
+    """
     stated = _pairs(summary)
     words = {*_tokens(summary)}
     failed = {

@@ -33,14 +33,14 @@ from acp_agent.llm.provider import ModelRequest, ToolDefinition
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
 SIZE_SHARE = 0.2
-"""Default share of the window for the new context."""
+"""Default size of the new context, as a share of the window."""
 MOST_TOKENS = 64_000
-"""Upper bound of the default in tokens. A fifth of a million tokens would make every
-later request expensive.
+"""Upper bound of the default size in tokens. A fifth of a window of a million tokens
+would make every later request expensive.
 """
-BY_HAND_SHARE = 1 / 4
-"""Maximum share of the conversation itself, so that `/compact` also shortens a short
-conversation.
+MANUAL_SHARE = 1 / 4
+"""Maximum size after a manual compaction, as a share of the original conversation, so
+that `/compact` also shortens a short conversation.
 """
 NO_OUTPUT_LIMIT = 8_192
 RECALL = "recall"
@@ -64,11 +64,15 @@ class ConversationState:
 
     :ivar entries: its messages, each with its number.
     :ivar request: the complete request that the next step would send.
-    :ivar budget: the budget of the model that continues the conversation, filled with
-        this conversation.
-    :ivar turn_from: number of the prompt of a turn that is still running.
-    :ivar guessed: whether the window is a guess of what fits, because the model's
-        window is unknown.
+    :ivar budget: the window of the model that continues the conversation, and how much
+        of it the conversation fills.
+    :ivar memory: the pins, and the rules in logs of earlier versions.
+    :ivar turn_from: number of the prompt of the running turn; None if no turn is
+        running.
+    :ivar plan: the model's current plan.
+    :ivar mode: name of the session's mode; empty if there is none.
+    :ivar guessed: whether the window is a guess, because the model's window is unknown
+        and the provider has refused a request as too long.
     :ivar source: the original entries, including those that earlier compactions
         replaced; empty if there were no compactions.
     """
@@ -92,13 +96,13 @@ class ConversationState:
         )
 
     @property
-    def by_hand_size(self) -> int:
-        """Return the maximum size after a manual compaction: a share of the original
-        conversation.
+    def manual_size(self) -> int:
+        """Return the maximum size after a manual compaction in tokens, a share of the
+        original conversation.
         """
         now = estimate_messages(entry.message for entry in self.entries)
         whole = estimate_messages(entry.message for entry in self.originals)
-        return int(self.budget.messages * max(1.0, whole / max(1, now)) * BY_HAND_SHARE)
+        return int(self.budget.messages * max(1.0, whole / max(1, now)) * MANUAL_SHARE)
 
     @classmethod
     def from_context(
@@ -146,13 +150,14 @@ class ConversationState:
     ) -> ConversationState:
         """Return the state of a conversation that does not belong to a session.
 
-        An unanswered prompt at the end of the conversation is kept, like the prompt of
-        a running turn.
+        If the conversation ends with an unanswered prompt, the prompt is kept, like the
+        prompt of a running turn.
 
-        :param messages: a valid history; it is numbered from 1.
+        :param messages: a valid history. The messages are numbered from 1.
         :param window: size of the model's window in tokens.
-        :param model: the provider's own ID of the model.
-        :param used: tokens of the whole request, if a provider has counted them.
+        :param model: the provider's ID of the model.
+        :param used: tokens of the whole request, as counted by a provider; None to
+            estimate them.
         """
         entries = tuple(
             Entry(number, message) for number, message in enumerate(messages, 1)
@@ -179,9 +184,7 @@ class ConversationState:
 
     @property
     def recall(self) -> bool:
-        """Return whether the model has the `recall` tool, so that texts may refer to
-        it.
-        """
+        """Return whether the model has the `recall` tool, so that texts may mention it."""
         return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
@@ -198,38 +201,45 @@ class ConversationState:
 
     @property
     def rate(self) -> float:
-        """Return the calibration, at least 1, so that sizes are never underestimated."""
+        """Return the calibration, but at least 1, so that sizes are not underestimated."""
         return max(1.0, self.calibration)
 
 
 @frozen
 class CompactionPolicy:
-    """How to compact, from a recipe and the configuration. Sizes are in tokens; None
-    means the default.
+    """How to compact, as set by a recipe and the configuration. Sizes are in tokens;
+    None means the default.
 
-    :ivar prompt: the rendered text of the recipe.
+    :ivar prompt: the recipe's text with its arguments filled in.
+    :ivar strategy: the strategy to use. Automatic compactions may try others before and
+        after it; see `CompactionService.ladder`.
     :ivar size: maximum size of the new context, not counting system prompt, tools and
         the running prompt.
-    :ivar tail: how much of this size the newest, unchanged messages may take; by
-        default a fifth, or less in a conversation without code.
+    :ivar tail: how much of this size the newest messages, which are kept unchanged, may
+        take; by default a fifth, or less in a conversation without code.
     :ivar summary: how much of this size the summary may take.
     :ivar sections: headings that a summary must have.
-    :ivar by_hand: whether the user asked for it, so that a failure is reported and no
-        other strategy is tried.
-    :ivar must_fit: whether the conversation cannot be sent unchanged.
-    :ivar steps: the strategies to try, instead of the ladder that follows from the
-        other options.
-    :ivar written: an existing summary, so that no model is asked for one.
+    :ivar verify: what to do if the summary mentions things that are not in the
+        conversation, or has no such heading: mark it, ask for a correction (`mend`) or
+        reject it. `off` skips the check.
+    :ivar manual: whether the user requested the compaction. If so, only `strategy` is
+        tried, and its failure is reported.
+    :ivar must_fit: whether the next request cannot be sent unless the conversation is
+        compacted. If so, messages are shortened until it fits.
+    :ivar steps: the strategies to try, in order; None for the default ladder.
+    :ivar written: an existing summary to use; None to ask a model for one.
     :ivar limits: the limits of a request besides tokens.
-    :ivar native_first: whether automatic compactions use the provider's own, since only
-        that keeps the reasoning of the kept messages.
-    :ivar keeps_reasoning: whether the provider's own compaction keeps the reasoning.
+    :ivar native_first: whether automatic compactions try the provider's own compaction
+        first, since only that keeps the reasoning of the kept messages.
+    :ivar keeps_reasoning: whether the provider's own compaction keeps the reasoning of
+        the kept messages.
     :ivar keeps_prompts: whether the provider's own compaction keeps all text of the
         user.
-    :ivar binds_reasoning: whether every other compaction loses the reasoning.
-    :ivar idle: whether the summary is prepared while the user pauses, and used once the
-        provider's cache has expired. There is then no cache to lose, so a small gain is
-        also worthwhile.
+    :ivar binds_reasoning: whether every other compaction loses the reasoning of the
+        kept messages.
+    :ivar idle: whether the summary is prepared while the user pauses, for use after the
+        provider's prompt cache has expired. There is no cache to lose in that case, so
+        even a small saving is worthwhile.
     """
 
     prompt: str
@@ -239,7 +249,7 @@ class CompactionPolicy:
     summary: int | None = None
     sections: tuple[str, ...] = ()
     verify: Verify = "mark"
-    by_hand: bool = True
+    manual: bool = True
     must_fit: bool = False
     steps: tuple[str, ...] | None = None
     written: str | None = None
@@ -252,16 +262,16 @@ class CompactionPolicy:
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
-            raise ValueError(f"size: {self.size}; it is a number of tokens, 1 or more")
+            raise ValueError(f"size must be at least 1 token, not {self.size}")
 
     def size_tokens(self, state: ConversationState) -> int:
-        """Return the maximum size of the new context in tokens, by the provider's
-        count.
+        """Return the maximum size of the new context in tokens, as a provider counts
+        them.
         """
         if self.size is not None:
             return self.size
         size = min(MOST_TOKENS, int(state.budget.window * SIZE_SHARE))
-        return min(size, state.by_hand_size) if self.by_hand or self.idle else size
+        return min(size, state.manual_size) if self.manual or self.idle else size
 
 
 @frozen
@@ -270,11 +280,12 @@ class CompactedState:
 
     :ivar entries: its messages. The summary has the number of the last message that it
         replaced.
+    :ivar strategy: name of the strategy that was used.
     :ivar summary: the summary as people read it.
     :ivar sent: the summary as the model reads it, with quotations and excerpts; empty
         if messages were only rewritten.
-    :ivar behind: parts that the model reads after the kept messages, if they may not
-        precede them.
+    :ivar behind: parts that the model reads after the kept messages, because the
+        provider's own compaction has to come directly before those.
     :ivar boundary: number of the last removed message; 0 if none was removed.
     :ivar pinned: messages from before the boundary that were kept.
     :ivar rewritten: messages that were kept in a shorter form.

@@ -1,11 +1,11 @@
 """`Strategy`: one way to compact a conversation, with its input (`Task`) and output
 (`Draft`).
 
-A strategy makes a proposal. The service adds what no compaction may lose and decides
-whether the proposal is good enough; if it is not, the service tries the next strategy.
-The built-in ones are in `strategies`. A package adds its own under the entry point
-group `acp_agent.compaction_strategies`, as a class or function that returns a
-`Strategy`.
+A strategy makes a proposal. The service adds the parts that every compaction keeps,
+such as pins and the user's text, and decides whether the proposal is good enough. If
+not, the service tries the next strategy. The built-in strategies are in `strategies`. A
+package adds its own under the entry point group `acp_agent.compaction_strategies`, as a
+class or function that returns a `Strategy`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ ENTRY_POINTS = "acp_agent.compaction_strategies"
 
 @frozen
 class Writer:
-    """A model that writes summaries instead of the conversation's own. `model` is the
-    provider's own ID.
+    """A model that writes summaries in place of the conversation's own model.
+
+    :ivar model: the provider's ID of the model.
+    :ivar window: size of its context window in tokens.
     """
 
     model: str
@@ -41,9 +43,10 @@ class Task:
     """The input of a strategy.
 
     :ivar size: maximum size of the new context in estimated tokens.
-    :ivar calls: asks the model that writes summaries.
+    :ivar calls: calls the model that writes summaries.
     :ivar native: the provider's own compaction, if it has one.
-    :ivar writer: the model that `calls` asks, if it is not the conversation's own.
+    :ivar writer: the model that `calls` uses; None for the conversation's own model.
+    :ivar index: an index of the original entries; None to build one when needed.
     """
 
     state: ConversationState
@@ -61,9 +64,7 @@ class Task:
 
     @property
     def max_output_tokens(self) -> int:
-        """Return the maximum length of that model's answer in tokens, if its window has
-        room.
-        """
+        """Return the maximum length of a summary in tokens, if it fits the window."""
         if self.writer is not None:
             return self.writer.max_output_tokens
         return max(
@@ -79,7 +80,7 @@ class Task:
         :param keep_reasoning: see `plan_cut`.
         """
         tail = self.policy.tail if tail_tokens is None else tail_tokens
-        leave_tail = not self.policy.by_hand
+        leave_tail = not self.policy.manual
         return planned_cut(
             self.state,
             self.size,
@@ -91,21 +92,23 @@ class Task:
 
 @frozen
 class Draft:
-    """A proposal.
+    """A proposal for the compacted conversation.
 
-    :ivar cut: which messages are removed and kept; None if all are kept and messages
-        are only rewritten.
-    :ivar summary: the summary for people.
-    :ivar told: whether the model also reads the summary, framed as history.
-    :ivar body: parts that the model reads instead of the summary.
+    :ivar cut: which messages are removed and kept; None if no message is removed and
+        some are only rewritten.
+    :ivar summary: the summary as people read it.
+    :ivar in_context: whether the summary is also added to the context, framed as
+        history. If not, only people read it.
+    :ivar body: parts that are added to the context instead of the framed summary.
     :ivar rewritten: messages that are kept in a shorter form.
-    :ivar unverified: pieces of the summary that the conversation does not contain.
-    :ivar missing: sections that the summary lacks.
+    :ivar unverified: pieces of the summary that are not in the conversation.
+    :ivar missing: required sections that are not in the summary.
+    :ivar notes: further sentences for the receipt.
     """
 
     cut: Cut | None
     summary: str
-    told: bool = True
+    in_context: bool = True
     body: tuple[UserPart, ...] = ()
     rewritten: tuple[Rewrite, ...] = ()
     unverified: tuple[str, ...] = ()
@@ -122,9 +125,9 @@ class Strategy(Protocol):
         ...
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a proposal, or None if this strategy has nothing to do.
+        """Return a proposal, or None if there is nothing to do.
 
-        :raises CompactionError: if it failed, with the reason. The next step of the
-            ladder is tried, if there is one.
+        :raises CompactionError: if the strategy failed, with the reason. The service
+            then tries the next step of the ladder, if there is one.
         """
         ...

@@ -1,10 +1,10 @@
-"""Check a summary: names, paths, numbers, addresses, dates and quotations against the
-conversation; required headings.
+"""Checks a summary: are its names, paths, numbers, addresses, dates and quotations in
+the conversation, and does it have the required headings?
 
-The check compares strings, as `evidence` says. Single digits and plain words are
-exempt, except for words in code spans, since an invented command may consist of nothing
-else. Requests, decisions and negations that are wrong in plain words cannot be found
-this way.
+The check compares strings, as described in `evidence`. Single digits and plain words
+are exempt. Plain words in code spans are checked, since an invented command may consist
+of nothing else. The check cannot find wrong requests, decisions or negations in plain
+words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from anyio import to_thread
 
-from acp_agent.compaction.calls import beside_thread
+from acp_agent.compaction.calls import run_with_thread
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.evidence import GROUPED, TOKEN, WHOLES, Evidence
 from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
@@ -39,7 +39,7 @@ from acp_agent.errors import CompactionError, ModelError
 from acp_agent.frozen import frozen
 
 _MARK = " [unverified]"
-MAX_REPORTED = 20  # flagged pieces that a receipt or an error lists
+MAX_REPORTED = 20  # maximum number of flagged pieces in a receipt or an error
 _MAX_LISTED = 60
 _MAX_LISTED_LENGTH = 300
 _QUOTED_WORDS = 3
@@ -59,13 +59,13 @@ _CLOSING = ".,;:!?)]}*_|>'…“”«»"
 
 @frozen
 class _Piece:
-    """A piece of a summary that is checked."""
+    """A piece of a summary to check."""
 
     kind: str  # a kind of fact, or "quotation"
     text: str
     start: int
     end: int
-    place: int  # offset for a mark that flags it
+    place: int  # offset at which to insert a mark that flags the piece
 
 
 async def verify(
@@ -74,12 +74,12 @@ async def verify(
     write: Callable[[], Awaitable[str]],
     mend: Callable[[str], Awaitable[str]],
 ) -> Draft:
-    """Return a draft with a checked summary: marked, corrected once or rejected, as the
-    policy says.
+    """Ask for a summary, check it, and return it as a draft. If it has flaws, it is
+    marked, corrected once or rejected, depending on `policy.verify`.
 
     :param write: asks the model for the summary.
     :param mend: asks the model for a corrected summary.
-    :raises CompactionError: the policy rejects the summary.
+    :raises CompactionError: if the summary is rejected.
     """
     policy = task.policy
     if policy.verify == "off":
@@ -88,10 +88,10 @@ async def verify(
 
     def prepare() -> Evidence:
         if task.index is not None:
-            task.index.complete()  # for the excerpts, which are chosen next
+            task.index.complete()  # excerpts are selected next
         return index_of(task.state)
 
-    text, index = await beside_thread(write, prepare)
+    text, index = await run_with_thread(write, prepare)
 
     def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
         return unverified(text, index), missing_sections(text, policy.sections)
@@ -103,13 +103,13 @@ async def verify(
             still_flagged, still_missing = await to_thread.run_sync(
                 check, mended, abandon_on_cancel=True
             )
-            # A text with fewer sections than the first one is not a correction of it.
+            # A text that lacks more sections than the first one is not a correction.
             if mended and len(still_missing) <= len(missing):
                 text = mended
                 flagged = still_flagged
                 missing = still_missing
         except (CompactionError, ModelError) as error:
-            _log.info("a summary was not mended: %s", error)
+            _log.info("a summary was not corrected: %s", error)
     reported = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_REPORTED]
     if policy.verify == "reject" and (flagged or missing):
         raise _rejection(reported, missing)
@@ -121,7 +121,7 @@ async def verify(
 def _mend_request(flagged: Sequence[_Piece], missing: Sequence[str]) -> str:
     """Return the message that asks the model for a corrected and complete summary."""
     blocks = [
-        "Your summary was checked against the conversation and has to be corrected."
+        "Your summary was checked against the conversation and needs corrections."
     ]
     if flagged:
         found = dict.fromkeys(
@@ -129,36 +129,38 @@ def _mend_request(flagged: Sequence[_Piece], missing: Sequence[str]) -> str:
             for each in flagged
         )
         blocks.append(
-            "These were not found. Replace each by what stands there, copied exactly, or leave it out:"
+            "The conversation does not contain the following. Replace each with the exact text from the conversation, "
+            "or remove it:"
         )
         blocks.append("\n".join(list(found)[:_MAX_LISTED]))
     if missing:
         blocks.append(
-            'These sections are missing or empty. Write each; "None." if there is nothing to say:'
+            "These sections are missing or empty. Write each of them; if there is nothing to say in one, "
+            'write "None.":'
         )
         blocks.append("\n".join(f"- {name}" for name in missing))
     blocks.append(
-        "Answer with the whole corrected summary alone, in the same form, with everything else as it was."
+        "Answer with only the complete corrected summary, in the same format, and leave everything else unchanged."
     )
     return "\n\n".join(
-        [*blocks, "Call no tools and mention neither this check nor the correction."]
+        [*blocks, "Do not call tools, and do not mention this check or the correction."]
     )
 
 
 def _rejection(flagged: Sequence[str], missing: Sequence[str]) -> CompactionError:
     names = ", ".join(f"`{piece[:80]}`" for piece in flagged)
     reasons = (
-        [f"it says what the conversation does not contain ({names})"] if flagged else []
+        [f"it mentions things that are not in the conversation ({names})"]
+        if flagged
+        else []
     )
-    reasons += [f"it lacks the sections {', '.join(missing)}"] if missing else []
+    reasons += [f"these sections are missing: {', '.join(missing)}"] if missing else []
     hint = "The history is unchanged; try /compact again, or set `verify: mark` in the recipe."
     return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
 
 
 def index_of(state: ConversationState) -> Evidence:
-    """Return an index of the texts that a summary of this conversation is checked
-    against.
-    """
+    """Return an index of all texts that a summary of this conversation may cite."""
     earlier = [
         _verified_part(text)
         for entry in state.entries
@@ -198,8 +200,8 @@ def _texts(entry: Entry) -> Iterator[str]:
 
 
 def unverified(text: str, index: Evidence) -> tuple[_Piece, ...]:
-    """Return the pieces of a summary that the texts do not contain, in order and
-    without overlaps.
+    """Return the pieces of a summary that are not in the index, in order and without
+    overlaps.
     """
     flagged: list[_Piece] = []
     has = cache(index.has)
@@ -211,7 +213,9 @@ def unverified(text: str, index: Evidence) -> tuple[_Piece, ...]:
 
 
 def mark(text: str, flagged: Iterable[_Piece]) -> str:
-    """Return the summary with a mark after each flagged piece that has none yet."""
+    """Return the summary with a mark after each flagged piece, unless there is one
+    already.
+    """
     places = (
         place
         for place in sorted({piece.place for piece in flagged})
@@ -223,7 +227,7 @@ def mark(text: str, flagged: Iterable[_Piece]) -> str:
 
 
 def pieces(text: str) -> list[_Piece]:
-    """Return the pieces of a text, in the order of their starts, longer ones first."""
+    """Return the pieces of a text to check, sorted by start, longer pieces first."""
     spans = list(_SPAN.finditer(text))
     quotes = [
         span
@@ -248,8 +252,8 @@ def pieces(text: str) -> list[_Piece]:
 
 
 def _is_code(run: re.Match[str], span: re.Match[str] | None) -> bool:
-    """Return whether a run is called or stands in a code span, in which every word
-    counts as a name.
+    """Return whether a run is code, so that every word in it is a name: it is followed
+    by `()`, or it is in a code span.
     """
     text = run.string
     start = run.start()
@@ -259,13 +263,15 @@ def _is_code(run: re.Match[str], span: re.Match[str] | None) -> bool:
     if span is None or span[0][0] != "`":
         return False
     is_placeholder = text[start - 1 : start] + text[end : end + 1] in ("<>", "{}")
-    # In scripts without spaces a word is part of a longer run, and among other words it
-    # is prose.
+    # In scripts without spaces, a run is a phrase. Next to other words it is prose.
     return not is_placeholder and (run[0].isascii() or len(span[0].split()) == 1)
 
 
 def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
-    """Yield the outermost facts of a run; a word in code is a name."""
+    """Yield the outermost facts of a run as kind, start and end.
+
+    :param coded: whether the run is code; see `_is_code`.
+    """
     at = run.start()
     key = key_of(run[0])
     found = facts_of_run(run[0])
@@ -283,15 +289,18 @@ def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
 
 
 def _around(spans: Sequence[re.Match[str]], end: int) -> re.Match[str] | None:
-    """Return the span that begins before an offset and ends at or after it; the spans
-    are in order.
+    """Return the span that begins before an offset and ends at or after it.
+
+    :param spans: in order and without overlaps.
     """
     at = bisect_left(spans, end, key=lambda span: span.end())
     return spans[at] if at < len(spans) and spans[at].start() < end else None
 
 
 def _place(text: str, end: int, spans: Sequence[re.Match[str]]) -> int:
-    """Return the nearest offset for a mark that is outside code, links and quotations."""
+    """Return the first offset from `end` on at which a mark can be inserted: outside
+    code, links, quotations and words.
+    """
     while True:
         if span := _around(spans, end):
             end = span.end()

@@ -45,8 +45,8 @@ from acp_agent.llm.provider import (
 )
 
 WINDOW = 20_000
-BY_HAND = CompactionPolicy("Summarise.")
-AT_THRESHOLD = replace(BY_HAND, by_hand=False)
+MANUAL = CompactionPolicy("Summarise.")
+AT_THRESHOLD = replace(MANUAL, manual=False)
 MUST_FIT = replace(AT_THRESHOLD, must_fit=True)
 Move = Callable[[ModelRequest], ModelEvent | list[ModelEvent]]
 

@@ -1,3 +1,3 @@
-"""Measures what compactions keep: cuts recorded sessions, compacts them, and searches
-the result for facts that the rest of the session needs.
+"""Measures what compactions keep: splits recorded sessions, compacts the first part,
+and searches the result for facts that the rest of the session needs.
 """

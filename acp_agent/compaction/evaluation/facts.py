@@ -1,5 +1,5 @@
-"""Finds facts in messages, as `docs/compact-eval.md` defines them, with patterns
-separate from those of compaction.
+"""Finds facts in messages, as defined in `docs/compact-eval.md`. The patterns are
+independent of those that compaction uses.
 """
 
 import re
@@ -123,8 +123,11 @@ _SIGNS = ";&|()<>\n"
 
 @frozen
 class FoundFact:
-    """A fact at a place in a text. `key` is the form in which it is compared and
-    searched for.
+    """A fact in a text.
+
+    :ivar key: the form in which facts are compared and searched for.
+    :ivar start: offset of the fact in the text.
+    :ivar end: offset after it.
     """
 
     kind: FactClass
@@ -134,8 +137,8 @@ class FoundFact:
 
 
 def files(text: str, cwd: str) -> Iterator[FoundFact]:
-    """Yield paths of files, relative to `cwd`. They have a known extension, or a
-    directory and any extension.
+    """Yield file paths, relative to `cwd`. A path has a known extension, or a directory
+    and any extension.
     """
     for match in _RUN.finditer(text):
         path = match[0].rstrip(".-+@~")
@@ -223,15 +226,13 @@ def plain_words(text: str) -> Iterator[FoundFact]:
 
 
 def text_of(message: Message) -> str:
-    """Return the passages of a message, one per line."""
+    """Return the passages of a message, joined by line breaks."""
     return "\n".join(text for _, text in passages(Entry(0, message)))
 
 
 def plain(text: str) -> str:
-    """Return the text in the form in which it is compared: without quotes and
-    backslashes, with single spaces.
-
-    A summary may change these characters.
+    """Return a text without quotes and backslashes and with single spaces, for
+    comparisons. A summary may change these characters.
     """
     return " ".join(text.translate(_QUOTES).split())
 
@@ -254,8 +255,8 @@ def command_lines(message: Message) -> Iterator[str]:
 
 
 def commands(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each command that does more than read: in full if it is not too long, and
-    as program and first argument.
+    """Yield each command that does more than read, in two forms: in full, and with only
+    the program and its first argument. If the command is long, both are the short form.
 
     A command passed to a shell (`bash -lc "pytest a.py"`) counts like a command without
     that shell.

@@ -1,5 +1,6 @@
-"""Measures ways to compact at points of recordings against the facts that the rest
-needs, and formats the results.
+"""Measures methods of compaction: compacts recorded sessions at several points, counts
+how many of the facts that the rest of the session needs are kept, and formats the
+results.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ _NEWEST = 0.4
 WITHOUT_SUMMARY = "*"
 
 _LEGEND = """
-Percent kept of what the rest of each session needs. left: of the tokens · score: mean of the six classes ·
-need: facts of them all but rules · ctx: facts with the words around them · words: rare plain words (control) ·
-per 1k: needed facts for each 1,000 tokens left"""
-_NO_SUMMARY = "* measured without its summary, since no --model was given: excerpts stand in its place"
+All columns but the last are percentages of what the rest of each session needs. left: tokens left · score: mean of the
+six classes · need: facts of all classes but rules · ctx: facts with the words around them ·
+words: rare plain words (control) · per 1k: needed facts for each 1,000 tokens left"""
+_NO_SUMMARY = (
+    "* measured with excerpts in place of the summary, since no --model was given"
+)
 
 # Returns the tokens of the new context.
 SizeOf: TypeAlias = Callable[[TokenBudget], int]
@@ -50,8 +53,8 @@ Compact: TypeAlias = Callable[
 Method: TypeAlias = tuple[
     str, Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]
 ]
-"""The name of a way to compact, and a function that returns the compacted messages and
-their tokens, or None if there is nothing to do.
+"""The name of a method, and a function that returns the compacted messages and their
+tokens, or None if there is nothing to do.
 """
 
 
@@ -63,10 +66,12 @@ def policy_method(
     *,
     has_model: bool = True,
 ) -> Method:
-    """Return the method that compacts with a policy. Without a model, excerpts replace
-    the summary.
+    """Return the method that compacts with a policy.
 
+    :param service: compacts a state.
     :param size: overrides the policy's size.
+    :param has_model: whether a model can be called. If not, excerpts replace the
+        summary.
     """
     unable = policy.strategy in ASKS_A_MODEL and not has_model
     policy = replace(policy, strategy="excerpts") if unable else policy
@@ -168,8 +173,8 @@ def _counted(
 
 
 def _figures(measurements: Iterable[Measurement]) -> dict[str, float | None]:
-    """Return the columns of the table over all points. A value is None if nothing was
-    needed or all measurements failed.
+    """Return the columns of the table by heading, totalled over these measurements. A
+    value is None if nothing was needed or all measurements failed.
     """
     done = [each for each in measurements if not each.failure]
     before = sum(each.tokens_before for each in done)
@@ -191,8 +196,8 @@ def _quotient(part: float, whole: int) -> float | None:
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return the report, with a row for each method over all points. It is the same in
-    every run.
+    """Return the report, with a row for each method. Equal measurements give the same
+    report.
     """
     methods = dict.fromkeys(each.method for each in measurements)
     points = {each.point: each for each in measurements if not each.failure}.values()

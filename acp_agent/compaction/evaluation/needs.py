@@ -1,7 +1,7 @@
 """Finds the facts before a cut that the rest of a recording needs, and checks whether a
-compacted context has them.
+compacted context contains them.
 
-The definitions are in `docs/compact-eval.md`.
+The terms are defined in `docs/compact-eval.md`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,24 @@ from acp_agent.frozen import frozen
 
 Gram: TypeAlias = tuple[str, ...]
 
-AROUND = 3  # words on each side of a fact that must be kept with it
-WINDOW = 80  # words that are searched together; about the maximum length of a decision
-RARE = 3  # maximum number of messages before the cut that contain a rare word
-# Newest places of a fact; the words around at least one of them must be kept.
+# Number of words on each side of a fact that must be kept with it.
+AROUND = 3
+# Number of words that are searched together, about the maximum length of a decision.
+WINDOW = 80
+# Maximum number of messages before the cut that contain a rare word.
+RARE = 3
+# Number of newest mentions of a fact to consider. The words around one of them must be
+# kept.
 MAX_PLACES = 8
-RECALLED = 0.4  # share of a decision's rare words, at least two, that one later message must contain
-SAME_WINDOW = 0.6  # share of a decision's words that must be kept in one window
+# Share of a decision's rare words that one later message must contain, but at least two
+# words.
+RECALLED = 0.4
+# Share of a decision's words that must be kept in one window.
+SAME_WINDOW = 0.6
 _JOINED_LEFT = re.compile(r"[\w.]\w")
 _JOINED_RIGHT = re.compile(r"\w\.?\w")
-_NEAR = 200  # characters on each side of a fact that are searched for those words
+# Number of characters on each side of a fact that are searched for `AROUND` words.
+_NEAR = 200
 
 
 class Remains:
@@ -88,8 +96,10 @@ class Remains:
 
 
 def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of a key in a text. It may end a path, but not be part of a
-    longer word, name or number.
+    """Yield start and end of each occurrence of a key in a text.
+
+    An occurrence inside a longer word, name or number does not count. The end of a path
+    does.
     """
     at = text.find(key)
     while at >= 0 and key:
@@ -105,9 +115,9 @@ def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
 class Need:
     """A fact that is needed after a cut.
 
-    :ivar seq: the last message before the cut that contains it.
-    :ivar around: for each place, the sequences of words to find if the words around it
-        are kept.
+    :ivar seq: number of the last message before the cut that contains the fact.
+    :ivar around: for each mention of the fact, the sequences of words around it, which
+        a context contains if it keeps the fact with its words.
     """
 
     kind: FactClass
@@ -128,8 +138,8 @@ class Need:
         return reworded or remains.has(self.key)
 
     def kept_with_words(self, remains: Remains) -> bool:
-        """Return whether the fact is kept together with the words around it at one of
-        its places.
+        """Return whether the fact is kept together with the words around one of its
+        mentions.
         """
         return self.kept(remains) and any(map(remains.has_grams, self.around))
 
@@ -138,9 +148,11 @@ class Need:
 class _Message:
     """The facts and words of a recorded message.
 
-    :ivar mentioned: those of `found` that the user or the model mentions.
+    :ivar found: all facts in the message.
+    :ivar mentioned: the facts that the user or the model mentions.
     :ivar spoken: prose of the user or the model, normalised by `plain`.
-    :ivar shown: those of `vocabulary` that a tool's result contains.
+    :ivar vocabulary: all content words of the message.
+    :ivar shown: the content words in results of tools.
     """
 
     seq: int
@@ -298,10 +310,10 @@ def _decisions(before: Sequence[_Message], after: Sequence[_Message]) -> Iterato
 def _around(
     places: Sequence[tuple[_Message, FoundFact]],
 ) -> tuple[tuple[Gram, ...], ...]:
-    """Return, for each of the newest places, the words before and after the fact, with
-    its first and last word.
+    """Return, for each of the newest mentions of a fact, two sequences of words: the
+    words before it with its first word, and its last word with the words after it.
 
-    A side with too few words is omitted.
+    A sequence with too few words is omitted.
     """
     found: list[tuple[Gram, ...]] = []
     for message, fact in places[-MAX_PLACES:]:

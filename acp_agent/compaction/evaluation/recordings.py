@@ -1,9 +1,9 @@
-"""Reads recorded sessions of any agent as our messages, and chooses the points at which
-a measurement cuts them.
+"""Reads recorded sessions of several agents, and chooses the points at which a
+measurement splits them.
 
 The format is recognised by the file's contents, not its name. The reader of each format
-yields messages in the form of Chat Completions or Anthropic's Messages API, and
-`_build` turns them into valid messages.
+yields messages in the form of Chat Completions or Anthropic's Messages API, which
+`_build` converts to `Message` objects.
 """
 
 import math
@@ -43,11 +43,11 @@ from acp_agent.frozen import frozen
 
 SHARES = (0.4, 0.6, 0.8)
 FILLED = 0.8
-"""How full a window is if it is chosen to fit the conversation: the agent's own
-threshold.
+"""How full a window is if its size is chosen to fit the conversation. This is the
+agent's default threshold for compaction.
 """
 LEAST_BEFORE = 4
-LEAST_BEHIND = 2
+LEAST_AFTER = 2
 MAX_OUTPUT_TOKENS = 8_192
 FORMS = (
     "expected a session of this agent (its id), a transcript with `messages`, a trajectory of mini-swe-agent, or a "
@@ -76,8 +76,11 @@ _CODEX_NOTES = (
 
 @frozen
 class Recording:
-    """A recorded session, whose messages a provider would accept.
+    """A recorded session as a valid history.
 
+    :ivar name: the file's path, or the session's ID.
+    :ivar form: name of the recording's format.
+    :ivar system: the system prompt; empty if the recording has none.
     :ivar cwd: absolute path of the working directory; empty if unknown.
     """
 
@@ -94,10 +97,8 @@ class Recording:
 
 
 def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
-    """Return the legal places nearest to these shares of the recording's tokens, in
-    order and without duplicates.
-
-    A place is the number of messages before it.
+    """Return the legal cuts nearest to these shares of the recording's tokens, in order
+    and without duplicates, each as the number of messages before the cut.
     """
     sizes = list(
         accumulate(estimate_message(message) for message in recording.messages)
@@ -105,7 +106,7 @@ def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
     places = [
         cut
         for cut in legal_cuts(recording.entries, None)
-        if LEAST_BEFORE <= cut <= len(sizes) - LEAST_BEHIND
+        if LEAST_BEFORE <= cut <= len(sizes) - LEAST_AFTER
     ]
     near = (
         min(places, key=lambda cut: (abs(sizes[cut - 1] - share * sizes[-1]), cut))
@@ -118,8 +119,10 @@ def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
 def state_at(
     recording: Recording, cut: int, window: int | None = None, model: str = ""
 ) -> ConversationState:
-    """Return the conversation at a point. A turn that had not ended there counts as
+    """Return the conversation at a point. A turn that has not ended by then counts as
     running.
+
+    :param cut: the point, as the number of messages before it.
 
     :param window: size of the model's window in tokens; None for a window that the
         conversation fills to `FILLED`.
@@ -152,9 +155,9 @@ def state_at(
 def read_recording(path: Path) -> Recording:
     """Read a recorded session of another agent, or a transcript.
 
-    :raises AgentError: if it has none of the known formats, with file, line and the
-        expected formats.
-    :raises OSError: if it cannot be read.
+    :raises AgentError: if the file has none of the known formats; the message names the
+        file, the line and the known formats.
+    :raises OSError: if the file cannot be read.
     """
     lines = _read_json(path)
     record = lines[0]
@@ -172,13 +175,13 @@ def read_recording(path: Path) -> Recording:
         messages = _claude_code(lines)
     else:
         raise AgentError(
-            located(f"is JSON of another form; {FORMS}", source=str(path), line=1)
+            located(f"is JSON in an unknown format; {FORMS}", source=str(path), line=1)
         )
     entries, system = _build(messages)
     if not entries:
         raise AgentError(
             located(
-                f"looks like a session of {form}, but nothing was said in it",
+                f"looks like a session of {form}, but has no messages",
                 source=str(path),
             )
         )
@@ -193,8 +196,11 @@ def read_recording(path: Path) -> Recording:
 
 
 def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
-    """Return a session of this agent from its whole log, as if it had never been
-    compacted.
+    """Return a session of this agent as a recording, with all messages from before its
+    compactions.
+
+    :param events: the session's whole log.
+    :param name: name of the recording.
     """
     kept = (
         logged
@@ -208,8 +214,8 @@ def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
 
 
 def _read_json(path: Path) -> list[JsonObject]:
-    """Return the single object of a file or the objects of its lines, without a
-    truncated last line.
+    """Return the JSON object that is the whole file, or the objects of its lines. An
+    incomplete last line is ignored.
     """
     if not path.is_file():
         raise AgentError(located(f"is not a file; {FORMS}", source=str(path)))
@@ -222,7 +228,7 @@ def _read_json(path: Path) -> list[JsonObject]:
         if line.strip()
     ]
     if len(lines) > 1 and lines[-1][1] is None:
-        lines.pop()  # as if a session was killed while writing
+        lines.pop()  # the session was probably killed while writing it
     if broken := next(
         (number for number, value in lines if value is None), 0 if lines else 1
     ):
@@ -232,7 +238,9 @@ def _read_json(path: Path) -> list[JsonObject]:
 
 
 def _blocks(content: JsonValue) -> list[JsonObject]:
-    """Return the blocks of content, which is a text or an array of texts and blocks."""
+    """Return a message's content as blocks. It is a text, or a list of texts and
+    blocks.
+    """
     blocks: list[JsonValue] = content if isinstance(content, list) else [content]
     return get_objects(
         {
@@ -245,8 +253,8 @@ def _blocks(content: JsonValue) -> list[JsonObject]:
 
 
 def _text(content: JsonValue) -> str:
-    """Return the text of content, without lone surrogates, which JSON may contain but
-    no provider accepts.
+    """Return the text of a message's content. Lone surrogates, which JSON may contain
+    but no provider accepts, become `?`.
     """
     texts = (get_text(block, "text") for block in _blocks(content))
     return "\n".join(filter(None, texts)).encode("utf-8", "replace").decode()
@@ -301,17 +309,16 @@ def _codex(lines: list[JsonObject]) -> Iterator[JsonObject]:
 
 
 def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
-    """Return the messages of the user and the model, without reasoning, and the system
-    prompt.
+    """Convert recorded messages to numbered entries and the system prompt, dropping
+    reasoning.
 
     A call without a result gets a placeholder result. A result without a call is
     dropped.
     """
     system: list[str] = []
     steps: list[tuple[str, list[Text | ToolCall]]] = []
-    waiting: dict[
-        str, str
-    ] = {}  # maps recorded IDs of calls without a result yet to our IDs
+    # Maps the recorded IDs of calls that have no result yet to our IDs.
+    waiting: dict[str, str] = {}
     results: dict[str, ToolResult] = {}
     numbers = count(1)
     begins = True  # whether the next part of an answer begins a new one
@@ -363,8 +370,8 @@ def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
 
 
 def _blocks_of(message: JsonObject) -> list[JsonObject]:
-    """Return the blocks of a message. Chat Completions keeps calls and results outside
-    `content`.
+    """Return the blocks of a message, including the calls and results that Chat
+    Completions keeps outside of `content`.
     """
     if message["role"] == "tool":
         failed = get_object(message, "extra").get("returncode") not in (0, None)

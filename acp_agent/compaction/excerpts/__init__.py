@@ -1,3 +1,3 @@
-"""Layers that code copies word for word from the conversation: excerpts, quotations,
-and the inventory.
+"""The layers of a compacted conversation that are made without a model: excerpts and
+quotations, which are copied word for word, and the inventory.
 """

@@ -1,8 +1,8 @@
-"""The inventory of a conversation: files with their state, commands with their last
-result, branch and commit.
+"""The inventory of a conversation: files and what was done to them, commands with their
+last result, branch and commit.
 
-Calls are recognised by the names of their arguments, which are the same in most agents;
-names of tools differ.
+Calls are recognised by the names of their arguments, since these are the same in most
+agents and the names of tools are not.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _STATUS_MARGIN = 300
-"""Characters at both ends of a result that are searched for its exit status."""
+"""Number of characters at each end of a result that are searched for an exit status."""
 _COUNTS = re.compile(
     r"\b\d+[ \t]+(?:tests?|passed|failed|passing|failing|failures?|errors?|skipped|xfailed|assertions?|ok)\b",
     re.IGNORECASE,
@@ -63,13 +63,13 @@ _LAST_LINES = 60
 
 @frozen
 class _Inventory:
-    """Files and commands, each in the order of their last mentions, with the seq of the
-    entry.
+    """The files and commands in a conversation, each in the order of their last calls,
+    with the sequence number of the call's entry.
 
-    :ivar files: seq and change, by path.
-    :ivar commands: command line, seq and outcome; see `_outcome`.
-    :ivar failures: seq and first line of each failed call on a file, unless a later one
-        succeeded.
+    :ivar files: number and change, by path.
+    :ivar commands: command line, number and outcome; see `_outcome`.
+    :ivar failures: number and description of each failed call on a file, unless a later
+        call on the same file succeeded.
     """
 
     files: dict[str, tuple[int, Change]]
@@ -119,12 +119,12 @@ def read_inventory(entries: Iterable[Entry], workspace: Workspace) -> _Inventory
 def render_inventory(
     inventory: _Inventory, max_tokens: int, *, kept: Container[int] = ()
 ) -> str:
-    """Return the inventory as the model reads it; commands that are likely to be run
-    again come first.
+    """Return the inventory as the model reads it. If there is not enough room, commands
+    that are less likely to be run again are omitted.
 
-    :param max_tokens: estimated tokens of the returned text.
-    :param kept: seqs of entries that stay in the new context; their commands are not
-        listed.
+    :param max_tokens: maximum estimated tokens of the returned text.
+    :param kept: sequence numbers of entries that stay in the new context. Their
+        commands are omitted.
     """
     characters = max_tokens * CHARACTERS_PER_TOKEN
     sections: dict[str, list[tuple[int, str]]] = {}
@@ -140,8 +140,8 @@ def render_inventory(
 
 
 def command_line(call: ToolCall) -> str:
-    """Return the command line of a call as one line without its here-documents; empty
-    if the call has none.
+    """Return the command line of a call, on one line and without here-documents, or an
+    empty string if the call has none.
     """
     value: JsonValue = next(
         (call.arguments[key] for key in _COMMAND if key in call.arguments), None
@@ -170,7 +170,7 @@ def command_line(call: ToolCall) -> str:
 def _lines(
     inventory: _Inventory, kept: Container[int]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield heading, seq and text of each line, the most useful first."""
+    """Yield heading, sequence number and text of each line, the most useful first."""
     branch = inventory.workspace.branch
     head = inventory.workspace.head
     if branch or head:
@@ -192,7 +192,7 @@ def _lines(
 
 
 def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult]]:
-    """Yield each call with its result and the seq of its entry."""
+    """Yield each call that has a result, as sequence number, call and result."""
     pending: dict[str, tuple[int, ToolCall]] = {}
     for entry in entries:
         if isinstance(entry.message, AssistantMessage):
@@ -202,7 +202,10 @@ def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult
 
 
 def _change(call: ToolCall, before: Change | None) -> Change | None:
-    """Return what a call, and those before it, did to a file; None if it only searched."""
+    """Return what has been done to a file, or None if the call only searched it.
+
+    :param before: what earlier calls did to the file.
+    """
     names = call.arguments.keys()
     if names & _PIECE:
         return "created" if before == "created" else "edited"
@@ -212,8 +215,9 @@ def _change(call: ToolCall, before: Change | None) -> Change | None:
 
 
 def _outcome(text: str, is_error: bool) -> str:
-    """Return the outcome of a command: its last line with counts; if it failed, the
-    status with that or an error.
+    """Return the outcome of a command: the exit status if it failed, and its last line
+    with counts, such as "3 passed". A failed command without counts has its last error
+    line in their place.
     """
     status = _STATUS.search(f"{text[:_STATUS_MARGIN]}\n{text[-_STATUS_MARGIN:]}")
     failed = is_error or bool(status and int(status[1]))
@@ -231,8 +235,8 @@ def _outcome(text: str, is_error: bool) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Return the text as one line with single spaces; the middle of a line above the
-    limit is left out.
+    """Return the text on one line, with single spaces. A line that is longer than the
+    limit is cut in the middle.
     """
     line = " ".join(text[: 20 * limit].split())
     return (

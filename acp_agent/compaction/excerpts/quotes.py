@@ -1,8 +1,8 @@
-"""Quotations of the user that every compaction carries word for word: pins, rules, the
-first and the newest requests.
+"""Text of the user that every compaction keeps word for word: pins, rules, and the
+first and newest requests.
 
-Code copies them byte for byte between fences that no text inside can close. Of a recipe
-only the typed line is quoted.
+The text is copied unchanged between fences that nothing in it can close. For a recipe,
+only the line that the user typed is quoted, not the recipe's text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.excerpts.rules import rule_spans
-from acp_agent.compaction.excerpts.words import Said, each_once
+from acp_agent.compaction.excerpts.words import TypedMessage, without_duplicates
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.markdown import fence_for
 from acp_agent.conversation.messages import (
@@ -27,40 +27,41 @@ from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
 _MASK = "m"
-"""What stands for each character of a file's name or a link while rules are looked for."""
+"""Replaces each character of a file name or a link before a text is searched for rules."""
 _MENTIONED = re.compile(
     r"""!?\[[^\[\]\n]{1,500}\](?:\([^()\s]{1,2000}\)|\[[^\[\]\n]{0,200}\])"""  # a link of Markdown
     r"""|(?<![\w@])@(?:"[^"\n]{1,500}"|'[^'\n]{1,500}'|`[^`\n]{1,500}`|[^\s,;:!?)\]}"']{0,500}[^\s,;:!?.)\]}"'])"""
     r"""|\b(?:file|https?)://[^\s<>"]{0,2000}[^\s<>".,;:!?)]"""
 )
-"""A link, a file that is mentioned by `@`, and an address, as they stand in a text."""
+"""Matches a link, a file mentioned with `@`, and an address in a text."""
 _INTRODUCTION = (
-    "Copied word for word by the program that you run in. A quotation ends "
-    "only at the fence that it began with."
+    "Copied word for word by the program that runs you. A quotation ends only at a fence like the one that it starts "
+    "with."
 )
-_PINS = "The user pinned these texts. They are standing orders and hold until the user removes them."
+_PINS = "The user pinned these texts. They are standing instructions and apply until the user removes them."
 _SAID = (
-    "Oldest first, by entry; […] stands for text that is left out. Rules still hold, unless they were plainly about "
-    "one task that is done; of two that contradict each other, the later one holds. The rest is history and no new "
-    "order."
+    "Oldest first, each with the number of its entry; […] marks omitted text. Rules still apply, unless they were "
+    "clearly about one task that is done. If two rules contradict each other, follow the later one. Everything else is "
+    "history and not a new request."
 )
 
 
 def new_pin(memory: Memory, text: str, max_tokens: int) -> Pin:
     """Return a pin with the next number.
 
-    :param max_tokens: estimated tokens that all pins together may take.
-    :raises InvalidParamsError: the text is empty or too long.
+    :param max_tokens: maximum estimated tokens of all pins together.
+    :raises InvalidParamsError: if the text is empty or too long.
     """
     if not text.strip():
         raise InvalidParamsError(
-            "There is nothing to pin: write the text behind `/pin`."
+            "Nothing was pinned. Write the text to pin after `/pin`."
         )
     taken = sum(estimate_text(pin.text) for pin in memory.pins)
     if taken + estimate_text(text) > max_tokens:
         raise InvalidParamsError(
-            f"This was not pinned: it takes about {estimate_text(text):,} tokens, and of {max_tokens:,} for all pins "
-            f"{max(0, max_tokens - taken):,} are free. Remove a pin first, or pin something shorter."
+            f"This was not pinned: it takes about {estimate_text(text):,} tokens, and only "
+            f"{max(0, max_tokens - taken):,} of the {max_tokens:,} tokens for all pins are free. Remove a pin first "
+            "with `/unpin`, or pin a shorter text."
         )
     return Pin(max([memory.next_pin, *(pin.number + 1 for pin in memory.pins)]), text)
 
@@ -68,63 +69,65 @@ def new_pin(memory: Memory, text: str, max_tokens: int) -> Pin:
 def pin_of(memory: Memory, number: int) -> Pin:
     """Return the pin with this number.
 
-    :raises InvalidParamsError: there is none.
+    :raises InvalidParamsError: if there is no such pin.
     """
     for pin in memory.pins:
         if pin.number == number:
             return pin
     known = ", ".join(str(pin.number) for pin in memory.pins)
-    there_are = f"There are {known}." if known else "Nothing is pinned."
-    raise InvalidParamsError(f"There is no pin {number}. {there_are}")
+    available = f"Pins: {known}." if known else "Nothing is pinned."
+    raise InvalidParamsError(f"There is no pin {number}. {available}")
 
 
 def render_pins(memory: Memory) -> str:
     """Return the pins as the user reads them, with their numbers, in Markdown."""
     if not memory.pins:
-        return "Nothing is pinned. `/pin` and a text pins it: after every compaction the agent reads it word for word."
+        return "Nothing is pinned. `/pin TEXT` pins a text, which then stays in the context through every compaction."
     return "\n\n".join(f"Pin {pin.number}:\n{fenced(pin.text)}" for pin in memory.pins)
 
 
 def fenced(text: str) -> str:
-    """Return the text between fences that differ from everything in it."""
+    """Return the text between fences that do not occur in it."""
     fence = min((fence_for(text, mark) for mark in "~`"), key=len)
     return f"{fence}\n{text}\n{fence}"
 
 
-def said_by_user(entries: Iterable[Entry], carried: Iterable[Quote]) -> list[Said]:
-    """Return what the user typed in these entries.
+def typed_messages(
+    entries: Iterable[Entry], carried: Iterable[Quote]
+) -> list[TypedMessage]:
+    """Return the user's messages among these entries, in order and without duplicates.
 
-    :param carried: the rules in logs of earlier versions.
+    :param carried: rules that earlier versions of the agent have stored in the log.
     """
-    said = [_said(entry) for entry in entries if entry.typed]
-    known = "\n".join(each.text for each in said)
+    typed = [_typed_message(entry) for entry in entries if entry.typed]
+    known = "\n".join(each.text for each in typed)
     old = [
-        Said(quote.seq, quote.text, ((0, len(quote.text)),))
+        TypedMessage(quote.seq, quote.text, ((0, len(quote.text)),))
         for quote in carried
         if quote.text not in known
     ]
-    return each_once([*said, *old])
+    return without_duplicates([*typed, *old])
 
 
-def _said(entry: Entry) -> Said:
-    """Return what the user typed in this message, and where rules stand in it.
+def _typed_message(entry: Entry) -> TypedMessage:
+    """Return the text that the user typed in this message, with the spans of its rules.
 
-    A file's name and a link's title are somebody else's words, which make no sentence a
-    rule.
+    The user did not choose the names of files and the titles of links, so words in them
+    do not make a sentence a rule.
     """
     text = _typed_text(entry)
     lead = len(text) - len(text.lstrip())
     text = text.strip()
     named = _typed_text(entry, lambda part: _MASK * len(address_of(part)))
-    return Said(entry.seq, text, _rules_in(named[lead:].rstrip()))
+    return TypedMessage(entry.seq, text, _rules_in(named[lead:].rstrip()))
 
 
 @lru_cache(maxsize=4096)
 def _rules_in(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the spans of the rules in a message, outside of links and file names.
+    """Return the spans of the rules in a message, ignoring words in links and file
+    names.
 
-    The result is cached, since every compaction looks twice at everything that the user
-    said.
+    The result is cached, since every compaction needs it twice for each message.
     """
     masked = _MENTIONED.sub(lambda found: _MASK * len(found[0]), text)
     return tuple(rule_spans(masked))
@@ -150,28 +153,30 @@ def render_quotes(
         parts.append(f"## What the user said\n\n{_SAID}\n{fenced(lines)}")
     if mode:
         parts.append(
-            f"## Mode\n\nAs it was when this was written; the user may have changed it since.\n{fenced(mode)}"
+            "## Mode\n\nThe session's mode when this was written. The user may have changed it since.\n"
+            f"{fenced(mode)}"
         )
     if plan:
         steps = "\n".join(f"[{entry.status}] {entry.content}" for entry in plan)
-        parts.append(f"## Plan\n\nAs you left it.\n{fenced(steps)}")
+        parts.append(f"## Plan\n\nYour newest plan.\n{fenced(steps)}")
     return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
 
 
 def _typed_text(
     entry: Entry, shown: Callable[[ResourceLink | Resource], str] = address_of
 ) -> str:
-    """Return the text that the user typed in this message, with the addresses of
-    attached files.
+    """Return the text that the user typed in this message, including the files that it
+    mentions.
 
-    :param shown: returns what stands for such a file.
+    :param shown: returns the text for such a file; by default, its address.
     """
     text = ""
     for part in entry.typed:
         piece = (
             shown(part) if isinstance(part, ResourceLink | Resource) else words_in(part)
         )
-        # Editors split a text where a file is mentioned; such pieces continue the line.
+        # Editors split a text at a mentioned file. The pieces belong to the same line
+        # if there is white space between them.
         is_new_line = (
             text and piece and not text[-1].isspace() and not piece[0].isspace()
         )

@@ -1,12 +1,12 @@
-"""The sentences of a message that state a rule, found by a short table of cues ("never",
-"do not", "from now on", ...).
+"""Finds the sentences of a message that state a rule, by a short table of cues such as
+"never", "do not" and "from now on".
 
-The table misses many rules. It decides only which messages of the user come first when
-not all of them fit, and a sentence wrongly taken for a rule would take the place of a
+The table misses many rules. It only decides which messages of the user have priority if
+not all of them fit, and a sentence that is wrongly taken for a rule would displace a
 real one.
 
-Fenced blocks, lines quoted with `>` and runs of more than `MAX_TYPED` characters that
-look pasted are skipped.
+Fenced blocks, lines quoted with `>`, and paragraphs of more than `MAX_TYPED` characters
+that look pasted are skipped.
 """
 
 import re
@@ -18,11 +18,11 @@ from acp_agent.frozen import frozen
 MAX_RULE_LENGTH = 500
 MAX_TYPED = 2_000
 MAX_LABEL = 4
-"""Words of a label in front of a rule, or of a heading that is one."""
+"""Maximum number of words in a label before a rule, or in a heading that is a rule."""
 MAX_SHORT = 16
-"""Words of a short sentence."""
+"""Maximum number of words in a short sentence."""
 MAX_FORBIDDING = 8
-"""Words of a clause that begins with "no" and forbids something."""
+"""Maximum number of words in a clause that begins with "no" and forbids something."""
 _WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|[,:]")
 _MARKS = str.maketrans("’;：(–—¡", "',:,,,,")
 
@@ -38,9 +38,8 @@ def _table(rows: str) -> list[str]:
     ]
 
 
-# `^` stands for the beginning of a clause, `!` for the beginning of a sentence or of what
-# follows a label. Only words that seldom stand in anything but a rule: many rules are
-# missed, but rules only come first where the user's messages do not all fit.
+# `^` is the beginning of a clause, and `!` the beginning of a sentence or of the text
+# after a label. The table has only words that rarely occur outside of rules.
 _CUES = _table("""!never|!always|!do not|!don't|!dont|!avoid|!refrain from|!answer in|!reply in|!ask me before
 !only change|!only edit|!only touch|!only modify|!only use|you must|you may not|from now on|from here on
 no circumstances|any circumstances|without asking|off limits|whatever you do|stay away from|we don't use
@@ -50,15 +49,15 @@ ab sofort|von nun an|ohne rückfrage|!ne|!n'|!jamais|!toujours|!réponds en|dés
 !no modifiques|!no uses|!responde en|a partir de ahora|en adelante|ningún concepto|ningún caso|!nooit
 !aldrig|!aldri|!nigdy|!nikdy|!asla|!никогда|!ніколи|впредь|不要|不许|不得|请勿|請勿|禁止|绝不|絶対
 しないで|ないでください|절대|하지마|지마세요""")
-# In longer sentences these words report more often than they order.
+# Cues only in short sentences. In longer ones these words usually report something.
 _CUES_OF_SHORT = _table("""^never|^always|^do not|^don't|^immer|must never|must always|must not|mustn't|must stay
 must remain|should never|should always|at all times|i prefer|we prefer|user prefers|nicht ändern
 nicht anfassen|nicht löschen|nie wolno|нельзя""")
-# Phrases with a cue that state no rule.
+# Phrases that contain a cue but do not state a rule.
 _IDIOMS = _table("""never mind|don't do|don't we|don't you|don't need|don't think|don't know|don't see
 don't understand|don't worry|don't care|don't get|don't have|don't want|don't like|don't forget|n'hésite
 n'hésitez|n'oublie|n'oubliez|ne sais|toujours pas|nunca había""")
-# Words that put something off until the next message.
+# Phrases that only put something off.
 _PUTS_OFF = _table(
     "yet|for now|right now|for the moment|pour l'instant|vorerst|noch nicht|por ahora"
 )
@@ -67,7 +66,7 @@ _CHOOSES = _table("!use|!nimm|!nutze|!verwende|!utilise|!usa")
 _OVER = _table(
     "^not|^nicht|instead of|rather than|statt|anstatt|au lieu de|au lieu d'|en lugar de|en vez de"
 )
-# "No new dependencies" is a rule, but "No other file needs changes" is none.
+# "No new dependencies" is a rule, but "No other file needs changes" is not.
 _ADDED = _table("new|other|more|extra|additional|external|further|build")
 _REPORTS = _table(
     "is|are|was|were|need|needs|needed|required|change|changes|error|errors"
@@ -76,7 +75,7 @@ _CODE = re.compile(
     r"\A\s*(?:assert|raise|import|def|\d+(?:\t|\s{2,}))\s*\S"
     r"|\d:\d+\s|\d-\d\dT\d\d:|[!=]=|\s=\s|[{};]\s*$|\w\(\)?:|\.\w+\(|</\w"
 )
-"""What a line of code or of a log contains, and a sentence does not."""
+"""Matches text that occurs in lines of code or logs, but not in sentences."""
 _CODE_SPAN = re.compile(r"`[^`\n]*`")
 _ASIDE = re.compile(r"\([^()\n]*\)")
 _JOINING = _table(
@@ -102,15 +101,13 @@ _BREAK = re.compile(
 
 
 def same_rule_key(text: str) -> str:
-    """Return the key by which equal rules are found: the text without differences of
-    case and white space.
-    """
+    """Return a key that is the same for rules that differ only in case and white space."""
     return " ".join(text.casefold().split())
 
 
 def stated_rules(text: str) -> list[str]:
-    """Return the rules as slices of the text, in order, each once. The items behind
-    "Never:" stay with it.
+    """Return the rules in a text, in order and without duplicates. A list after a line
+    such as "Never:" is part of that rule.
     """
     pieces = _pieces(text)
     found = (
@@ -122,34 +119,34 @@ def stated_rules(text: str) -> list[str]:
 
 
 def rule_spans(text: str) -> list[tuple[int, int]]:
-    """Return where rules stand in a text, each with the sentences beside it: "The cap
-    is $500. Never exceed it."
-
-    The neighbours stand in the same paragraph.
+    """Return start and end of each rule in a text, including the sentences before and
+    after it in the same paragraph, as in "The cap is $500. Never exceed it."
     """
     pieces = _pieces(text)
     spans: list[tuple[int, int]] = []
     for first, last in _rules(pieces):
         start = pieces[first].start
         end = pieces[last - 1].end
-        if first and _stand_together(pieces[first - 1], pieces[first]):
+        if first and _same_paragraph(pieces[first - 1], pieces[first]):
             start = pieces[first - 1].start
-        if last < len(pieces) and _stand_together(pieces[last - 1], pieces[last]):
+        if last < len(pieces) and _same_paragraph(pieces[last - 1], pieces[last]):
             end = pieces[last].end
         spans.append((start, end))
     return spans
 
 
 def prose(text: str) -> Iterator[str]:
-    """Yield the sentences and lines that the user typed, and an empty text for each
-    pasted one.
+    """Yield the sentences and lines that the user typed, and an empty string for each
+    pasted piece.
     """
     for piece in _pieces(text):
         yield piece.text
 
 
 def segments(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield the text in pieces, each with whether it was typed, and not pasted."""
+    """Yield the text in pieces, as pairs of whether the piece was typed (and not
+    pasted) and the piece.
+    """
     at = 0
     for match in _PASTED.finditer(text):
         yield from _paragraphs(text[at : match.start()])
@@ -159,7 +156,7 @@ def segments(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield the typed and the pasted paragraphs of a text without fences."""
+    """Yield the paragraphs of a text without fenced blocks, like `segments`."""
     runs = re.split(r"(?<=\n)(?=[ \t\r]*\n)", text)
     for typed, group in groupby(runs, lambda run: _looks_typed(run.strip())):
         together = "".join(group)
@@ -169,7 +166,11 @@ def _paragraphs(text: str) -> Iterator[tuple[bool, str]]:
 
 @frozen
 class _Piece:
-    """A sentence or a line that the user typed, with its place; empty if it was pasted."""
+    """A sentence or a line.
+
+    :ivar start: its offset in the message.
+    :ivar text: the text; empty if it was pasted.
+    """
 
     start: int
     text: str
@@ -202,8 +203,8 @@ def _pieces(text: str) -> list[_Piece]:
     return pieces
 
 
-def _stand_together(piece: _Piece, after: _Piece) -> bool:
-    """Return whether two pieces are short and stand in one paragraph."""
+def _same_paragraph(piece: _Piece, after: _Piece) -> bool:
+    """Return whether two neighbouring pieces are short and in the same paragraph."""
     both = (
         0 < len(piece.text) <= MAX_RULE_LENGTH
         and 0 < len(after.text) <= MAX_RULE_LENGTH
@@ -212,7 +213,7 @@ def _stand_together(piece: _Piece, after: _Piece) -> bool:
 
 
 def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
-    """Return the numbers of the first and after the last piece of each rule."""
+    """Return the bounds of each rule as indices of pieces; the end is exclusive."""
     found: list[tuple[int, int]] = []
     cued: set[int] = set()
     listing = False
@@ -242,7 +243,7 @@ def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
 
 
 def _says_something(pieces: Sequence[_Piece]) -> bool:
-    """Return whether pieces without a cue are more than a heading such as
+    """Return whether pieces without a cue have more than a heading such as
     "Constraints:".
     """
     first, *others = pieces
@@ -271,25 +272,27 @@ def _looks_typed(paragraph: str) -> bool:
 def _has_cue(sentence: str) -> bool:
     sentence = _ASIDE.sub(" ", sentence)
     line = f" : , {_clauses(sentence)} , "
-    if sentence.rstrip().endswith(("?", "？")) and not _holds(line, _ASKING):
+    if sentence.rstrip().endswith(("?", "？")) and not _has_any(line, _ASKING):
         return False
     if _CODE.search(_CODE_SPAN.sub("", sentence)):
         return False
     if sentence.lstrip().startswith("#") and len(sentence.split()) > MAX_LABEL:
         return False  # a comment in code
-    # A clause begins with such a word after a comma; "it starts and never ends" is one.
+    # A joining word after a comma begins a clause. Without a comma it does not, as in
+    # "it starts and never ends".
     for word in _JOINING * 2:
         line = line.replace(f" ,{word}", " , ")
     line = line.replace(" please ", " , ").replace(" bitte ", " , ")
     line = _COMMAS.sub(" ,", line)
     for idiom in _IDIOMS:
         line = line.replace(idiom, " … ")
-    if _holds(line, _PUTS_OFF):
+    if _has_any(line, _PUTS_OFF):
         return False
-    if _holds(line, _CUES):
+    if _has_any(line, _CUES):
         return True
     if len(_line(sentence).split()) <= MAX_SHORT and (
-        _holds(line, _CUES_OF_SHORT) or (_holds(line, _CHOOSES) and _holds(line, _OVER))
+        _has_any(line, _CUES_OF_SHORT)
+        or (_has_any(line, _CHOOSES) and _has_any(line, _OVER))
     ):
         return True
     return any(map(_forbids, f" {_line(sentence)} ".split(":")))
@@ -313,9 +316,9 @@ def _forbids(part: str) -> bool:
         2 <= len(words) <= MAX_FORBIDDING
         and words[0] == "no"
         and (f" {words[1]} " in _ADDED or words[-1] == "ever")
-        and not _holds(part, _REPORTS)
+        and not _has_any(part, _REPORTS)
     )
 
 
-def _holds(line: str, cues: Iterable[str]) -> bool:
+def _has_any(line: str, cues: Iterable[str]) -> bool:
     return any(cue in line for cue in cues)

@@ -1,9 +1,9 @@
-"""Which later message of the user may change what an earlier one says.
+"""Finds later messages of the user that may change what an earlier message says.
 
-"The cap is $500" and, an hour later, "make the cap $700" are about one thing. Nobody
-can tell from the words alone that the second replaces the first, so both may stay; but
-the first must not stay without the second. Two messages count as related if they share
-a word that few messages contain.
+"The cap is $500" and, an hour later, "make the cap $700" are about the same thing. The
+words alone do not show that the second message replaces the first. So both may be kept,
+but the first must not be kept without the second. Two messages are related if they have
+a word in common that few messages contain.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-MOST_HOLDERS = 6
-"""Messages above which a word says nothing about what a message is about."""
+MAX_MESSAGES = 6
+"""Maximum number of messages that contain a word for it to relate them. A word in more
+messages is too common.
+"""
 
 _WORD = re.compile(r"[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7af]{2}")
 _STEM = 6
-"""Letters by which words are compared, so that "owner" and "owns" differ but "report"
-and "reports" do not.
+"""Number of letters at the start of words to compare, so that "report" and "reports"
+are equal but "owner" and "owns" are not.
 """
 _COMMON_WORDS = """
 about after again also always another before being call could does done dont each either ever every from
@@ -30,27 +32,29 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def later_related(texts: Sequence[str]) -> list[tuple[int, ...]]:
-    """Return for each text, in the order of time, the numbers of the later ones that
-    may change what it says.
+    """Return, for each text, the indices of the later texts that may change what it
+    says.
+
+    :param texts: the texts of messages, oldest first.
     """
     words = [_subjects(text) for text in texts]
-    holders: dict[str, list[int]] = defaultdict(list)
-    for number, found in enumerate(words):
+    texts_with: dict[str, list[int]] = defaultdict(list)
+    for index, found in enumerate(words):
         for word in found:
-            holders[word].append(number)
+            texts_with[word].append(index)
     related: list[tuple[int, ...]] = []
-    for number, found in enumerate(words):
+    for index, found in enumerate(words):
         later: set[int] = set()
         for word in found:
-            if len(holders[word]) <= MOST_HOLDERS:
-                later.update(holder for holder in holders[word] if holder > number)
+            if len(texts_with[word]) <= MAX_MESSAGES:
+                later.update(other for other in texts_with[word] if other > index)
         related.append(tuple(sorted(later)))
     return related
 
 
 def _subjects(text: str) -> set[str]:
-    """Return the words that say what a text is about, in the form in which they are
-    compared.
+    """Return the beginnings of the words in a text that are not too common to say what
+    the text is about.
     """
     words = (word.lower() for word in _WORD.findall(text))
     return {word[:_STEM] for word in words if word not in _COMMON}

@@ -1,9 +1,9 @@
-"""What the user typed, in the order of time: short messages whole, long ones shortened
-in the middle.
+"""Quotes the user's messages within a number of tokens, oldest first. Short messages
+are quoted in full, and long ones are shortened in the middle.
 
-A message keeps its beginning and its end, and the sentences that state a rule with the
-sentences beside them; what it pasted is shortened first. If not all messages fit, the
-first request, the newest messages and those with rules stay.
+A shortened message keeps its beginning, its end, and the sentences that state a rule,
+with the sentences before and after each. Pasted text is shortened first. If not all
+messages fit, the first request, the newest messages and messages with rules are kept.
 """
 
 from __future__ import annotations
@@ -17,27 +17,33 @@ from acp_agent.conversation.swaps import Quote
 from acp_agent.frozen import frozen
 
 SHORT = 300
-"""Characters of a message that stays whole if there is room for all."""
+"""Maximum length, in characters, of a message that is quoted in full if there is room
+for all messages.
+"""
 TERSE = 160
-"""Characters of a message that comes before longer ones if there is not."""
+"""Maximum length, in characters, of a message that has priority over longer ones if
+there is not enough room.
+"""
 LIMITS = (SHORT, 220, TERSE, 120)
-"""Characters to which long messages are shortened, the first with which all fit."""
+"""Lengths, in characters, to which long messages are shortened: the first with which
+all messages fit.
+"""
 LEAST = 80
-"""Characters of the shortest beginning of a message that is worth its place."""
+"""Minimum length, in characters, of a shortened message."""
 PASTED = 120
-"""Characters that stay of a pasted block."""
+"""Number of characters to keep of a pasted block."""
 NEWEST = 2
-"""Newest messages that stay before any with rules."""
+"""Number of newest messages that have priority over messages with rules."""
 GAP = " […] "
-"""What stands for text that was left out."""
+"""Replaces omitted text."""
 
 
 @frozen
-class Said:
-    """A message of the user.
+class TypedMessage:
+    """A message as the user typed it.
 
-    :ivar text: what was typed.
-    :ivar rules: where rules stand in it; see `rule_spans`.
+    :ivar text: the typed text.
+    :ivar rules: start and end of each rule in the text; see `rule_spans`.
     """
 
     seq: int
@@ -45,92 +51,94 @@ class Said:
     rules: tuple[tuple[int, int], ...] = ()
 
 
-def each_once(messages: Iterable[Said]) -> list[Said]:
-    """Return the messages that say something, in order, each text once at its newest
-    place.
+def without_duplicates(messages: Iterable[TypedMessage]) -> list[TypedMessage]:
+    """Return the messages in order, without empty ones. Of messages with the same text,
+    only the newest is returned.
     """
-    found: dict[str, Said] = {}
-    for said in sorted(messages, key=lambda said: said.seq):
-        if key := " ".join(said.text.split()):
+    found: dict[str, TypedMessage] = {}
+    for message in sorted(messages, key=lambda message: message.seq):
+        if key := " ".join(message.text.split()):
             found.pop(key, None)
-            found[key] = said
+            found[key] = message
     return [*found.values()]
 
 
-def words_of(
-    said: Sequence[Said], max_tokens: int
+def quotes_within(
+    messages: Sequence[TypedMessage], max_tokens: int
 ) -> tuple[tuple[Quote, ...], frozenset[int]]:
-    """Return what the user said, in order, shortened to at most so many tokens, and the
-    seqs of outdated messages.
+    """Quote the user's messages, oldest first, within a number of tokens.
 
-    No short message stays without the later ones that may change what it says; see
-    `later_related`. A message is outdated if it is left out and one of those is left
-    out too, so that nothing else should quote it either.
+    A short message is quoted only together with the later messages that may change what
+    it says; see `later_related`. It is outdated if it is not quoted and one of those
+    later messages is not quoted either.
+
+    :returns: the quotes, and the sequence numbers of outdated messages, which should
+        not be quoted elsewhere.
     """
     related = later_related(
-        [each.text if len(each.text) <= SHORT else "" for each in said]
+        [each.text if len(each.text) <= SHORT else "" for each in messages]
     )
     kept: dict[int, Quote] = {}
     room = max_tokens
-    limit = _limit_for(said, max_tokens)
+    limit = _limit_for(messages, max_tokens)
 
     def add(number: int, limit: int) -> None:
         nonlocal room
         quotes: dict[int, Quote] = {}
         for each in (*related[number], number):
             if each not in kept:
-                quotes[each] = Quote(said[each].seq, shorten(said[each], limit))
-        cost = sum(map(cost_of, quotes.values()))
+                message = messages[each]
+                quotes[each] = Quote(message.seq, shorten(message, limit))
+        cost = sum(map(quote_tokens, quotes.values()))
         if cost <= room:
             kept.update(quotes)
             room -= cost
 
-    for number in _by_importance(said):
+    for number in _by_importance(messages):
         if number not in kept:
             add(number, limit)
         half = room * CHARACTERS_PER_TOKEN // 2
-        if number not in kept and number in (0, len(said) - 1) and half >= LEAST:
+        if number not in kept and number in (0, len(messages) - 1) and half >= LEAST:
             add(number, min(half, limit))
     outdated = {
-        said[number].seq
+        messages[number].seq
         for number, later in enumerate(related)
         if number not in kept and not all(each in kept for each in later)
     }
     return tuple(kept[number] for number in sorted(kept)), frozenset(outdated)
 
 
-def _limit_for(said: Sequence[Said], max_tokens: int) -> int:
-    """Return the characters to which long messages are shortened: the most with which
-    all fit, of some.
+def _limit_for(messages: Sequence[TypedMessage], max_tokens: int) -> int:
+    """Return the length to which long messages are shortened: the largest of `LIMITS`
+    with which all messages fit, or the smallest if none does.
     """
     for limit in LIMITS:
-        if (
-            sum(min(len(each.text), limit) // CHARACTERS_PER_TOKEN + 4 for each in said)
-            <= max_tokens
-        ):
+        lengths = (min(len(each.text), limit) for each in messages)
+        tokens = sum(length // CHARACTERS_PER_TOKEN + 4 for length in lengths)
+        if tokens <= max_tokens:
             return limit
     return LIMITS[-1]
 
 
-def cost_of(quote: Quote) -> int:
-    """Return the tokens of a quotation with its number."""
+def quote_tokens(quote: Quote) -> int:
+    """Return the estimated tokens of a quotation with its entry number."""
     return estimate_text(f"[#{quote.seq}] {quote.text}\n")
 
 
-def _by_importance(said: Sequence[Said]) -> list[int]:
-    """Return the numbers of the messages in the order in which they get room.
+def _by_importance(messages: Sequence[TypedMessage]) -> list[int]:
+    """Return the indices of the messages, the most important first.
 
-    The newest, the first and the next newest; then those with rules; then the others.
-    Of each, short ones that say something come before long ones, and then newer before
-    older ones.
+    The order is: the newest message, the first one, the next newest, messages with
+    rules, all others. Among the last two kinds, short messages of at least two words
+    come before long ones, and newer ones before older ones.
     """
-    newest = [*reversed(range(len(said)))]
+    newest = [*reversed(range(len(messages)))]
     terse = [
         number
         for number in newest
-        if len(said[number].text) <= TERSE and " " in said[number].text
+        if len(messages[number].text) <= TERSE and " " in messages[number].text
     ]
-    rules = [number for number in (*terse, *newest) if said[number].rules]
+    rules = [number for number in (*terse, *newest) if messages[number].rules]
     return [
         *dict.fromkeys(
             (*newest[:1], *newest[-1:], *newest[:NEWEST], *rules, *terse, *newest)
@@ -138,24 +146,23 @@ def _by_importance(said: Sequence[Said]) -> list[int]:
     ]
 
 
-def shorten(said: Said, limit: int) -> str:
-    """Return about `limit` characters of a message: beginning, rules with the sentences
-    beside them, and end.
+def shorten(message: TypedMessage, limit: int) -> str:
+    """Return about `limit` characters of a message: its beginning, its rules with the
+    sentences around them, and its end, joined by `GAP`.
 
-    The text stays as it is if it is no longer. Everything that stays is a slice of the
-    text.
+    A message that is not longer than `limit` is returned unchanged.
     """
-    if len(said.text) <= limit:
-        return said.text
-    spans = _kept_spans(said.text)
+    if len(message.text) <= limit:
+        return message.text
+    spans = _kept_spans(message.text)
     if sum(end - start for start, end in spans) > limit:
-        spans = _within(said, spans, limit)
-    return _joined(said.text, spans)
+        spans = _within(message, spans, limit)
+    return _joined(message.text, spans)
 
 
 def _kept_spans(text: str) -> list[tuple[int, int]]:
-    """Return the parts of a text that stay: all that was typed, and the beginning of
-    each pasted block.
+    """Return the spans of a text to keep: everything that was typed, and the beginning
+    of each pasted block.
     """
     spans: list[tuple[int, int]] = []
     at = 0
@@ -174,25 +181,25 @@ def _kept_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _within(
-    said: Said, spans: Sequence[tuple[int, int]], limit: int
+    message: TypedMessage, spans: Sequence[tuple[int, int]], limit: int
 ) -> list[tuple[int, int]]:
-    """Return parts of these parts that together have about `limit` characters."""
+    """Reduce the spans of a message to a total of about `limit` characters."""
     wanted: list[tuple[int, int]] = []
     room = limit * 2 // 3
-    for start, end in said.rules:
+    for start, end in message.rules:
         if end - start <= room:
             room -= end - start
             wanted.append((start, end))
     left = limit - sum(end - start for start, end in wanted)
-    begins, ends = _ends_of(said.text, spans, left)
+    begins, ends = _ends_of(message.text, spans, left)
     return _merged([*begins, *wanted, *ends])
 
 
 def _ends_of(
     text: str, spans: Sequence[tuple[int, int]], limit: int
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the first two thirds of `limit` characters of these parts, and the last
-    third.
+    """Return spans for the beginning and the end of these spans. The beginning gets two
+    thirds of `limit` characters and the end gets one third.
     """
     head = limit * 2 // 3
     tail = limit // 3
@@ -220,8 +227,8 @@ def _ends_of(
 
 
 def _end_of_word(text: str, limit: int) -> int:
-    """Return where the last whole word ends within a limit; the limit if there is no
-    white space near it.
+    """Return the end of the last whole word within a limit, or the limit itself if
+    there is no white space near it.
     """
     at = max(text.rfind(" ", limit // 2, limit), text.rfind("\n", limit // 2, limit))
     return at if at > 0 else min(limit, len(text))

@@ -48,7 +48,7 @@ def installed_strategies() -> dict[str, Strategy]:
             continue
         if name in found:
             _log.error(
-                "the strategy %s of %s was left out: the name is taken",
+                "the strategy %s of %s was ignored: the name is already in use",
                 name,
                 point.value,
             )

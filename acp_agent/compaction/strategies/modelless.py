@@ -1,10 +1,10 @@
-"""The strategies that do not ask a model. `excerpts` keeps the most valuable lines word
-for word. `mask` replaces each old tool result with one line: the call, the size of its
-result, and how to read it again.
+"""The strategies that do not call a model. `excerpts` keeps the most valuable lines
+word for word. `mask` replaces each old tool result with one line that names the call,
+the size of its result, and how to read the result again.
 
-`mask` keeps all messages of the user and the model. Each change invalidates the
-provider's cache after it, so results are masked in batches. Masking is tried before any
-summary because of "The Complexity Trap" (arXiv:2508.21433).
+`mask` keeps all text of the user and the model. Each change invalidates the provider's
+cache after it, so results are masked in batches. Masking is tried before any summary,
+since it performs as well at a lower cost ("The Complexity Trap", arXiv:2508.21433).
 """
 
 from __future__ import annotations
@@ -35,35 +35,39 @@ from acp_agent.conversation.messages import (
 )
 
 SUMMARY = (
-    "No summary was written. What you said, the newest messages and excerpts of all others stay word for word; every "
-    "entry stays in the session's record."
+    "No summary was written. Your messages, the newest messages and excerpts from all others are kept word for word. "
+    "The session's log keeps everything."
 )
-SHORTENED = "The longest messages were shortened in the middle. The whole of them stays in the record."
+SHORTENED = "The longest messages were shortened in the middle. The session's log keeps them in full."
 
 MASKED = "[masked result]"
 """Beginning of the line that replaces a result."""
 LEAST_RESULT = 200
-"""Minimum tokens of a result to mask it. The line that replaces it takes far fewer."""
+"""Minimum size in tokens of a result to mask. The line that replaces it takes far
+fewer.
+"""
 MAX_NAMED = 100
-"""Maximum length of an argument in that line."""
+"""Maximum length in characters of an argument in that line."""
 
 CLEAR_SHARE = 0.1
-"""Share of the window. Masking less is not worth losing the provider's cache."""
+"""Minimum share of the window that masking must free. A smaller gain is not worth
+losing the provider's cache.
+"""
 
 
 class ExcerptsStrategy:
-    """Writes no summary, so that excerpts fill the size."""
+    """Removes messages without writing a summary, so that excerpts fill the size."""
 
     name = "excerpts"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Return a cut. If nothing may be replaced but the request must fit, shorten
-        the longest messages instead.
+        """Return a draft with only a cut. If nothing may be replaced but the request
+        must fit, return one that shortens the longest messages instead.
         """
         if (
             cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)
         ) is not None:
-            return Draft(cut, SUMMARY, told=False)
+            return Draft(cut, SUMMARY, in_context=False)
         state = task.state
         if not task.policy.must_fit:
             return None
@@ -159,7 +163,7 @@ def _described(call: ToolCall | None) -> str:
 
 
 class MaskStrategy:
-    """Masks old tool results, and the images above the limit of a request."""
+    """Masks old tool results, and images that exceed the limit of a request."""
 
     name = "mask"
 
@@ -180,7 +184,7 @@ def _masked(task: Task) -> Draft | None:
         keep_tail_tokens=int(task.size * TAIL_SHARE),
         clear_at_least=int(state.budget.window * CLEAR_SHARE / state.rate),
         # `/compact` shortens the context regardless of how full it is.
-        target_tokens=None if policy.by_hand else masked_target(state),
+        target_tokens=None if policy.manual else masked_target(state),
         recall_hint=state.recall,
     )
     images = fewer_images(
@@ -203,10 +207,12 @@ def _masked(task: Task) -> Draft | None:
 def _left_out(rewrites: tuple[Rewrite, ...], saved: int) -> str:
     results = sum(isinstance(rewrite.message, ToolResult) for rewrite in rewrites)
     others = len(rewrites) - results
-    what = [f"{results} old results of tools"] if results else []
+    what: list[str] = []
+    if results:
+        what.append(f"{results} old tool result{'s' * (results > 1)}")
     if others:
-        what.append(f"images in {others} of the messages")
+        what.append(f"the images in {others} message{'s' * (others > 1)}")
     return (
-        f"Left out of the context: {' and '.join(what)} (about {saved:,} tokens). No word that was said was changed; "
-        "all of it stays in the session's record."
+        f"Removed from the context: {' and '.join(what)} (about {saved:,} tokens). The text of your messages and the "
+        "agent's is unchanged, and the session's log keeps everything."
     )

@@ -1,5 +1,5 @@
-"""The strategies that ask a model: `summary`, which the model writes, and `native`, the
-provider's own compaction.
+"""The strategies that call a model: with `summary` the model writes a summary, and
+`native` is the provider's own compaction.
 
 The summary request is the live request plus one message. System prompt, tools and
 earlier messages stay the same, so the request hits the provider's cache, and the
@@ -65,7 +65,7 @@ MAX_TOOL_REFUSALS = 2
 EXPECTED_SUMMARY = 1_500
 """Tokens of a typical summary."""
 SUMMARY_SHARE = 0.4
-"""Share of the size for a summary if the size is small."""
+"""Maximum share of the size for a summary, which matters if the size is small."""
 WORDS_PER_TOKEN = 0.6
 SMALLER = 0.9
 """Maximum size of the next request, as a share of the refused one."""
@@ -73,35 +73,35 @@ _NO_TOOLS = "No tools may run now. Write the summary as plain text."
 _THINKS = ("low", "medium", "high")
 _CUT_OFF = ("max_tokens", "context_overflow", "refusal")
 ENCRYPTED = (
-    "Compacted by {provider}, whose models alone can read the summary. What you said, the newest messages and excerpts "
-    "of all others stay word for word; every entry stays in the session's record."
+    "Compacted by {provider}. Only its models can read the summary. Your messages, the newest messages and excerpts "
+    "from all others are kept word for word. The session's log keeps everything."
 )
 
 
 class SummaryStrategy:
-    """A summary of everything before the tail, written by the model."""
+    """Asks the model for a summary of everything before the tail."""
 
     name = "summary"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Ask the model.
+        """Return a draft with a summary, or None if there is nothing to replace.
 
         :raises CompactionError: if the summary is empty, cut off, refused or rejected,
             or would not be worthwhile.
-        :raises ModelError: if the model could not be asked.
+        :raises ModelError: if the model could not be called.
         """
-        begun = await to_thread.run_sync(_begin, task, abandon_on_cancel=True)
-        if begun is None:
+        prepared = await to_thread.run_sync(_prepared, task, abandon_on_cancel=True)
+        if prepared is None:
             return None
-        cut, dialogue = begun
+        cut, dialogue = prepared
         if dialogue is None:
             return Draft(cut, task.policy.written or "")
         return await verify(task, cut, dialogue.ask, dialogue.mend)
 
 
-def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
-    """Return the cut, and a dialogue that asks for a summary of the replaced messages
-    unless one is already written. Return None if there is nothing to replace.
+def _prepared(task: Task) -> tuple[Cut, _Dialogue | None] | None:
+    """Return the cut, and the dialogue that asks for a summary, or None in its place if
+    there is a written summary. Return None if there is nothing to replace.
 
     :raises CompactionError: if no summary would be worthwhile.
     """
@@ -141,7 +141,7 @@ def _with_bound(task: Task) -> str:
     if max_tokens >= EXPECTED_SUMMARY:
         return task.policy.prompt
     words = max(50, int(max_tokens * WORDS_PER_TOKEN) // 50 * 50)
-    return f"{task.policy.prompt}\n\nThere is little room: the summary has at most {words} words."
+    return f"{task.policy.prompt}\n\nThere is little room: write at most {words} words."
 
 
 def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
@@ -155,9 +155,9 @@ def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
     cut = planned_cut(state, max_tokens - exempt, leave_tail=False)
     if cut is None or max_tokens <= exempt:
         raise SummaryOverflowError(
-            f"The prompt that is being worked on (about {exempt:,} tokens) does not fit the window of the model that "
-            "is to summarise the conversation.",
-            "The history is unchanged.",
+            f"The prompt of the running turn and its newest step (about {exempt:,} tokens) do not fit the window of "
+            "the model that writes the summary.",
+            "The history is unchanged; choose a model with a larger window for summaries.",
         )
     earlier = tuple(
         part
@@ -176,10 +176,11 @@ def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
 class _Dialogue:
     """The dialogue with the model that writes the summary.
 
-    If the provider refuses a request as too long, it is shortened according to the
-    numbers in the refusal and sent once more.
+    If the provider refuses a request as too long, the request is shortened according to
+    the numbers in the refusal and sent once more.
 
-    :param cut: the messages that the summary replaces.
+    :param prompt: the message that asks for the summary.
+    :param cut: the cut whose messages the summary replaces.
     """
 
     def __init__(self, task: Task, prompt: UserMessage, cut: Cut) -> None:
@@ -187,7 +188,7 @@ class _Dialogue:
         self._replaced = cut.summarised
         self._task = task
         self._prompt = prompt
-        self._rounds: tuple[Message, ...] = ()  # after the prompt
+        self._rounds: tuple[Message, ...] = ()  # the messages after the prompt
         self._was_refused = False
         state = task.state
         used = state.budget.used + round(estimate_message(prompt) * state.rate)
@@ -198,15 +199,15 @@ class _Dialogue:
     def _fit(
         self, window: int, used: int, rate: float, most: int | None = None
     ) -> None:
-        """Build a request that fits, with the whole conversation if there is room for
-        it.
+        """Build a request that fits: with the whole conversation if there is room for
+        it, otherwise with a shorter form.
 
         :param window: the model's window in tokens.
-        :param used: tokens of a request with the whole conversation, by the provider's
-            count.
-        :param rate: tokens by the provider's count for each token of our estimate.
-        :param most: maximum estimated tokens of the request, if there is a limit
-            besides the window.
+        :param used: tokens of a request with the whole conversation, as the provider
+            counts them.
+        :param rate: ratio of the provider's count to our estimate.
+        :param most: maximum estimated tokens of the request; None if only the window
+            limits it.
         """
         task = self._task
         state = self._task.state
@@ -246,15 +247,17 @@ class _Dialogue:
             and task.writer is None
             and used + live.max_output_tokens <= budget.window
         ):
-            # Keep the live request's limit for the same reason. The added request may
-            # take tokens from the margin.
+            # Keep the limit of the live request for the same reason, although the
+            # summary prompt may take tokens from the margin.
             return live.max_output_tokens
         return budget.output(used, limit)
 
     async def ask(self, *, shown: bool = True) -> str:
-        """Return the summary's text.
+        """Send the request and return the summary's text.
 
-        :param shown: whether it is streamed to the user.
+        :param shown: whether the text is streamed to the user.
+        :raises CompactionError: if the answer is not a usable summary.
+        :raises ModelError: if the model could not be called.
         """
         for _ in range(MAX_TOOL_REFUSALS + 1):
             answer = await self._answer(shown=shown)
@@ -319,8 +322,7 @@ class _Dialogue:
         """
         task = self._task
         request = self._whole_request
-        # The freed tokens are for an answer of the requested length, not for a longer
-        # one.
+        # Shortening frees tokens. They must not make the answer longer than requested.
         self._most_output = min(self._most_output, request.max_output_tokens)
         estimate = task.state.prefix + estimate_messages(request.messages)
         ours = round(estimate * task.state.rate)
@@ -341,8 +343,10 @@ class _Dialogue:
             self._fit(refusal.maximum, counted, rate, most=int(estimate * SMALLER))
 
     async def mend(self, request: str) -> str:
-        """Return a corrected summary. It is not streamed, since the user saw the first
-        one and will see the result.
+        """Ask for a corrected summary and return it. The correction is not streamed,
+        since the user has seen the first summary and will see the result.
+
+        :param request: the message that lists the flaws.
         """
         self._rounds = (*self._rounds, UserMessage(new_id("msg"), (Text(request),)))
         return await self.ask(shown=False)
@@ -360,13 +364,13 @@ def _whole_text(message: AssistantMessage) -> str:
         )
     if message.stop_reason != "end_turn":
         raise CompactionError(
-            "The summary was cut off before its end (the model's output limit was reached), so it was not used.",
+            "The summary was cut off at the model's output limit, so it was not used.",
             "The history is unchanged; try /compact again and ask for a shorter summary.",
         )
     if not text:
         raise CompactionError(
             "The model answered with an empty summary.",
-            "The history is unchanged; try again.",
+            "The history is unchanged; try /compact again.",
         )
     return text
 
@@ -392,11 +396,12 @@ class NativeStrategy:
     name = "native"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Ask the provider to compact.
+        """Ask the provider to compact, and return its result as a draft, or None if
+        there is nothing to replace.
 
-        :raises CompactionError: if the provider has no compaction of its own, or the
+        :raises CompactionError: if the provider has no compaction of its own, or if the
             result is unusable or would not be worthwhile.
-        :raises ModelError: if the provider could not be asked.
+        :raises ModelError: if the provider could not be called.
         """
         if task.native is None:
             raise CompactionError(
@@ -428,8 +433,7 @@ class NativeStrategy:
             )
 
         async def written(_: str = "") -> str:
-            # The provider's block cannot be changed, so a correction would reach only
-            # its text.
+            # The provider's block cannot be changed, so do not ask for a correction.
             return block.text.strip()
 
         draft = await verify(task, cut, written, written)
@@ -438,16 +442,16 @@ class NativeStrategy:
 
 
 def _check_prompts(cut: Cut) -> None:
-    """Check that a compaction that keeps all of the user's text is worthwhile.
+    """Check that a compaction that keeps all of the user's text saves enough.
 
-    :raises CompactionError: if the user wrote most of the text that it would replace.
+    :raises CompactionError: if the user wrote most of the text before the cut.
     """
     kept = sum(_kept_tokens(message) for message in cut.messages)
     replaced = replaced_tokens(cut)
     if kept > replaced * REPLACED_SHARE:
         raise CompactionError(
             "The provider's own compaction keeps all that you have said, which is most of the conversation (about "
-            f"{kept:,} of {replaced:,} tokens), so it was not asked.",
+            f"{kept:,} of {replaced:,} tokens), so it was not used.",
             "The history is unchanged; use the strategy `summary`.",
         )
 
@@ -474,6 +478,6 @@ def _for_others(block: CompactedBlock) -> str:
     summary.
     """
     return (
-        f"[The earlier part of this conversation was compacted by {block.provider}, whose models alone can read the "
-        "summary. Excerpts of that part follow later in this conversation.]"
+        f"[The earlier part of this conversation was compacted by {block.provider}, and only its models can read the "
+        "summary. Excerpts from that part follow later in this conversation.]"
     )

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from acp_agent.compaction.budget import Limits
-from acp_agent.compaction.calls import beside_thread
+from acp_agent.compaction.calls import run_with_thread
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.index import ExcerptIndex
 from acp_agent.compaction.state import (
@@ -393,7 +393,7 @@ class Orders:
         """Return the conversation, its revision and the index of its original entries."""
         cwd = self._requests.context.cwd
         try:
-            index, (_, head, branch) = await beside_thread(
+            index, (_, head, branch) = await run_with_thread(
                 self._source.index, partial(git_place, cwd)
             )
         except Exception as error:
@@ -431,7 +431,7 @@ class Orders:
         messages = state.request.messages
         if is_requested and tokens is not None:
             # An empty conversation leaves nothing to share.
-            tokens = max(1, min(tokens, state.by_hand_size))
+            tokens = max(1, min(tokens, state.manual_size))
         sent = (await self._requests.limits(active, messages)).sent
         return CompactionPolicy(
             prompt="",
@@ -443,7 +443,7 @@ class Orders:
             summary=swap.max_summary_tokens,
             sections=options.sections or (),
             verify=options.verify or "mark",
-            by_hand=is_requested,
+            manual=is_requested,
             must_fit=trigger == "overflow",
             # A provider may accept less than its profile says.
             limits=Limits(

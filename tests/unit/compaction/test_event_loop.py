@@ -17,7 +17,7 @@ import pytest
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from support.checkout import REPOSITORY
-from support.ladder import AT_THRESHOLD, BY_HAND, MUST_FIT, Model, history
+from support.ladder import AT_THRESHOLD, MANUAL, MUST_FIT, Model, history
 
 PACKAGE = str(REPOSITORY / "acp_agent")
 SHORT = 20
@@ -58,9 +58,9 @@ async def calls_on_the_loop(
 @pytest.mark.parametrize(
     ("policy", "strategy"),
     [
-        (replace(BY_HAND, strategy="summary"), "summary"),
-        (replace(BY_HAND, strategy="excerpts"), "excerpts"),
-        (replace(BY_HAND, strategy="mask"), "mask"),
+        (replace(MANUAL, strategy="summary"), "summary"),
+        (replace(MANUAL, strategy="excerpts"), "excerpts"),
+        (replace(MANUAL, strategy="mask"), "mask"),
         (AT_THRESHOLD, "mask"),
         (MUST_FIT, "mask"),
         (replace(AT_THRESHOLD, steps=("summary",)), "summary"),

@@ -21,7 +21,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import AgentError, ModelRequestError
 from acp_agent.llm.provider import NativeCompaction, ToolDefinition
 from support.ladder import (
-    BY_HAND,
+    MANUAL,
     MUST_FIT,
     Model,
     Move,
@@ -77,7 +77,7 @@ def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_chan
     with pytest.raises(
         AgentError, match=r"history is unchanged|Nothing was changed"
     ) as caught:
-        run(state, replace(BY_HAND, strategy=strategy), Model([answer]), native=native)
+        run(state, replace(MANUAL, strategy=strategy), Model([answer]), native=native)
     assert said.rstrip(".") in str(caught.value)
 
 
@@ -101,7 +101,7 @@ def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None
     policy = replace(
         MUST_FIT, strategy=strategy, limits=Limits(8), tail=1_000, steps=(strategy,)
     )
-    policy = replace(policy, by_hand=strategy == "mask", must_fit=strategy != "mask")
+    policy = replace(policy, manual=strategy == "mask", must_fit=strategy != "mask")
     for tools in ((), (RECALL,)):
         state = ConversationState.of(messages, window=40_000, tools=tools)
         state = replace(state, turn_from=len(messages))

@@ -296,7 +296,7 @@ def test_a_command_in_the_short_list_is_not_quoted_once_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "used", "by_hand", "size"),
+    ("window", "used", "manual", "size"),
     [
         (100_000, 80_000, False, 20_000),
         (1_000_000, 800_000, False, 64_000),
@@ -311,13 +311,13 @@ def test_a_command_in_the_short_list_is_not_quoted_once_more() -> None:
     ],
 )
 def test_the_size_where_nobody_names_one(
-    window: int, used: int, by_hand: bool, size: int
+    window: int, used: int, manual: bool, size: int
 ) -> None:
     state = ConversationState.of(conversation(), window=window, used=used)
-    taken = CompactionPolicy("", by_hand=by_hand).size_tokens(state)
+    taken = CompactionPolicy("", manual=manual).size_tokens(state)
     assert size * 0.98 <= taken <= size
 
 
 def test_a_size_of_no_tokens_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 or more"):
+    with pytest.raises(ValueError, match="at least 1 token"):
         CompactionPolicy("", size=0)

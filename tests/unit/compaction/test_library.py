@@ -189,6 +189,7 @@ async def test_a_strategy_of_ones_own_needs_no_package() -> None:
             0,
         )
     with pytest.raises(
-        CompactionError, match="no compaction strategy 'summary'; there are: blunt"
+        CompactionError,
+        match=r"Unknown compaction strategy 'summary'\. Available strategies: blunt",
     ):
         await CompactionService(mine)(state(), POLICY, Asked())

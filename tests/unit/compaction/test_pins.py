@@ -92,13 +92,13 @@ async def test_pins_that_a_smaller_window_cannot_hold_are_named_with_the_cure_an
             with pytest.raises(AgentError, match="not sent") as caught:
                 await later.prompt("And now?")
             await later.prompt("/compact")
-            by_hand = shown_compactions(later.agent)[-1]
-            for said in (caught.value.message, by_hand.text):
+            failed = shown_compactions(later.agent)[-1]
+            for said in (caught.value.message, failed.text):
                 assert re.search(
-                    r"the system prompt and the tools take about \d,\d{3}, what is pinned takes about",
+                    r"the system prompt and the tools take about \d,\d{3} and the pins take about",
                     said,
                 )
-                assert f"`/unpin {pins}` takes back the largest pin (about" in said
+                assert f"`/unpin {pins}` removes the largest pin (about" in said
                 assert "a model with a larger window" in said
             assert len(it.server.calls) == asked
             assert "was taken back" in await answer_to(later, f"/unpin {pins}")

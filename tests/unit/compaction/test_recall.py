@@ -132,11 +132,13 @@ async def test_the_model_is_told_what_recall_finds_and_when_to_use_it_whatever_m
         assert ("<conversation_summary>" in sent) == (strategy == "summary")
         assert (
             sent.count(
-                "it also finds entries by a question, a name, a path or an error message"
+                "`recall` also finds entries by a question, a name, a path or an error message"
             )
             == 1
         )
         assert (
-            sent.count("Use it for whatever you need from before and do not see here")
+            sent.count(
+                "Use it for anything from the earlier conversation that you need"
+            )
             == 1
         )

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from acp_agent.compaction.evaluation.facts import plain
 from acp_agent.compaction.evaluation.needs import needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording
-from acp_agent.compaction.excerpts.quotes import said_by_user
-from acp_agent.compaction.excerpts.words import words_of
+from acp_agent.compaction.excerpts.quotes import typed_messages
+from acp_agent.compaction.excerpts.words import quotes_within
 from acp_agent.compaction.shortening import fit
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import RecipePrompt, Text, ToolResult, UserMessage
@@ -45,8 +45,8 @@ def test_what_is_quoted_is_what_it_would_be_had_the_recipes_text_not_been_there(
         else ran(seq, text, f"{sent} You must never do this.")
         for seq, (text, sent) in enumerate(prompts, 1)
     ]
-    assert words_of(said_by_user(mixed, ()), room) == words_of(
-        said_by_user(plain, ()), room
+    assert quotes_within(typed_messages(mixed, ()), room) == quotes_within(
+        typed_messages(plain, ()), room
     )
 
 
@@ -56,9 +56,9 @@ def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
             2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy."
         )
     ]
-    [said] = said_by_user(entries, ())
+    [said] = typed_messages(entries, ())
     assert [said.text[start:end] for start, end in said.rules] == [said.text]
-    assert words_of([said], PLENTY)[0] == (
+    assert quotes_within([said], PLENTY)[0] == (
         Quote(2, "/review src\nNever touch legacy."),
     )
 

@@ -137,11 +137,11 @@ def checked(summary: str, entries: list[Entry]) -> None:
 
 
 def compacted(
-    answer: str, *, by_hand: bool = False, sections: tuple[str, ...] = SECTIONS
+    answer: str, *, manual: bool = False, sections: tuple[str, ...] = SECTIONS
 ) -> tuple[str, tuple[str, ...]]:
     """Return the strategy that was used, and the notes of the receipt."""
     policy = CompactionPolicy(
-        INSTRUCTIONS, sections=sections, by_hand=by_hand, strategy="summary", tail=0
+        INSTRUCTIONS, sections=sections, manual=manual, strategy="summary", tail=0
     )
     state = state_of(conversation(), used=60_000, window=64_000)
     result = run(state, policy, Model([says(answer)]))
@@ -157,7 +157,7 @@ def test_a_long_and_useless_answer_is_no_summary_and_excerpts_take_its_place(
     assert strategy == "excerpts"
     assert any("summary" in note for note in notes), notes
     with pytest.raises(CompactionError, match="history is unchanged"):
-        compacted(USELESS[kind], by_hand=True)
+        compacted(USELESS[kind], manual=True)
 
 
 @pytest.mark.parametrize("kind", [each for each in USELESS if "refusal" in each])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.saving import pays, prompt_cost, saving_of, summary_cost
-from acp_agent.compaction.state import BY_HAND_SHARE
+from acp_agent.compaction.state import MANUAL_SHARE
 from acp_agent.compaction.strategies.summary import EXPECTED_SUMMARY
 from acp_agent.llm.profiles import Prices, profile
 
@@ -46,7 +46,7 @@ def test_the_example_of_the_documentation_is_what_the_agent_reckons() -> None:
     used = 100_000
     system = 10_000
     after = 32_500
-    assert after == system + int((used - system) * BY_HAND_SHARE)
+    assert after == system + int((used - system) * MANUAL_SHARE)
     saving = saving_of(used, after, prices)
     assert whole == (used, prices.cache_write, round(saving.before, 3))
     assert short == (after, prices.cache_write, round(saving.after, 3))

@@ -35,7 +35,7 @@ from acp_agent.errors import AgentError, CompactionError, ModelUnavailableError
 from acp_agent.llm.provider import ModelRequest
 from support.ladder import (
     AT_THRESHOLD,
-    BY_HAND,
+    MANUAL,
     MOVES,
     MUST_FIT,
     WINDOW,
@@ -64,7 +64,7 @@ class DownToo:
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=8),
-    st.sampled_from([BY_HAND, AT_THRESHOLD, MUST_FIT]),
+    st.sampled_from([MANUAL, AT_THRESHOLD, MUST_FIT]),
     st.sampled_from(
         [(12, 4_000, 0), (6, 2_000, 6_000), (3, 20_000, 30_000), (60, 400, 800)]
     ),
@@ -141,7 +141,7 @@ def test_a_summary_is_used_only_if_the_conversation_is_shorter_with_it(
     before = estimate_messages(messages)
     MOVES["so long"] = lambda _: answered(Text("s" * length))
     try:
-        result = run(state_of(messages), BY_HAND, Model(["so long"]))
+        result = run(state_of(messages), MANUAL, Model(["so long"]))
     except CompactionError:
         # The layers around a summary take a few hundred tokens.
         assert before < estimate_text("s" * length) + 500
@@ -181,7 +181,7 @@ def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None
     with pytest.raises(CompactionError, match=r"'broken' failed inside \(KeyError"):
         run(
             state_of(history(12, 4_000)),
-            replace(policy, by_hand=True, must_fit=False),
+            replace(policy, manual=True, must_fit=False),
             Model(["summary"]),
             service,
         )
@@ -189,7 +189,7 @@ def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None
 
 @pytest.mark.parametrize(
     "policy",
-    [BY_HAND, AT_THRESHOLD, MUST_FIT],
+    [MANUAL, AT_THRESHOLD, MUST_FIT],
     ids=["by hand", "threshold", "must fit"],
 )
 def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_refused(
@@ -202,14 +202,14 @@ def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_re
             entries = task.state.entries
             return Draft(Cut(entries[:1], (), entries[1:]), "")
 
-    # No word of the user's leaves, and what stays has no room for excerpts beside it.
+    # No text of the user is removed, and there is no room for excerpts.
     answer = AssistantMessage("a1", (Text("a" * 40_000),))
     prompt = UserMessage("u1", (Text("u" * 30_000),))
     state = state_of([answer, prompt, AssistantMessage("a2", (Text("Yes."),))], 18_000)
     service = CompactionService({"eraser": Eraser()})
     with pytest.raises(
         CompactionError,
-        match=r"'eraser' leaves nothing in the place of.*The history is unchanged",
+        match=r"'eraser' removes messages, but puts nothing.*The history is unchanged",
     ):
         run(state, replace(policy, steps=("eraser",)), Model(["summary"]), service)
 

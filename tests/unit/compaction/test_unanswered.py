@@ -53,27 +53,27 @@ async def model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("by_hand", [True, False])
+@pytest.mark.parametrize("manual", [True, False])
 @pytest.mark.parametrize("question", [QUESTION, LARGE_QUESTION], ids=["short", "long"])
 async def test_a_prompt_that_is_all_there_is_is_never_compacted(
-    strategy: str, by_hand: bool, question: UserMessage
+    strategy: str, manual: bool, question: UserMessage
 ) -> None:
     state = ConversationState.of([question], window=200_000)
     policy = CompactionPolicy(
-        "Summarise.", strategy=strategy, by_hand=by_hand, size=2_000
+        "Summarise.", strategy=strategy, manual=manual, size=2_000
     )
     assert await CompactionService()(state, policy, model) is None
 
 
 @pytest.mark.parametrize("strategy", ["excerpts", "summary"])
-@pytest.mark.parametrize("by_hand", [True, False])
+@pytest.mark.parametrize("manual", [True, False])
 @pytest.mark.parametrize("question", [QUESTION, LARGE_QUESTION], ids=["short", "long"])
 async def test_an_unanswered_prompt_stays_word_for_word_behind_what_is_compacted(
-    strategy: str, by_hand: bool, question: UserMessage
+    strategy: str, manual: bool, question: UserMessage
 ) -> None:
     state = ConversationState.of([*BEFORE, question], window=32_000)
     policy = CompactionPolicy(
-        "Summarise.", strategy=strategy, by_hand=by_hand, size=2_000
+        "Summarise.", strategy=strategy, manual=manual, size=2_000
     )
     compacted = await CompactionService()(state, policy, model)
     assert compacted is not None

@@ -577,7 +577,7 @@ def test_the_request_to_mend_names_each_piece_once_and_each_missing_section() ->
     assert {"- name: a_1", "- path: src/b.py", "- Open work", "- Files"} <= {
         *text.splitlines()
     }
-    assert "whole corrected" in text
+    assert "only the complete corrected summary" in text
 
 
 SUMMARY = """\

@@ -106,7 +106,7 @@ async def test_a_recipe_that_wants_a_summary_is_measured_without_one_and_says_so
     assert replace(first, method="") == replace(second, method="")
     text = table([first, second])
     assert "/compact*" in text
-    assert "* measured without its summary" in text
+    assert "* measured with excerpts in place of the summary" in text
 
 
 def telling(summary: str, requests: list[ModelRequest]) -> Method:

@@ -326,16 +326,16 @@ def test_a_session_of_ours_is_imported_as_if_it_had_never_been_compacted(
         ),
         (
             '{"history": [{"role": "user", "content": "a"}]}',
-            ":1: is JSON of another form; expected",
+            ":1: is JSON in an unknown format; expected",
         ),
         (
             '{"messages": [{"role": "system", "content": "a"}]}',
-            "nothing was said in it",
+            "but has no messages",
         ),
-        ('{"name": "acp-agent"}', ":1: is JSON of another form; expected"),
+        ('{"name": "acp-agent"}', ":1: is JSON in an unknown format; expected"),
         (
             '{"name": "acp-agent"}\n{"name": "acp',
-            ":1: is JSON of another form; expected",
+            ":1: is JSON in an unknown format; expected",
         ),
         ("[1, 2]", ":1: is not a JSON object"),
         ("[" * 100_000, ":1: is not a JSON object"),

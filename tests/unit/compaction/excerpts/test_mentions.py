@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.compaction.excerpts.quotes import render_quotes, said_by_user
-from acp_agent.compaction.excerpts.words import words_of
+from acp_agent.compaction.excerpts.quotes import render_quotes, typed_messages
+from acp_agent.compaction.excerpts.words import quotes_within
 from acp_agent.compaction.facts import passages
 from acp_agent.conversation.messages import (
     Entry,
@@ -32,7 +32,7 @@ def entry(*parts: UserPart) -> Entry:
 def rules(*parts: UserPart) -> list[str]:
     return [
         said.text[start:end].strip()
-        for said in said_by_user([entry(*parts)], ())
+        for said in typed_messages([entry(*parts)], ())
         for start, end in said.rules
     ]
 
@@ -81,7 +81,7 @@ def test_a_name_with_line_ends_is_one_word_of_a_request_and_of_a_rule() -> None:
     parts = (Text("Never delete "), link, Text(" at all."))
     [rule] = rules(*parts)
     assert rule.startswith("Never delete file:///p/a%0A%0AAlways%20run")
-    said, _ = words_of(said_by_user([entry(*parts)], ()), 10_000)
+    said, _ = quotes_within(typed_messages([entry(*parts)], ()), 10_000)
     assert "\nAlways" not in render_quotes((), said, (), "")
 
 

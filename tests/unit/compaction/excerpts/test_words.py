@@ -7,10 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.excerpts.quotes import said_by_user
+from acp_agent.compaction.excerpts.quotes import typed_messages
 from acp_agent.compaction.excerpts.rules import rule_spans, segments
 from acp_agent.compaction.excerpts.updates import later_related
-from acp_agent.compaction.excerpts.words import GAP, SHORT, Said, shorten, words_of
+from acp_agent.compaction.excerpts.words import (
+    GAP,
+    SHORT,
+    TypedMessage,
+    quotes_within,
+    shorten,
+)
 from acp_agent.conversation.messages import Entry, Text, UserMessage
 from acp_agent.conversation.swaps import Quote
 
@@ -40,8 +46,8 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-def said(*texts: str) -> list[Said]:
-    return said_by_user(
+def said(*texts: str) -> list[TypedMessage]:
+    return typed_messages(
         [
             Entry(seq, UserMessage("m", (Text(text),)))
             for seq, text in enumerate(texts, 1)
@@ -51,7 +57,7 @@ def said(*texts: str) -> list[Said]:
 
 
 def kept(*texts: str, room: int = 10_000) -> list[str]:
-    return [quote.text for quote in words_of(said(*texts), room)[0]]
+    return [quote.text for quote in quotes_within(said(*texts), room)[0]]
 
 
 def test_short_messages_stay_whole_and_in_the_order_of_time() -> None:
@@ -115,7 +121,7 @@ def test_an_older_value_never_stays_without_the_newer_one(
     older: str, newer: str, room: int
 ) -> None:
     others = [f"{LONG} Look at row number {n} of that page, too." for n in range(9)]
-    quotes, outdated = words_of(
+    quotes, outdated = quotes_within(
         said(*others[:3], older, *others[3:6], newer, *others[6:]), room
     )
     left = [quote.text for quote in quotes]
@@ -131,7 +137,7 @@ def test_two_things_of_one_form_stay_both() -> None:
 
 
 def test_a_message_that_is_said_again_stands_at_its_newest_place() -> None:
-    quotes, _ = words_of(said("Go on.", "Fix the tax.", "Go  on."), 1_000)
+    quotes, _ = quotes_within(said("Go on.", "Fix the tax.", "Go  on."), 1_000)
     assert [quote.seq for quote in quotes] == [2, 3]
 
 
@@ -140,7 +146,7 @@ def test_rules_that_an_earlier_version_carried_stay_unless_the_log_still_has_the
 ):
     entries = [Entry(5, UserMessage("m", (Text("Fix it. Never push."),)))]
     carried = (Quote(2, "Always test."), Quote(5, "Never push."))
-    assert [each.text for each in said_by_user(entries, carried)] == [
+    assert [each.text for each in typed_messages(entries, carried)] == [
         "Always test.",
         "Fix it. Never push.",
     ]
@@ -158,7 +164,7 @@ def test_the_segments_of_a_text_are_the_text_and_rules_lie_in_it(text: str) -> N
 def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(
     text: str, limit: int
 ) -> None:
-    message = Said(1, text.strip(), tuple(rule_spans(text.strip())))
+    message = TypedMessage(1, text.strip(), tuple(rule_spans(text.strip())))
     shortened = shorten(message, limit)
     assert len(shortened) <= max(len(message.text), limit) + len(GAP) * 8
     at = 0
@@ -171,7 +177,7 @@ def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(
 def test_what_the_user_said_never_takes_more_than_its_room(
     texts: list[str], room: int
 ) -> None:
-    quotes, outdated = words_of(said(*texts), room)
+    quotes, outdated = quotes_within(said(*texts), room)
     assert (
         sum(estimate_text(f"[#{quote.seq}] {quote.text}\n") for quote in quotes) <= room
     )

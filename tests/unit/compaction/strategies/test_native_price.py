@@ -22,9 +22,9 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import CompactionError
 from acp_agent.llm.provider import ModelRequest
-from support.ladder import BY_HAND, Model, run, state_of
+from support.ladder import MANUAL, Model, run, state_of
 
-POLICY = replace(BY_HAND, strategy="native", keeps_reasoning=True, keeps_prompts=True)
+POLICY = replace(MANUAL, strategy="native", keeps_reasoning=True, keeps_prompts=True)
 LONG = Text("The cart adds prices. " * 400)
 SHORT = Text("Go on.")
 
