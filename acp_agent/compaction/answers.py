@@ -88,10 +88,10 @@ def summary_in(
     distinct = len(_distinct(words))
     if distinct < len(words) // 2:
         raise CompactionError(
-            "The model's answer is no summary: it repeats itself.", _ADVICE
+            "The model's answer is not a summary: it repeats itself.", _ADVICE
         )
     raise CompactionError(
-        f"The model's answer is no summary: it has only {len(words)} characters, and none of the sections that the "
+        f"The model's answer is not a summary: it has only {len(words)} characters, and none of the sections that the "
         "recipe asks for.",
         _ADVICE,
     )

@@ -89,11 +89,13 @@ def check_relevance(
             if is_copy
             else "all of its sections are empty"
         )
-        raise CompactionError(f"The model's answer is no summary: {reason}.", _ADVICE)
+        raise CompactionError(
+            f"The model's answer is not a summary: {reason}.", _ADVICE
+        )
     is_free = bool(sections) and not has_section(summary)
     if is_free and _is_latin(summary) and not _shares_a_word(summary, entries):
         raise CompactionError(
-            "The model's answer is no summary: it mentions nothing from the conversation.",
+            "The model's answer is not a summary: it mentions nothing from the conversation.",
             _ADVICE,
         )
 

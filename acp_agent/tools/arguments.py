@@ -25,7 +25,7 @@ from acp_agent.tools.tool import PreparedCall
 
 _MOST_COMPLAINTS = 5
 _ENCODED = ("list_type", "tuple_type", "dict_type", "model_type")
-"""Pydantic's errors for a string in place of a list or an object."""
+"""Types of pydantic's errors for a string in place of a list or an object."""
 _NOT_SENT = (
     "title",
     "default",
@@ -45,7 +45,7 @@ the call is read, and the error names the limit. OpenAI and Anthropic require
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments. Validators are built at the first call."""
+    """Base class of the arguments of built-in tools. Validators are built on first use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -61,7 +61,8 @@ class Arguments(BaseModel):
             json.dumps(arguments, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise ToolError(
-                f"{tool}: the arguments hold half a character, which no file can."
+                f"{tool}: the arguments contain an unpaired surrogate, which cannot be encoded as UTF-8. Send the call "
+                "again with the whole character."
             ) from None
         try:
             return cls.model_validate(arguments)
@@ -139,7 +140,7 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         return _short(definitions[reference.rpartition("/")[2]], definitions)
     short: JsonObject = {}
     for key, value in schema.items():
-        # Its keys are argument names, not keywords.
+        # The keys of `properties` are argument names, not keywords.
         if key == "properties" and isinstance(value, dict):
             short[key] = {
                 name: _short(inner, definitions) for name, inner in value.items()
@@ -195,7 +196,7 @@ def _complaint(detail: ErrorDetails, model: type[Arguments]) -> str:
                 if len(detail["loc"]) == 1
                 else ""
             )
-            return f"there is no argument `{place}`{known}"
+            return f"unknown argument `{place}`{known}"
         case "string_too_short" | "too_short":
             return f"`{place}` is empty"
         case "model_type":

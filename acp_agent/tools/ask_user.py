@@ -35,14 +35,12 @@ _DESCRIPTION = (
     "never for a password or key."
 )
 _NO_SECRETS = (
-    "ask_user: a question that the user answers in their own words may not be about a password, a key, a token or a"
-    " card: what they type is read by a model and kept. Nothing was asked. Tell the user where to put the secret"
-    " themselves, such as a variable of the environment, a file that you do not read, or the program's own login. If"
-    " you mean something else, ask in other words, or give options without `own_words`."
+    "ask_user: do not ask for a password, key, token or card number, since a model reads what the user types, and the"
+    " log keeps it. Nothing was asked. Tell the user where to put the secret instead, such as an environment variable,"
+    " a file that you do not read, or the program's own login. If you mean something else, rephrase the question, or"
+    " give options without `own_words`."
 )
-_GO_ON = (
-    "Go on without an answer if you can; otherwise end the turn and say what you need."
-)
+_GO_ON = "Continue without an answer if you can; otherwise end the turn and say what you need."
 _REFUSED = {
     "decline": "declined to answer",
     "cancel": "closed the question without an answer",
@@ -99,7 +97,7 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
     questions = environment.questions
     if questions is None or questions.asks == "nothing":
         raise ToolError(
-            "There is no user to ask. Decide by yourself, or end the turn with your question."
+            "There is no user to ask. Decide yourself, or end the turn with your question."
         )
     if any(each.wants_secret for each in asked.questions):
         raise ToolError(_NO_SECRETS)
@@ -112,7 +110,7 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
             mask,
         )
 
-        # The answer goes to a model and into the log.
+        # A model reads the answer, and the log keeps it.
         answer = mask(
             await _answer(questions, asked.questions, call), secrets_of(os.environ)
         )
@@ -124,18 +122,18 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
 async def _answer(
     questions: Questions, asked: Sequence[_Question], call: ToolCall
 ) -> str:
-    """Ask the questions and return the answers as a text for the model."""
+    """Ask the questions and return the answers as text for the model."""
     if questions.asks == "forms":
         answer = await questions.fill(_form(asked), call.id)
         if isinstance(answer, str):
             return f"The user {_REFUSED[answer]}. {_GO_ON}"
-        return _told(
+        return _answers_text(
             asked,
             [_typed(answer, f"answer_{number}") for number in range(1, len(asked) + 1)],
         )
     if any(not each.options for each in asked):
         raise ToolError(
-            "The user can only choose here: give every question at least two options."
+            "The user's editor can only show options. Give every question at least two options."
         )
     answers: list[str] = []
     for each in asked:
@@ -144,13 +142,13 @@ async def _answer(
         )
         answers.append(chosen.title if chosen else "")
     return (
-        _told(asked, answers)
+        _answers_text(asked, answers)
         if any(answers)
         else f"The user chose none of the options. {_GO_ON}"
     )
 
 
-def _told(asked: Sequence[_Question], answers: Sequence[str]) -> str:
+def _answers_text(asked: Sequence[_Question], answers: Sequence[str]) -> str:
     pairs = zip(asked, answers, strict=True)
     return "\n\n".join(
         f"{clean(each.question)}\n→ {answer or 'No answer.'}" for each, answer in pairs

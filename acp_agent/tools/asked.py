@@ -22,16 +22,16 @@ from acp_agent.tools.tool import Access, Fact, PreparedCall
 from acp_agent.visible import code_point, hidden_in, visible
 
 MOST_SHOWN = 1_000_000
-"""Maximum number of characters of arguments in one question, which editors can still
-show.
+"""Maximum number of characters of arguments in one question. Editors can show at least
+this many.
 """
 _INLINE = 200
 """Maximum length, in characters, of a text that is shown on the line of its label."""
 _END = 80
-"""How many characters from the end of a long text are quoted before the text."""
+"""Number of characters from the end of a long text to quote before the text."""
 _LONG_LINES = 10
 _MOST_NAMED = 12
-"""How many different characters that do not show are named."""
+"""Maximum number of different invisible characters to list."""
 _MARKUP = frozenset("`*[]<>\\&~|$")
 _PADDING = (" " * 20, "\t" * 5, "\n" * 4)
 """White space long enough to push the rest of a text out of sight."""
@@ -46,7 +46,8 @@ class Question:
     :ivar title: one line that starts with the path and keeps both ends of a long text.
     :ivar facts: the most important first, with every character visible.
     :ivar access: what the call would access.
-    :ivar by_hook: whether a hook demands the question, which no mode avoids.
+    :ivar by_hook: whether a hook requires the question. If so, it is asked in every
+        mode.
     """
 
     title: str
@@ -97,7 +98,7 @@ def question_of(
     :param arguments: the call's arguments, as the model wrote them.
     :param covers: what "always allow" covers; empty if the option's name already says
         so.
-    :param by_hook: whether a hook demands the question.
+    :param by_hook: whether a hook requires the question.
     """
     facts = [*prepared.facts] or [*_places(prepared), *_arguments(arguments)]
     facts += _about_changes(prepared)
@@ -144,8 +145,8 @@ def in_title(text: str, limit: int) -> str:
 
 
 def _shown(fact: Fact) -> Fact:
-    """Return the fact with every character visible. The note quotes the end of a text
-    that may be out of sight.
+    """Return the fact with every character visible. If the end of a long text may be
+    out of sight, the note quotes it.
     """
     text = visible(fact.text)
     if len(text) > MOST_SHOWN:
@@ -158,8 +159,8 @@ def _shown(fact: Fact) -> Fact:
 
 
 def _measure(text: str) -> str:
-    """Return a text's length and its last characters if its end may be out of sight,
-    otherwise an empty string.
+    """Return a note about a long text: its length, and its last characters if its end
+    may be out of sight. For a short text, return an empty string.
     """
     is_padded = any(blanks in text for blanks in _PADDING)
     lines = text.count("\n") + 1
@@ -181,7 +182,7 @@ def _is_short(text: str) -> bool:
 
 
 def _places(prepared: PreparedCall) -> Iterator[Fact]:
-    """Yield the paths that a call uses, and the targets of symbolic links in them."""
+    """Yield the paths that a call uses, and where symbolic links in them lead."""
     named = [place.path for place in prepared.view.locations]
     for path in named:
         yield Fact("Path", path)
@@ -209,23 +210,21 @@ def _arguments(arguments: JsonObject) -> Iterator[Fact]:
 
 
 def _about_changes(prepared: PreparedCall) -> Iterator[Fact]:
-    """Yield what the diffs of a call do not show: characters without a shape, and the
-    changed lines that were cut.
+    """Yield what the diffs of a call do not show: invisible characters, and all changed
+    lines if a diff was cut.
     """
     changed = prepared.hunks or "".join(
         hunks(diff.old_text or "", diff.new_text) for diff in prepared.view.diffs
     )
     hidden = Counter(hidden_in(added_in(changed)))
     if hidden:
-        told = ", ".join(
+        listed = ", ".join(
             f"{code_point(each)} ×{times}"
             for each, times in hidden.most_common(_MOST_NAMED)
         )
         others = len(hidden) - _MOST_NAMED
         more = f" and {others} others" if others > 0 else ""
-        yield Fact(
-            "The added lines contain characters that do not show", f"{told}{more}"
-        )
+        yield Fact("The added lines contain invisible characters", f"{listed}{more}")
     if prepared.hunks:
         added, removed = change_counts(changed)
         yield Fact(

@@ -29,9 +29,9 @@ class FileAccess(Protocol):
     async def read_text(self, path: Path, real: Path | None = None) -> str:
         """Return the whole text of a file.
 
-        :param real: the resolved path that was permitted. On disk exactly this file is
-            read, and a symbolic link that has appeared in the path since is refused.
-            None resolves the path now.
+        :param real: the resolved path for which permission was given. On disk, exactly
+            this file is read, and a symbolic link that has appeared in the path since
+            is refused. None resolves the path now.
         :raises FileNotFoundError: if the file does not exist.
         :raises ToolError: if it cannot be read as text (a directory, a binary file, no
             permission), with the reason.
@@ -54,15 +54,15 @@ class FileAccess(Protocol):
 
 @frozen
 class CommandResult:
-    """How a shell command ended.
+    """The result of a shell command.
 
-    :ivar stdout: its output, cut in the middle if too long.
-    :ivar exit_code: None if a signal or the timeout ended it.
-    :ivar signal: name of that signal. Both this and the exit code are None if an editor
-        reported neither.
-    :ivar ended_by_user: whether the user ended this command only, and not the turn.
-    :ivar merged: whether `stdout` holds both streams in the order of printing, as an
-        editor's terminal does. `stderr` is then empty.
+    :ivar stdout: its output, cut in the middle if it is too long.
+    :ivar exit_code: None if a signal or the timeout ended the command.
+    :ivar signal: name of the signal that ended the command. Both this and `exit_code`
+        are None if an editor reported neither.
+    :ivar ended_by_user: whether the user ended only this command, and not the turn.
+    :ivar merged: whether `stdout` contains both streams in the order of printing, as in
+        an editor's terminal. If so, `stderr` is empty.
     """
 
     stdout: str
@@ -113,9 +113,9 @@ class CommandRunner(Protocol):
         :param shown: the command line to show to people.
         :param exclude: names of environment variables that the command does not
             inherit.
-        :param try_out: a program and its arguments that exits with 0 if the command's
-            sandbox works; empty without a sandbox. A sandboxed command must run on the
-            agent's own machine.
+        :param try_out: a program and its arguments to run first, which exits with 0 if
+            the command's sandbox works; empty without a sandbox. A sandboxed command
+            must run on the agent's own machine.
         :param report: called with the terminal if the editor shows one, otherwise with
             new output as it arrives.
         :raises ToolError: if the command could not be started.
@@ -141,7 +141,7 @@ class Archive(Protocol):
 
 @frozen
 class Environment:
-    """What a call may use.
+    """What a tool call may use.
 
     :ivar cwd: the session's working directory; relative paths start here.
     :ivar roots: `cwd` and the additional directories. Access outside them needs

@@ -44,9 +44,9 @@ LIMITS = {
 
 @frozen
 class FieldChoice:
-    """An answer that a field offers.
+    """An answer that the user can choose.
 
-    :ivar value: the answer if the user chooses this.
+    :ivar value: the value of the field if the user chooses this answer.
     """
 
     value: str
@@ -92,9 +92,7 @@ Refusal: TypeAlias = Literal["decline", "cancel"]
 FormAnswer: TypeAlias = Mapping[str, JsonValue] | Refusal
 """The values by field name, without fields that were left empty, or the refusal."""
 LinkAnswer: TypeAlias = Literal["accept"] | Refusal
-"""`accept`: the user agreed to visit the address. It does not mean that they are done
-there.
-"""
+"""`accept`: the user agreed to visit the address, but may not have finished there yet."""
 
 
 @frozen
@@ -110,7 +108,7 @@ class Link:
 
 
 class Questions(Protocol):
-    """Asks the user questions. If the caller is cancelled, its question is withdrawn."""
+    """Asks the user questions. If the caller is cancelled, the question is withdrawn."""
 
     @property
     def asks(self) -> Asks:
@@ -178,7 +176,7 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonVal
             faults.append(f"`{name}` {message[max(0, message.find('should')) :]}")
     if faults:
         raise ToolError(
-            f"What the user entered does not fit the form: {'; '.join(faults)}."
+            f"The user's answer does not fit the form: {'; '.join(faults)}."
         )
     return values
 

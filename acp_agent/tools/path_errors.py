@@ -11,7 +11,7 @@ from acp_agent.nofollow import status_of
 from acp_agent.tools.text import one_line
 
 LONGEST_PATH = 4095
-"""Maximum bytes of a path that the kernel takes; see path_resolution(7)."""
+"""Maximum length of a path in bytes; see path_resolution(7)."""
 
 
 def printable(name: str) -> str:
@@ -22,21 +22,21 @@ def printable(name: str) -> str:
 
 
 def moved(label: str) -> ToolError:
-    """Return the error for a path that now leads somewhere else because of a symbolic
-    link.
+    """Return the error for a path that leads somewhere else than when the call was
+    permitted.
 
     :param label: the path as shown.
     """
     return ToolError(
-        f"{label} leads somewhere else than when it was decided whether this may be done: a symbolic link on the way "
-        "was made or changed. Nothing was done. Repeat the call."
+        f"{label} now leads somewhere else than when this call was permitted, because a symbolic link in the path was "
+        "created or changed. Nothing was done. Repeat the call."
     )
 
 
 def because(error: OSError) -> str:
     """Return the operating system's reason, as the end of a sentence."""
     if error.errno == errno.ELOOP:
-        return "a symbolic link on the way was made meanwhile, or leads in a circle"
+        return "the path has a symbolic link that was just created, or symbolic links that form a loop"
     return (error.strerror or type(error).__name__).lower()
 
 
@@ -56,8 +56,8 @@ def refuse_special(real: Path, label: str) -> None:
     if stat.S_ISLNK(mode):  # opening it fails later with a clear error
         return
     if stat.S_ISDIR(mode):
-        raise ToolError(f"{label} is a directory. Use `list` to see what is in it.")
+        raise ToolError(f"{label} is a directory. Use `list` to see its contents.")
     if not stat.S_ISREG(mode):
         raise ToolError(
-            f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone."
+            f"{label} is a device, pipe or socket and not a regular file, so it cannot be read or written."
         )

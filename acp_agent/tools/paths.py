@@ -30,31 +30,30 @@ from acp_agent.sandbox.installation import is_installed
 from acp_agent.sandbox.run_by_git import is_run_by_git
 from acp_agent.tools.asked import in_title
 from acp_agent.tools.environment import Environment, Report
-from acp_agent.tools.matching.names import names_alike, nearest, told
+from acp_agent.tools.matching.names import name_difference, names_alike, nearest
 from acp_agent.tools.path_errors import LONGEST_PATH, moved, printable
 from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _DEEPEST = 500
-"""Maximum parts of a path. Many programs fail on folders that are nested more deeply."""
+"""Maximum number of parts of a path. Many programs fail on more deeply nested folders."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]++):(?=\S)")
-_MOST_TOLD = 3
+_MOST_LISTED = 3
 
 
 @frozen
 class Target:
     """The path of a call, as it was checked when the call was prepared.
 
-    :ivar real: the path with all links resolved at that time. Permission is for this
-        path, and only this path is used.
+    :ivar real: the path with all links resolved at that time. Permission is given for
+        this path, and only this path is used.
     :ivar label: the path to show to people and models.
     :ivar outside: the resolved path if it needs permission in every mode, otherwise
-        empty. It needs permission outside the session's directories, for keys of other
-        programs and, for an edit, in a guarded folder, whose files run or configure
-        something.
-    :ivar edited: whether the call edits.
-    :ivar note: tells the model that a different name was used than the one it wrote;
-        otherwise empty.
+        empty. Such paths are outside the session's directories, contain keys of other
+        programs or, for an edit, are guarded, since other programs run or read them.
+    :ivar edited: whether the call edits the file.
+    :ivar note: tells the model that a file with a different name was used than the one
+        it wrote; otherwise empty.
     """
 
     path: Path
@@ -90,12 +89,12 @@ class Target:
         note = ""
         if found != path:
             asked = shown(path, environment.cwd)
-            has = told(str(found), str(path))
+            has = name_difference(str(found), str(path))
             note = f"({asked} does not exist. This is {label}, whose name has {has}.)"
         if environment.limits.refuse(real):
             raise ToolError(
-                f"{label} is closed to all tools by `sandbox.read_deny` in the settings. Go on without it, or ask the "
-                "user for what is needed of it."
+                f"{label} is closed to all tools by `sandbox.read_deny` in the settings. Continue without it, or ask "
+                "the user for the part that you need."
             )
         return cls(
             found,
@@ -120,8 +119,9 @@ class Target:
 
     @property
     def leads_to(self) -> tuple[Path, ...]:
-        """Return where symbolic links lead: out of the session's directories, or to
-        another path within them. A link on the way to such a directory does not count.
+        """Return where symbolic links in the path lead: outside the session's
+        directories, or to another path within them. Links in the path of a session
+        directory itself do not count.
         """
         if self.outside:
             return tuple(place for place in self.outside if place != self.path)
@@ -163,11 +163,11 @@ class Target:
         """
         alike = names_alike(self.real.parent, self.path.name)
         names = " and ".join(
-            f"{name!r}, whose name has {told(name, self.path.name)}"
-            for name in alike[:_MOST_TOLD]
+            f"{name!r}, whose name has {name_difference(name, self.path.name)}"
+            for name in alike[:_MOST_LISTED]
         )
         return ToolError(
-            f"{self.label} does not exist. {f'There is {names}. ' if names else ''}{advice}"
+            f"{self.label} does not exist. {f'Did you mean {names}? ' if names else ''}{advice}"
         )
 
     def check(self) -> None:
@@ -262,8 +262,8 @@ def _refuse_in_missing(path: Path, environment: Environment) -> None:
 def missing_directory(root: Path) -> str:
     """Return the message to the model about a session directory that no longer exists."""
     return (
-        f"The session's directory {printable(str(root))} does not exist: it was moved or deleted. Nothing was done, so "
-        "that it is not made anew. Do not make it; tell the user."
+        f"The session's directory {printable(str(root))} does not exist: it was moved or deleted. Nothing was done. "
+        "Do not create it again; tell the user."
     )
 
 
@@ -279,27 +279,29 @@ def absolute(path: str, cwd: Path) -> Path:
         path = _from_uri(path)
     elif scheme and is_address:
         raise ToolError(
-            f"{one_line(path, 200)} is an address of {scheme}: and no file, so the tools for files cannot open it. "
-            "Give the path of a file, or ask the user for what is there."
+            f"{one_line(path, 200)} is an address ({scheme}:) and not a file, so the file tools cannot open it. "
+            "Give the path of a file, or ask the user for the contents."
         )
     if not path.strip():
         raise ToolError(
-            "The path is empty. Name a file or directory, `.` for the working directory."
+            "The path is empty. Give the path of a file or directory, or `.` for the working directory."
         )
     if "\0" in path:
-        raise ToolError("The path holds a NUL character, which no file name can.")
+        raise ToolError(
+            "The path contains a NUL character, which no file name can contain. Give a path without it."
+        )
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
     whole = os.path.normpath(cwd / path)
     if (size := len(whole.encode(errors="replace"))) > LONGEST_PATH:
         raise ToolError(
-            f"The path is too long: with the working directory it has {size:,} bytes, and the longest that can exist "
-            f"has {LONGEST_PATH:,}. Use a shorter one."
+            f"The path is too long: with the working directory it has {size:,} bytes, and the maximum is "
+            f"{LONGEST_PATH:,}. Use a shorter path."
         )
     if (parts := whole.count("/")) > _DEEPEST:
         raise ToolError(
-            f"The path is too long: with the working directory it has {parts:,} parts, and the tools take at most "
-            f"{_DEEPEST}. Use a shorter one."
+            f"The path is too long: with the working directory it has {parts:,} parts, and the maximum is "
+            f"{_DEEPEST}. Use a shorter path."
         )
     return Path(whole)
 
@@ -341,7 +343,7 @@ def refuse_keys(path: Path, private: Path | None, label: str) -> None:
         same = os.path.realpath(path) == os.path.realpath(keys)
     if same:
         raise ToolError(
-            f"{label} holds the keys of the user's model providers, so no tool may read or change it."
+            f"{label} contains the keys of the user's model providers, so no tool may read or change it."
         )
 
 
@@ -375,8 +377,8 @@ def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, .
 
 
 def _steers_something(real: Path, environment: Environment) -> bool:
-    """Return whether other programs run the file or read it as configuration without
-    being asked to.
+    """Return whether other programs run the file, or read it as configuration, without
+    asking the user.
     """
     roots = environment.real_roots or tuple(
         resolved(root) for root in environment.roots
@@ -401,6 +403,6 @@ def _from_uri(uri: str) -> str:
         parts = urlsplit("")
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise ToolError(
-            f"{one_line(uri)} is no URI of a file on this machine. Give the path itself."
+            f"{one_line(uri)} is not the URI of a file on this machine. Give the file's path."
         )
     return unquote(parts.path)

@@ -56,7 +56,7 @@ async def _prepare(asked: _Recall, environment: Environment) -> PreparedCall:
     archive = environment.archive
     if archive is None:
         raise ToolError(
-            "recall: no log is kept of this conversation, so there is nothing to recall."
+            "recall: this conversation has no log, so there is nothing to recall."
         )
     if not asked.entry and not asked.query:
         raise ToolError("recall: give `query` to search, or `entry` to read one.")
@@ -74,11 +74,11 @@ async def _found(asked: _Recall, archive: Archive) -> str:
     hits = await archive.search(asked.query, _MAX_HITS)
     if not hits:
         return (
-            f"No earlier message that left your context holds {one_line(asked.query)}. Try fewer or other words: a "
-            "name, a path, or a piece of an error message as it stood there."
+            f"No earlier message outside your context contains {one_line(asked.query)}. Try fewer or other words: a "
+            "name, a path, or the exact words of an error message."
         )
     lines = [line for hit in hits for line in _shown(hit)]
-    more = " or more; other words narrow it down" if len(hits) == _MAX_HITS else ""
+    more = " or more; add words to narrow the search" if len(hits) == _MAX_HITS else ""
     return "\n".join(
         (
             f"{counted(len(hits), 'entry')}{more}, best first; read one with `entry`:",
@@ -114,7 +114,7 @@ async def _read(asked: _Recall, archive: Archive) -> str:
     text = searchable_text(logged.event)
     lines = list(_lines(text))
     if not text:
-        raise ToolError(f"recall: entry {number} is no message with a text.")
+        raise ToolError(f"recall: entry {number} has no text.")
     first = asked.offset
     page = fitting(
         page_of(lines, first, asked.limit, f"recall: entry {number}"), MAX_CHARACTERS
@@ -142,10 +142,10 @@ def _when(at: int) -> str:
 
 RECALL = BuiltIn(
     "recall",
-    "Search or read, word for word, what was said and returned in this session before it was compacted. Use it before "
-    "you ask the user again, repeat work, or guess. `query` takes a question, identifier, path or error message and "
-    "finds entries; `entry` reads one by its number, which a summary cites as [#12]. `offset` and `limit` are as in "
-    "`read`.",
+    "Search or read the original messages and tool results of this session that a compaction has removed from your "
+    "context. Use it before you ask the user again, repeat work, or guess. `query` takes a question, identifier, path "
+    "or error message and finds entries; `entry` reads one by its number, which a summary cites as [#12]. `offset` and "
+    "`limit` are as in `read`.",
     _Recall,
     _prepare,
     title=_title,

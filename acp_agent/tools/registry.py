@@ -13,7 +13,8 @@ from acp_agent.tools.tool import Tool
 def built_in_tools(asks: Asks = "nothing") -> Mapping[str, Tool]:
     """Return the built-in tools by name. The tool that asks the user comes last.
 
-    The first call imports them: a new session needs none before its first prompt.
+    The first call imports them, since a new session does not need them before its first
+    prompt.
 
     :param asks: the kind of questions that the user can be asked.
     """

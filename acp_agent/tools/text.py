@@ -126,10 +126,8 @@ def page_of(lines: Sequence[str], offset: int, limit: int, label: str) -> Sequen
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Return a text. If it is longer than `limit` characters, return its beginning, how
-    much is missing, and its end.
-
-    :returns: at most `limit` characters.
+    """Return at most `limit` characters of a text. If it is longer, return its
+    beginning, a mark with the number of characters that were cut, and its end.
     """
     kept = HeadAndTail(limit)
     kept.add(text)
@@ -180,7 +178,9 @@ def _cut_mark(missing: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 file`, `2 files`, `2 entries`."""
+    """Return a number with a noun in the singular or plural, such as `1 file`, `2
+    files` or `2 entries`.
+    """
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y"):

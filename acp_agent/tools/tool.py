@@ -26,7 +26,7 @@ class Access:
         for an edit, in a guarded folder (see `paths.Target`).
     :ivar subject: what "always allow" covers, such as `edit`, `grep` or `shell: git
         log`; short enough for the name of the option.
-    :ivar sandboxed: whether it runs in the sandbox.
+    :ivar sandboxed: whether the call runs in the sandbox.
     :ivar by_recipe: whether the running recipe's `allowed_commands` allow it.
     :ivar words: the command's words if "always allow" may cover all commands that begin
         with them; otherwise empty.
@@ -65,7 +65,7 @@ class Fact:
 
 @frozen
 class CallResult:
-    """How a call ended.
+    """The result of a call.
 
     :ivar parts: what the model reads.
     :ivar view: what the editor shows, diffs first.
@@ -73,10 +73,10 @@ class CallResult:
     :ivar before: the versions that changed files had before, in the order of the view's
         diffs.
     :ivar plan: the new plan if the call set one.
-    :ivar again: if the call failed for lack of it, the same call outside the sandbox or
-        with network access.
-    :ivar refused_by: what did not allow the call without asking the user; None if it
-        was allowed, or the user was asked.
+    :ivar again: if the call seems to have failed because of the sandbox, the same call
+        outside the sandbox or with network access.
+    :ivar refused_by: what refused the call without asking the user; None if it was
+        allowed, or the user was asked.
     """
 
     parts: tuple[ResultPart, ...]
@@ -96,8 +96,9 @@ class PreparedCall:
     :ivar view: title, kind, locations and the diff it would make, for the announcement
         and the permission request.
     :ivar run: runs the call. A `ToolError` from it goes back to the model.
-    :ivar asks: whether the call only asks the user. It stays pending meanwhile, since
-        some editors remove a question when its call starts to run.
+    :ivar asks: whether the call only asks the user a question. If so, it stays pending
+        until the answer, since some editors remove a question when its call starts to
+        run.
     :ivar asked_title: the title of the permission request; empty to use the view's
         title.
     :ivar facts: the details of the permission request; empty for the locations of the
@@ -118,7 +119,7 @@ class PreparedCall:
 
 
 class Tool(Protocol):
-    """Something the model can call."""
+    """A tool that the model can call."""
 
     @property
     def name(self) -> str:

@@ -280,7 +280,7 @@ class _Dialogue:
     async def _summary_in(self, answer: str) -> str:
         """Return the summary in an answer.
 
-        :raises CompactionError: if the answer is no summary of the conversation.
+        :raises CompactionError: if the answer is not a summary of the conversation.
         """
         policy = self._task.policy
         summary = summary_in(answer, policy.sections, self._least)

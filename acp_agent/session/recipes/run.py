@@ -55,7 +55,7 @@ from acp_agent.session.commands import (
 )
 from acp_agent.session.workspace import git_place
 from acp_agent.tools.shell.allow import refusal_of_words
-from acp_agent.tools.shell.guarded import renamed
+from acp_agent.tools.shell.guarded import renamed_files
 from acp_agent.tools.shell.screen import as_shown
 
 MAX_COMMAND_OUTPUT = 64 * 1024
@@ -237,7 +237,7 @@ def surroundings(
             said = f": {_readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
             raise CommandError(f"`{shlex.join(argv)}` ended with {ending}{said}")
         return "\n".join(
-            filter(None, (_readable(output), renamed(runner.take_blocked())))
+            filter(None, (_readable(output), renamed_files(runner.take_blocked())))
         )
 
     today = date.today().isoformat()  # noqa: DTZ011 - the user's own day is meant

@@ -26,23 +26,21 @@ from acp_agent.tools.paths import Target, refuse_keys
 from acp_agent.tools.text import common_length, counted, digest, title_line, whole_lines
 from acp_agent.tools.tool import CallResult, PreparedCall
 
-FROM_DISK = (
-    "(The editor did not give its text, so this is the file on the disk. "
-    "What is not saved in the editor is not in it.)"
-)
+FROM_DISK = "(The editor did not provide the text in its buffer, so this is the file on disk, without unsaved changes.)"
 FROM_EDITOR = (
-    "(This is the text in the editor, which is not saved. The file on the disk has been changed as well, to another "
-    "text, which a `shell` command can show.)"
+    "(This is the unsaved text in the editor. The file on disk has changed to a different text since, which a `shell` "
+    "command can show.)"
 )
 DIFF_LIMIT = 64 * 1024
-"""Maximum number of characters on each side of a diff. Beyond it, the diff holds only
-the changed part, cut to this.
+"""Maximum number of characters on each side of a diff. A longer diff contains only the
+changed part, cut to this length.
 """
 _DIFF_CONTEXT = 20
 
 
 class DiskText(str):
-    """A file's text from the disk, because the editor did not provide its own.
+    """A file's text on disk, used because the editor did not provide the text in its
+    buffer.
 
     :ivar reason: why the editor did not provide it, as the end of a sentence.
     """
@@ -63,9 +61,11 @@ class DivergedText(str):
 async def permitted_change(
     target: Target, verb: str, prepare: Callable[[], Awaitable[PreparedCall]]
 ) -> PreparedCall:
-    """Return the call that `prepare` makes. For a file outside the session's
-    directories, the model learns whether the file exists and what is wrong with it only
-    after the user has allowed the call.
+    """Return the call that `prepare` makes.
+
+    If `prepare` fails for a file outside the session's directories, return a call that
+    fails with the same error. The error may say whether the file exists, so the model
+    gets it only after the user has allowed the call.
 
     :param verb: the first word of the call's title.
     :raises ToolError: if the call is invalid.
@@ -114,11 +114,11 @@ def prepared_change(
     async def run() -> CallResult:
         if await text_to_change(target) != before:
             raise ToolError(
-                f"{target.label} changed while the change waited for permission, so it was not written. "
-                "Read it again first, then repeat the change."
+                f"{target.label} was changed by someone else while this call waited for permission. Nothing was "
+                "written. Read the file again, then repeat the change."
             )
         if after != before:
-            target.check()  # again, since the editor may have taken a while to read the file
+            target.check()  # again, since reading the file may have taken a while
             environment = target.environment
             away = not environment.is_inside(target.real)
             await environment.files.write_text(
@@ -135,8 +135,8 @@ async def current_text(target: Target) -> str | None:
     """Return the file's text from the editor or the disk, or None if the file does not
     exist.
 
-    :raises ToolError: if it is a directory, a device or not text, or if it holds the
-        user's keys.
+    :raises ToolError: if it is a directory, a device or not text, or if it is the file
+        with the user's keys.
     """
     refuse_keys(target.real, target.environment.private, target.label)
     refuse_special(target.real, target.label)
@@ -171,15 +171,14 @@ async def text_to_change(target: Target) -> str | None:
     text = await current_text(target)
     if isinstance(text, DiskText) and target.environment.is_inside(target.real):
         raise ToolError(
-            f"{target.label} was not changed: the editor could not say what is in its buffer ({text.reason}), and "
-            "what is not saved there would be lost. Nothing was written. Try again; if that fails as well, ask the "
-            "user to save and close the file."
+            f"{target.label} was not changed: the editor could not provide the text in its buffer ({text.reason}), so "
+            "unsaved changes might be lost. Try again; if that fails too, ask the user to save and close the file."
         )
     if isinstance(text, DivergedText):
         raise ToolError(
             f"{target.label} was not changed: it has unsaved changes in the editor, and a command or another program "
-            "has changed it on the disk as well. One of the two would be lost. Nothing was written. Ask the user to "
-            "save the file or to reload it."
+            "has changed it on disk as well. Writing it would lose one of the two changes. Ask the user to save the "
+            "file or to reload it."
         )
     return text
 
@@ -196,12 +195,12 @@ async def seen_text(target: Target) -> str | None:
     seen = target.environment.seen.get(str(target.path))
     if text is not None and seen is None:
         raise ToolError(
-            f"{label} exists but was not read in this context. Read it first, then change it."
+            f"{label} was not changed: it was not read in this context. Read the file first, then change it."
         )
     if text is not None and seen != digest(text):
         raise ToolError(
-            f"{label} has changed since it was read (by the user, a command or a formatter). Read it again first, then "
-            "change it."
+            f"{label} was not changed: it has changed since it was read (by the user, a command or a formatter). "
+            "Read the file again, then change it."
         )
     return text
 

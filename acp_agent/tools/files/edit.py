@@ -18,7 +18,7 @@ from acp_agent.tools.files.changes import (
     prepared_change,
     seen_text,
 )
-from acp_agent.tools.matching.controls import pictures_told
+from acp_agent.tools.matching.controls import added_pictures
 from acp_agent.tools.matching.replace import Editing
 from acp_agent.tools.paths import Target
 from acp_agent.tools.text import counted
@@ -47,7 +47,7 @@ async def _change(asked: _Edit, target: Target) -> PreparedCall:
     before = await seen_text(target)
     if before is None:
         raise target.missing(
-            "Use `write` to make it, or `glob` to find the file you mean."
+            "Use `write` to create it, or `glob` to find the file you mean."
         )
     after, notes = await anyio.to_thread.run_sync(_apply, before, asked.edits)
     line = first_changed_line(before, after)
@@ -74,7 +74,7 @@ def _apply(text: str, replacements: Sequence[_Replacement]) -> tuple[str, list[s
         editing.replace(
             each.old_text, each.new_text, everywhere=each.replace_all, name=name
         )
-    notes = [*editing.notes, pictures_told(text, editing.text)]
+    notes = [*editing.notes, added_pictures(text, editing.text)]
     return editing.text, [note for note in notes if note]
 
 

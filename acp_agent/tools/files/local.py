@@ -59,8 +59,8 @@ def _read(path: Path, real: Path | None) -> str:
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     if len(data) > MAX_BYTES:
         raise ToolError(
-            f"{label} is larger than {MAX_BYTES >> 20} MiB. Search it with `grep`, with the file as `path`, or see "
-            "parts of it with `shell` and sed."
+            f"{label} is larger than {MAX_BYTES >> 20} MiB, so it cannot be read as a whole. Search it with `grep` and "
+            "the file as `path`, or print parts of it with `shell` and sed."
         )
     if b"\0" in data:
         raise ToolError(f"{label} is a binary file, so it cannot be read as text.")
@@ -68,8 +68,8 @@ def _read(path: Path, real: Path | None) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ToolError(
-            f"{label} is not UTF-8 text (byte {error.start}), so it cannot be read or edited as text. "
-            "Use `shell` to convert it (iconv) or to look at it."
+            f"{label} is not UTF-8 text (byte {error.start} is invalid), so it cannot be read or edited as text. "
+            "Use `shell` to convert it (iconv) or to inspect it."
         ) from error
 
 
@@ -81,11 +81,13 @@ def _write(path: Path, text: str, real: Path | None) -> None:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ToolError(
-            f"The text for {label} holds a lone surrogate at character {error.start}."
+            f"The text for {label} contains an unpaired surrogate at character {error.start}, which cannot be encoded "
+            "as UTF-8. Nothing was written. Send the whole character."
         ) from error
     if len(data) > MAX_BYTES:
         raise ToolError(
-            f"The text for {label} is larger than {MAX_BYTES >> 20} MiB. Write it with a `shell` command."
+            f"The text for {label} is larger than {MAX_BYTES >> 20} MiB, so it was not written. Write it with a "
+            "`shell` command."
         )
     try:
         with writing(place, data), folder_at(place.parent, make=True) as folder:
@@ -94,7 +96,7 @@ def _write(path: Path, text: str, real: Path | None) -> None:
         if error.errno == errno.ELOOP and real is not None:
             raise moved(label) from error
         raise ToolError(
-            f"{label} cannot be written: {because(error)}. It is unchanged."
+            f"{label} cannot be written: {because(error)}. The file is unchanged."
         ) from error
 
 

@@ -86,8 +86,8 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
 
 
 def numbered(text: str, offset: int, limit: int, label: str) -> str:
-    """Return lines of a text with their numbers, within the limits, and a last line
-    that says what was left out.
+    """Return lines of a text with their numbers, followed by a line about what was left
+    out, if anything.
 
     :param offset: first line, from 1.
     :param limit: maximum number of lines; `MAX_LINES` also applies.
@@ -120,8 +120,8 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
 
 
 def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
-    """Return the file on the disk as an image, or None if its name or its first bytes
-    are not those of an image.
+    """Return the file on disk as an image, or None if its name or its first bytes are
+    not those of an image.
 
     :param real: see `FileAccess.read_text`.
     :raises ToolError: if the file cannot be read or is too large.
@@ -142,15 +142,14 @@ def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
         return None
     if len(data) > MAX_IMAGE_BYTES:
         raise ToolError(
-            f"{label} is an image of more than {MAX_IMAGE_BYTES / 1e6:g} MB, which cannot be shown to you. Make a "
-            "smaller copy of it with a `shell` command and read that."
+            f"{label} is an image of more than {MAX_IMAGE_BYTES / 1e6:g} MB, which is too large to send to you. Make a "
+            "smaller copy with a `shell` command and read the copy."
         )
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())
 
 
-# Line numbers help models to name places correctly and to read on at the right line. A
-# tab separates the number from the line, and `edit` notices if a model copied the
-# number.
+# With line numbers, models refer to lines correctly and continue reading at the right
+# line. A tab follows the number, so that `edit` can recognise a copied number.
 READ = BuiltIn(
     "read",
     f"Read a text file with line numbers, or an image (png, jpg, gif, webp). At most {MAX_LINES} lines or "

@@ -9,8 +9,8 @@ import anyio.to_thread
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import permitted_change, prepared_change, seen_text
-from acp_agent.tools.matching.controls import pictures_told
-from acp_agent.tools.matching.names import names_alike, told
+from acp_agent.tools.matching.controls import added_pictures
+from acp_agent.tools.matching.names import name_difference, names_alike
 from acp_agent.tools.matching.replace import whole
 from acp_agent.tools.paths import Target
 from acp_agent.tools.text import counted
@@ -25,7 +25,7 @@ class _Write(Arguments):
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment, edited=True, exactly=True)
     near = Target.of(asked.path, environment, edited=True)
-    # The model means the file that it read, not a new one.
+    # If the model has read a file whose name looks like this one, it means that file.
     if str(near.path) in environment.seen:
         target = near
     return await permitted_change(target, "Write", partial(_change, asked, target))
@@ -40,13 +40,14 @@ async def _change(asked: _Write, target: Target) -> PreparedCall:
     )
     lines = counted(len(after.splitlines()), "line")
     done = (
-        f"Made {target.label} ({lines})."
+        f"Created {target.label} ({lines})."
         if before is None
         else f"Wrote {target.label} ({lines})."
     )
     if before is None and (alike := names_alike(target.real.parent, target.path.name)):
-        done += f" Beside it is {alike[0]!r}, whose name has {told(alike[0], target.path.name)}."
-    if note := pictures_told(before or "", after):
+        difference = name_difference(alike[0], target.path.name)
+        done += f" The directory also has {alike[0]!r}, whose name has {difference}."
+    if note := added_pictures(before or "", after):
         done += f" ({note})"
     if before == after:
         done = f"{target.label} already has exactly this text; nothing was written."

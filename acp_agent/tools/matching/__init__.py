@@ -1,3 +1,3 @@
-"""Matches text from a model to existing text despite control characters, line ends and
-lookalike characters.
+"""Finds the text that a model means in a file, despite differences in control
+characters, line ends and lookalike characters.
 """

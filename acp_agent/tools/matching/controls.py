@@ -19,8 +19,8 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 
 REPLACEMENT = "\ufffd"
-"""Replaced every control character in results of earlier versions. Decoders also write
-it for invalid bytes.
+"""Character that earlier versions showed in place of every control character. Decoders
+also write it for invalid bytes.
 """
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """Characters that are never shown unchanged: no model, terminal or database accepts all
@@ -67,7 +67,8 @@ class Notation:
             stand_in = next(spare, "") if not picture or picture in text else picture
             if not stand_in:
                 raise ToolError(
-                    "The file has control characters, and no character is left to show them with."
+                    "The file has control characters and uses all characters that could stand for them, so it cannot "
+                    "be shown. Use `shell` to inspect or change it."
                 )
             controls[stand_in] = control
         return cls(controls)
@@ -92,28 +93,28 @@ class Notation:
         """Return a sentence about the visible characters in a shown text, or an empty
         string if there are none.
         """
-        told = [
+        marks = [
             f"{mark} for {code(control)}"
             for mark, control in self.controls.items()
             if mark in shown
         ]
-        if not told:
+        if not marks:
             return ""
-        return f"control characters are shown as {', '.join(told)}; write them in the same way"
+        return f"control characters are shown as {', '.join(marks)}; write them the same way"
 
 
-def pictures_told(before: str, after: str) -> str:
-    """Return a sentence about pictures that a new text adds to a file, or an empty
-    string if there are none.
+def added_pictures(before: str, after: str) -> str:
+    """Return a sentence about pictures of control characters that a new text adds to a
+    file, or an empty string if there are none.
 
-    Such a picture is an ordinary character there, but a model that has read another
+    In such a file a picture is an ordinary character, but a model that has read another
     file may mean a control character.
     """
     new = sorted(set(PICTURES) & set(after) - set(before))
     if not new:
         return ""
     named = ", ".join(f"{each} ({code(each)})" for each in new)
-    return f"{named} was written as that character; a control character is sent as such, like \\u001b in JSON"
+    return f"{named} was written as this visible character; to write a control character, send it as \\u001b in JSON"
 
 
 def code(character: str) -> str:

@@ -1,9 +1,10 @@
-"""The changed lines of a text as hunks, in a time that grows with the number of lines.
+"""Finds the changed lines of a text and formats them as hunks, in a time proportional
+to the number of lines.
 
 Lines that occur exactly once in both texts are anchors, as in git's patience algorithm.
-Between two anchors the common lines at both ends are skipped, and the search goes on in
-the rest. What has no anchors left counts as replaced as a whole, unless it is short
-enough for difflib, whose time grows with the cube of the number of lines.
+Between two anchors, the common lines at both ends are skipped, and the rest is searched
+for anchors again. A part without anchors counts as replaced as a whole, unless it is
+short enough for difflib, which takes time cubic in the number of lines.
 
 Source: git-diff(1), `--patience`; GNU diffutils manual, "Detailed Description of
 Unified Format"
@@ -19,18 +20,18 @@ from acp_agent.frozen import frozen
 from acp_agent.tools.text import common_length, whole_lines
 
 _CONTEXT = 3
-"""Lines around a change."""
+"""Number of unchanged lines before and after a change."""
 _DEEPEST = 32
-"""How often a part between two anchors is divided again."""
+"""Maximum number of times that a part is divided at anchors."""
 _FEW_PAIRS = 1_000
-"""Pairs of lines up to which difflib compares two parts."""
+"""Maximum number of pairs of lines in two parts that difflib compares."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 @frozen
 class _Part:
-    """Lines of the old text and the lines of the new text that stand in their place;
-    the ends are exclusive.
+    """A range of lines in the old text, and the range in the new text that replaces it.
+    The ends are exclusive.
     """
 
     old_start: int
@@ -41,11 +42,11 @@ class _Part:
 
 
 def hunks(old_text: str, new_text: str, first_changed: int | None = None) -> str:
-    """Return the changed lines of a text, with the lines around them, in unified format
-    without file names.
+    """Return the changed lines of a text, with a few lines of context, in unified
+    format without file names.
 
-    :param first_changed: the number of the first changed line in the file, from 1; None
-        if the texts are the whole file.
+    :param first_changed: the number of the first changed line in the file, from 1, if
+        the texts are only a part of the file; None if they are the whole file.
     """
     old = whole_lines(old_text)
     new = whole_lines(new_text)
@@ -113,9 +114,8 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
         for index, line in enumerate(old)
         if old_counts[line] == 1 and line in places
     ]
-    ends: list[
-        int
-    ] = []  # the smallest last index, in the new text, of an ascending sequence of each length
+    # For each length, the smallest last index of an ascending sequence in the new text.
+    ends: list[int] = []
     last_pairs: list[int] = []
     before: list[int] = []
     for number, (_, place) in enumerate(pairs):
@@ -132,7 +132,7 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _between(part: _Part, anchors: Iterable[tuple[int, int]]) -> Iterator[_Part]:
-    """Yield what is left of a part before, between and after its anchors."""
+    """Yield the parts of a part before, between and after its anchors."""
     old_start = part.old_start
     new_start = part.new_start
     for old_index, new_index in anchors:
@@ -145,7 +145,7 @@ def _between(part: _Part, anchors: Iterable[tuple[int, int]]) -> Iterator[_Part]
 
 
 def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
-    """Yield the parts of short texts that differ, as difflib finds them."""
+    """Yield the differing parts of short texts, found by difflib."""
     # Imported here, because most runs do not need it.
     from difflib import (
         SequenceMatcher,
@@ -164,7 +164,9 @@ def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_
 
 
 def _groups(changes: Iterable[_Part]) -> Iterator[list[_Part]]:
-    """Yield the changes of one hunk each: those whose surrounding lines touch."""
+    """Yield groups of changes that form one hunk, because their context overlaps or
+    touches.
+    """
     group: list[_Part] = []
     for change in changes:
         if group and change.old_start - group[-1].old_end > 2 * _CONTEXT:
@@ -202,7 +204,9 @@ def _hunk(
 
 
 def _range(start: int, end: int, skipped: int) -> str:
-    """Return a hunk's range of lines, as `3,7`; an empty one names the line before it."""
+    """Return a range of lines as in the header of a hunk, such as `3,7`. An empty range
+    has the number of the line before it.
+    """
     length = end - start
     first = skipped + start + (1 if length else 0)
     return str(first) if length == 1 else f"{first},{length}"

@@ -118,14 +118,14 @@ def fitted(
     olds = old.plain.split(LF)
     news = new.plain.split(LF)
     start = common_length(olds, news)
-    behind = min(
+    common_end = min(
         common_length(olds[::-1], news[::-1]), len(olds) - start, len(news) - start
     )
-    last = len(olds) - behind - 1  # the last replaced line
+    last = len(olds) - common_end - 1  # the last replaced line
     ends: list[str] = []
     for index, written in enumerate(new.ends):
         at = index
-        if index >= len(news) - behind:
+        if index >= len(news) - common_end:
             at = index - len(news) + len(olds)
         elif index >= start:
             at = max(min(index, last), start - 1, 0)

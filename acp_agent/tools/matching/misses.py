@@ -23,14 +23,14 @@ def explained(text: str, old: str) -> str:
     without_numbers = _LINE_NUMBER.sub("", old)
     if without_numbers != old and without_numbers in text:
         return (
-            "It is without the line numbers: the number and the tab at the start of each line that `read` shows do not "
-            "belong to the file."
+            "The file has it without the line numbers: the number and tab at the start of each line are added by "
+            "`read` and are not part of the file."
         )
     at = _but_for_blanks(text, old)
     if at is not None:
         what = _first_difference(text[at:], old[len(old) - len(old.lstrip()) :])
         return (
-            f"Lines of it differ in white space only. What looks like it begins at line {_line(text, at)}; {what}. "
+            f"The file has a text that differs only in white space. It begins at line {_line(text, at)}; {what}. "
             "Copy it exactly."
         )
     return _nearest(text, old)
@@ -42,7 +42,7 @@ def _line(text: str, at: int) -> int:
 
 def _but_for_blanks(text: str, old: str) -> int | None:
     """Return the index in `text` at which `old` begins if white space is ignored, or
-    None if it is not there.
+    None if `text` does not contain it.
     """
     squeezed = "".join(old.split())
     start = "".join(text.split()).find(squeezed) if squeezed else -1
@@ -62,8 +62,8 @@ def _but_for_blanks(text: str, old: str) -> int | None:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return how much of the beginning of `old` is in the file, and what the file has
-    after that.
+    """Explain how much of the beginning of `old` is in the file, and what the file has
+    in place of the rest.
     """
     lines = old.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
@@ -76,16 +76,16 @@ def _nearest(text: str, old: str) -> str:
         else:
             high = middle - 1
     if low == first:
-        return "Not even its first line is there. Read the file again and copy the text exactly."
+        return "Not even its first line is in the file. Read the file again and copy the text exactly."
     at = text.find("\n".join(lines[first:low]))
     line = _line(text, at) + low - first
     there = text.split("\n")[line - 1 : line]
     if not there:
-        return f"The file ends before line {low + 1} of it. Read the file again and copy the text exactly."
+        return f"The file ends before line {low + 1} of this text. Read the file again and copy the text exactly."
     quoted = cut_line(Notation.of(there[0]).show(there[0]), _QUOTE)
     return (
-        f"It is there from line {_line(text, at)} on, but its line {low + 1} is not: line {line} of the file is "
-        f"{quoted!r}, and {_first_difference(there[0], lines[low])}. Copy that line exactly."
+        f"It matches the file from line {_line(text, at)} on, but its line {low + 1} differs: line {line} of the file "
+        f"is {quoted!r}, and {_first_difference(there[0], lines[low])}. Copy that line exactly."
     )
 
 

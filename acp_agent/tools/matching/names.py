@@ -3,7 +3,7 @@ dashes or accents.
 
 macOS puts U+202F into the names of screenshots, and decomposes accented letters in
 other names. A model writes plain spaces and composed letters. So it would never find
-such a file, or it would create a second one beside it.
+such a file, or it would create a second one next to it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def names_alike(folder: Path, name: str) -> list[str]:
     )
 
 
-def told(there: str, written: str) -> str:
+def name_difference(there: str, written: str) -> str:
     """Return how a name differs from one that looks like it, as a phrase to follow
     "whose name has".
     """

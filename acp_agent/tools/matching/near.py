@@ -2,8 +2,8 @@
 that they write differently.
 
 A model that copies a text writes plain spaces, straight quotes and composed letters,
-whatever the original has. `fold` makes such texts equal. A folded text is never written
-anywhere: it is only used to find the place that the model means.
+whatever the original has. `fold` makes such texts equal. A folded text is only used to
+find the place that the model means, and is never written to a file.
 
 Unicode Standard Annex 15, "Unicode Normalization Forms": NFKD, which decomposes letters
 and compatibility characters.
@@ -44,7 +44,7 @@ _ALIKE = {
     ),
 }
 _TABLE = str.maketrans(_ALIKE | dict.fromkeys(PICTURES, REPLACEMENT))
-_MOST_TOLD = 3
+_MOST_LISTED = 3
 _LONGEST_COMPARED = 4_000
 """Maximum number of characters to compare in detail, after removing the common
 beginning and end of two texts.
@@ -56,7 +56,9 @@ comparison.
 _LONGEST_LINE = 100_000
 """Longest line, in characters, that is searched for lookalikes of a text."""
 _MOST_SPLIT = 1_000
-"""How many places that would split a character are skipped before the search ends."""
+"""Maximum number of places to skip because they would split a character. After that,
+the search ends.
+"""
 
 
 def fold(text: str) -> str:
@@ -104,14 +106,14 @@ class Folded:
             tuple(accumulate((len(fold(piece)) for piece in pieces), initial=0)),
         )
 
-    def index(self, folded: int, *, behind: bool) -> int | None:
+    def index(self, folded: int, *, skip_empty: bool) -> int | None:
         """Return the index of the piece that begins at a position in the fold, or None
         if it lies within a piece.
 
-        :param behind: whether to skip the pieces at this position that fold to nothing.
+        :param skip_empty: whether to skip pieces at this position whose fold is empty.
         """
-        find = bisect_right if behind else bisect_left
-        index = find(self.folded_at, folded) - behind
+        find = bisect_right if skip_empty else bisect_left
+        index = find(self.folded_at, folded) - skip_empty
         return (
             index
             if index < len(self.folded_at) and self.folded_at[index] == folded
@@ -162,11 +164,11 @@ class _Unfolding:
         """Return the place in the text that corresponds to a place in its fold, or None
         if it would split a character, or if the line is too long.
         """
-        first = self._offset(start, behind=True)
-        last = self._offset(end, behind=False)
+        first = self._offset(start, skip_empty=True)
+        last = self._offset(end, skip_empty=False)
         return None if first is None or last is None else (first, last)
 
-    def _offset(self, folded: int, *, behind: bool) -> int | None:
+    def _offset(self, folded: int, *, skip_empty: bool) -> int | None:
         number = bisect_right(self._folded_at, folded) - 1
         if number != self._number:
             line = self._lines[number]
@@ -174,7 +176,9 @@ class _Unfolding:
             self._folded = Folded.of(line) if len(line) <= _LONGEST_LINE else None
         if self._folded is None:
             return None
-        index = self._folded.index(folded - self._folded_at[number], behind=behind)
+        index = self._folded.index(
+            folded - self._folded_at[number], skip_empty=skip_empty
+        )
         return None if index is None else self._at[number] + self._folded.at[index]
 
 
@@ -216,9 +220,9 @@ def _compared(
     if that is not too much work.
     """
     start = common_length(old, new)
-    behind = common_length(old[start:][::-1], new[start:][::-1])
-    end = len(old) - behind
-    new_end = len(new) - behind
+    common_end = common_length(old[start:][::-1], new[start:][::-1])
+    end = len(old) - common_end
+    new_end = len(new) - common_end
     if start:
         yield True, 0, start, 0, start
     one = old[start:end]
@@ -238,26 +242,29 @@ def _compared(
             )
     elif one or other:
         yield False, start, end, start, new_end
-    if behind:
+    if common_end:
         yield True, end, len(old), new_end, len(new)
 
 
 def _kept(
     was: Folded, there: Folded, start: int, end: int
 ) -> tuple[int, int, str] | None:
-    """Return the range of these pieces that align with pieces of the text, and the text
-    of those pieces.
+    """Return the largest range of these pieces whose bounds are also bounds of pieces
+    in the file's text, and the file's text in that range, or None if there is none.
+
+    :param was: the text that the model wanted to replace.
+    :param there: the text in the file.
     """
     begin = start
     stop = end
-    while begin < stop and there.index(was.folded_at[begin], behind=True) is None:
+    while begin < stop and there.index(was.folded_at[begin], skip_empty=True) is None:
         begin += 1
-    while begin < stop and there.index(was.folded_at[stop], behind=True) is None:
+    while begin < stop and there.index(was.folded_at[stop], skip_empty=True) is None:
         stop -= 1
     if begin >= stop:
         return None
-    first = there.index(was.folded_at[begin], behind=begin > 0)
-    last = there.index(was.folded_at[stop], behind=True)
+    first = there.index(was.folded_at[begin], skip_empty=begin > 0)
+    last = there.index(was.folded_at[stop], skip_empty=True)
     assert first is not None
     assert last is not None
     return begin, stop, "".join(there.pieces[first:last])
@@ -272,8 +279,8 @@ def differences(there: str, written: str) -> list[str]:
     found: dict[str, None] = {}
     for one, other in _differing(there, written):
         found[f"{_codes(one)} where you wrote {_codes(other)}"] = None
-        if len(found) > _MOST_TOLD:
-            return [*found][:_MOST_TOLD]
+        if len(found) > _MOST_LISTED:
+            return [*found][:_MOST_LISTED]
     return [*found]
 
 

@@ -46,7 +46,7 @@ def whole(before: str, content: str) -> str:
     content = content.removeprefix(mark)
     _refuse_replacements(before, content, "content")
     if CRLF in content and CRLF not in old.ends:
-        return mark + notation.read(content)  # the model wants these line ends
+        return mark + notation.read(content)  # the model wants CRLF
     new = as_sent(content, notation)
     ends = fitted(new, Lines(old.plain, old.shown_ends), old.ends, "", old.usual)
     return mark + Lines(new.plain, ends).text
@@ -88,7 +88,7 @@ class Editing:
         new = as_sent(new_text, self.notation)
         if not old_text:
             raise ToolError(
-                f"{name}: old_text is empty. Use `write` to make a file or to replace all of it."
+                f"{name}: old_text is empty. Use `write` to create a file or to replace all of its text."
             )
         if old == new:
             raise ToolError(
@@ -149,28 +149,28 @@ class Editing:
                 raise _several(
                     plain,
                     (start, again),
-                    f"{name}: this text is found at more than one place",
+                    f"{name}: this text occurs more than once",
                 )
             return (
                 _all_places(plain, old) if everywhere else [(start, start + len(old))]
             )
         near = near_places(plain, old, MAX_PLACES + 1 if everywhere else 2)
         if len(near) > 1 and not everywhere:
-            told = ", ".join(differences(plain[slice(*near[0])], old))
+            differing = ", ".join(differences(plain[slice(*near[0])], old))
             raise _several(
                 plain,
                 (near[0][0], near[1][0]),
-                f"{name}: what looks like this text, but has {told}, is found",
+                f"{name}: the file has texts that look like this one, but have {differing}",
             )
         if not near:
             raise ToolError(
                 f"{name}: this text is not in the file. {explained(plain, old)} Nothing was changed."
             )
         start, end = near[0]
-        told = ", ".join(differences(plain[start:end], old))
+        differing = ", ".join(differences(plain[start:end], old))
         self.notes.append(
-            f"{name} was found at line {plain.count(LF, 0, start) + 1}, where the file has {told}; where new_text is "
-            "the same as old_text, the file's own characters were kept"
+            f"{name} was found at line {plain.count(LF, 0, start) + 1}, where the file has {differing}; characters "
+            "that new_text does not change were kept as they are in the file"
         )
         return near
 
@@ -192,8 +192,9 @@ class Editing:
         )
         if len(places) > MAX_PLACES or is_much or grows:
             raise ToolError(
-                f"{name}: replacing it at {len(places):,} places is too much for one edit (at most {MAX_PLACES:,} "
-                f"places, and {MAX_CHARACTERS >> 20} MiB of text). Nothing was changed. Use `shell`, such as with sed."
+                f"{name}: replacing this text at {len(places):,} places is too much for one edit (at most "
+                f"{MAX_PLACES:,} places and {MAX_CHARACTERS >> 20} MiB of text). Nothing was changed. Use `shell`, "
+                "such as with sed."
             )
 
     def _refuse_added(self, old: str, new: str, name: str) -> None:
@@ -216,8 +217,8 @@ def _all_places(text: str, wanted: str) -> list[tuple[int, int]]:
 def _several(text: str, starts: tuple[int, int], what: str) -> ToolError:
     lines = " and ".join(str(text.count(LF, 0, at) + 1) for at in starts)
     return ToolError(
-        f"{what}, first at lines {lines}. Add lines around it to make it unique, or set replace_all to change every "
-        "place. Nothing was changed."
+        f"{what}, first at lines {lines}. Nothing was changed. Include more of the surrounding lines to make it "
+        "unique, or set replace_all to change every occurrence."
     )
 
 
@@ -230,7 +231,7 @@ def _refuse_replacements(before: str, new: str, name: str) -> None:
     controls = sorted(set(CONTROL.findall(before)))
     if controls and new.count(REPLACEMENT) > before.count(REPLACEMENT):
         raise ToolError(
-            f"{name} has {REPLACEMENT} (U+FFFD), and the file has control characters that would be lost "
-            f"({', '.join(map(code, controls))}). Nothing was changed. Read the file again: `read` shows them by "
-            "characters that you can write."
+            f"{name} contains {REPLACEMENT} (U+FFFD), so control characters of the file might be lost "
+            f"({', '.join(map(code, controls))}). Nothing was changed. Read the file again: `read` shows each control "
+            "character as a character that you can write."
         )

@@ -55,7 +55,7 @@ def _found(named: NamedFiles) -> str:
         )
     lines += (f"({note})" for note in named.notes)
     if named.cut:
-        lines.append(f"(the search stopped {named.cut}; search a directory below)")
+        lines.append(f"(the search stopped {named.cut}; search a subdirectory)")
     return "\n".join(lines)
 
 
@@ -68,7 +68,7 @@ def _changed(real: Path) -> float:
 
 GLOB = BuiltIn(
     "glob",
-    f"Find files by name, the last changed first, at most {MAX_FILES}. Skips files that git ignores.",
+    f"Find files by name, most recently changed first, at most {MAX_FILES}. Skips files that git ignores.",
     _Glob,
     _prepare,
     title=titled("Find", "pattern"),

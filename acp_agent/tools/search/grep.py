@@ -62,7 +62,7 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
         )
     except PatternError as error:
         raise ToolError(
-            f"grep: {error}. Put \\ before what is meant literally."
+            f"grep: {error}. Put \\ before characters that are meant literally."
         ) from error
     target = Target.of(asked.path, environment)
     named = NamedFiles(
@@ -160,28 +160,28 @@ class _Search:
             lines.append(f"No line matches in {counted(self.searched, 'file')}.")
             if found.near:
                 lines.append(
-                    "These look like matches, but have other characters (blanks, quotes, dashes, accents):"
+                    "These lines look like matches, but have other spaces, quotes, dashes or accents:"
                 )
                 lines += fitting(found.near, MAX_CHARACTERS)
         elif len(lines) < len(found.lines) or found.cut:
             lines.append(
-                "(there are more; narrow the pattern, the directory or the glob)"
+                "(there are more matches; narrow the pattern, the directory or the glob)"
             )
         lines += (f"({note})" for note in (*found.legends, *self.named.notes))
         if self.cut_off:
             lines.append(
-                f"(stopped after {MAX_SECONDS:g} seconds; name fewer files with path or glob)"
+                f"(stopped after {MAX_SECONDS:g} seconds; search fewer files with path or glob)"
             )
         if self.named.cut:
             lines.append(
-                f"(files were looked for until it stopped {self.named.cut}; search a directory below)"
+                f"(some files were not searched: finding them stopped {self.named.cut}; search a subdirectory)"
             )
         skipped = self.skipped + self.named.unreadable
         if skipped:
-            places = counted(skipped, "place")
+            skipped_paths = counted(skipped, "path")
             limit = f"{MAX_FILE_BYTES >> 20} MiB"
             lines.append(
-                f"({places} not searched: unreadable, or larger than {limit}; give such a file as `path`)"
+                f"({skipped_paths} not searched: unreadable, or larger than {limit}; pass a large file as `path`)"
             )
         return lines
 

@@ -45,14 +45,14 @@ def _listing(target: Target, depth: int) -> str:
         size += len(line) + 1
         if len(lines) >= _MAX_LISTED or size > MAX_CHARACTERS:
             lines.append(
-                f"(cut after {counted(len(lines), 'entry')}; list a directory below, or use glob)"
+                f"(cut after {counted(len(lines), 'entry')}; list a subdirectory, or use glob)"
             )
             break
         lines.append(line)
     if not lines:
         lines.append(f"({target.label} is empty.)")
     if ignored:
-        lines.append(f"({counted(ignored, 'entry')} ignored by git not shown)")
+        lines.append(f"({counted(ignored, 'entry')} that git ignores not shown)")
     if walk.cut:
         lines.append(f"(stopped {walk.cut})")
     if note := unread_note(walk.unread, target.path):

@@ -77,7 +77,7 @@ class _FileSearch:
     """The search of one file.
 
     :ivar before: the number of lines in the previous blocks.
-    :ivar told: the number of the last line that was collected.
+    :ivar collected: the number of the last line that was added to the result.
     :ivar last: the number of the last line that matched.
     :ivar tail: the last lines of the previous block, for the context.
     """
@@ -85,7 +85,7 @@ class _FileSearch:
     matches: Matches
     name: str
     before: int = 0
-    told: int = 0
+    collected: int = 0
     last: int | None = None
     tail: list[str] = field(default_factory=list[str])
 
@@ -146,7 +146,7 @@ class _FileSearch:
         if self.last is not None:
             wanted.update(range(self.last + 1, self.last + around + 1))
         for at in sorted(wanted):
-            if max(first, self.told + 1) <= at < first + len(known):
+            if max(first, self.collected + 1) <= at < first + len(known):
                 sign = ":" if at in hits else "-"
                 line = notation.show(known[at - first])
                 self.matches.lines.append(
@@ -154,7 +154,7 @@ class _FileSearch:
                 )
                 if legend := notation.legend(line):
                     self.matches.legends[legend] = None
-                self.told = at
+                self.collected = at
         if hits:
             self.last = hits[-1]
 

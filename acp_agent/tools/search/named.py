@@ -20,7 +20,7 @@ from acp_agent.tools.search.walk import FoundPath, Walk, unread_note
 from acp_agent.tools.search.wildcards import Matcher
 from acp_agent.tools.text import counted, one_line
 
-_MOST_TOLD = 3
+_MOST_LISTED = 3
 
 
 @dataclass(slots=True)
@@ -89,19 +89,19 @@ class NamedFiles:
         real = self.target.real_of(path)
         if any(real.is_relative_to(closed) for closed in self.closed):
             return
-        # It does not exist, or its path has a link, which no pattern follows.
+        # This fails if the file does not exist, or if its path has a symbolic link.
         with suppress(OSError):
             if stat.S_ISREG(status_of(real).st_mode):
                 self.files.append(path)
 
     def _about_near(self, matcher: Matcher, near: list[Path]) -> str:
         if len(near) > 1 or not matcher.is_name:
-            return "no file has exactly such a name; these names look like it, and have other characters"
+            return "no file name matches exactly; these look like it, but have other spaces, quotes, dashes or accents"
         there = near[0].relative_to(matcher.base).as_posix()
         # A name without a slash is found at any depth.
         depth = len(Path(matcher.glob).parts)
-        told = differences("/".join(Path(there).parts[-depth:]), matcher.glob)
-        return f"no file has exactly this name; the one that looks like it has {', '.join(told)}"
+        differing = differences("/".join(Path(there).parts[-depth:]), matcher.glob)
+        return f"no file has exactly this name; this one looks like it, but has {', '.join(differing)}"
 
     def _look_into_ignored(self, matcher: Matcher) -> None:
         """Add the matching files that git ignores if the glob is a name; otherwise only
@@ -130,9 +130,9 @@ class NamedFiles:
             return
         names = ", ".join(
             one_line(shown(path, self.target.environment.cwd))
-            for path in found[:_MOST_TOLD]
+            for path in found[:_MOST_LISTED]
         )
         self.notes.append(
-            f"{many} that git ignores {'matches' if len(found) == 1 else 'match'}, such as {names}; give a name "
-            "without wildcards, or put an ignored directory into `path`"
+            f"{many} that git ignores {'matches' if len(found) == 1 else 'match'}, such as {names}; to find them, give "
+            "a name without wildcards, or set `path` to an ignored directory"
         )

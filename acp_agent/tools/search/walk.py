@@ -35,7 +35,7 @@ class FoundPath:
 
 
 class _LateError(Exception):
-    """The time is up."""
+    """Raised if the time limit has passed."""
 
 
 @dataclass(slots=True)
@@ -137,4 +137,4 @@ def unread_note(files: Sequence[Path], base: Path) -> str:
         return ""
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     name = printable(os.path.relpath(files[0], base))
-    return f"{name}{more} is too large to be read (256 KiB at most), so what it ignores is not left out"
+    return f"the rules in {name}{more} were not applied, since an ignore file may have at most 256 KiB"

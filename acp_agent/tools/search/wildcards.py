@@ -110,8 +110,8 @@ def matcher(glob: str, base: Path) -> Matcher:
     pattern = glob.removeprefix(f"{str(base).rstrip('/')}/")
     if pattern.startswith(("/", "~/", "../")):
         raise ToolError(
-            f"The pattern {one_line(glob)!r} is not relative to the directory that is searched. Put the directory "
-            "into `path` and the rest into `pattern`."
+            f"The pattern {one_line(glob)!r} is not relative to the searched directory. Pass the directory as `path`, "
+            "and the rest as the pattern."
         )
     if (
         not pattern.strip()
@@ -120,7 +120,7 @@ def matcher(glob: str, base: Path) -> Matcher:
         or "\n" in pattern
     ):
         raise ToolError(
-            f"{one_line(glob)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`."
+            f"{one_line(glob)!r} is not a valid glob. Give one such as `*.py` or `src/**/*.ts`."
         )
     try:
         relative = pattern.removeprefix("./")
@@ -129,7 +129,7 @@ def matcher(glob: str, base: Path) -> Matcher:
         )
     except PatternError as error:
         raise ToolError(
-            f"{one_line(glob)!r} is no glob pattern. Look at its brackets, or put \\ before them."
+            f"{one_line(glob)!r} is not a valid glob. Check its brackets, or put \\ before them."
         ) from error
 
 
@@ -175,7 +175,7 @@ def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
             done.append(current.replace(_OPENED, "{").replace(_CLOSED, "}"))
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
             raise ToolError(
-                f"{one_line(glob)!r} stands for more than {_MAX_ALTERNATIVES} patterns. Use fewer braces."
+                f"{one_line(glob)!r} expands to more than {_MAX_ALTERNATIVES} patterns. Use fewer braces."
             )
     return done
 
@@ -348,9 +348,8 @@ def _compiled(expressions: list[str], is_ignored: bool) -> list[_Rule]:
     """
     try:
         return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
-    except (
-        PatternError
-    ):  # one of them has an unknown character class, or there are too many for RE2
+    except PatternError:
+        # A line has an unknown character class, or there are too many lines for RE2.
         middle = len(expressions) // 2
         halves = (expressions[:middle], expressions[middle:]) if middle else ()
         return [rule for half in halves for rule in _compiled(half, is_ignored)]

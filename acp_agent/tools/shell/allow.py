@@ -50,10 +50,10 @@ def _refusal(
         for each in commands
     )
     if not (understood or line in globs or "*" in globs):
-        return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
+        return f"it is not among the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
     for pattern in (pattern for pattern in patterns if pattern.startswith("!")):
         if not commands:
-            return f"it is no plain command, so that it is unknown whether `{pattern}` forbids it"
+            return f"it is not a plain command, so `{pattern}` might forbid it"
         program, *rest = _words(pattern[1:])
         for command in (
             each
@@ -61,13 +61,13 @@ def _refusal(
             if fnmatchcase(each[0].rpartition("/")[2], program)
         ):
             if has_wildcard:
-                return f"a wildcard in it could become what `{pattern}` forbids, where a file is called so; quote it"
-            if _holds(rest, command[1:]):
-                return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
+                return f"a wildcard in it could expand to a file name that `{pattern}` forbids; quote the wildcard"
+            if _matches_in_order(rest, command[1:]):
+                return f"`{pattern}` in the recipe's `allowed_commands` forbids it"
     return ""
 
 
-def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
+def _matches_in_order(globs: Sequence[str], words: Sequence[str]) -> bool:
     """Return whether the words contain matches for all globs in this order, with any
     words in between.
     """

@@ -35,7 +35,7 @@ continues after it.
 
 
 _MOST_NAMED = 200
-"""Maximum number of renamed paths that are listed for the model."""
+"""Maximum number of renamed paths to list for the model."""
 
 
 def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
@@ -62,23 +62,23 @@ def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
     about_git = ""
     if _STASHED in output:
         about_git = (
-            " git stopped there: the stash is complete, but the tracked files still have their changes, which are in"
-            " the stash too. Run `git reset --hard` to finish it."
+            " git stopped there: the stash is complete, but the tracked files still have their changes, which are also"
+            " in the stash. Run `git reset --hard` to finish."
         )
     elif _OF_GIT in output:
         excludes = " ".join(f"-e {name}" for name in names)
         about_git = (
-            " git has removed everything else, and its exit status is 1 only because of them. If that matters, run"
-            f" `git clean` with `{excludes}`."
+            " git has removed everything else, and its exit status is 1 only because of these folders. If that matters,"
+            f" run `git clean` with `{excludes}`."
         )
     return rest, (
-        f"({', '.join(names)}: empty folders that the sandbox has there while a command runs. They are mount points,"
-        " which the kernel does not remove. They are gone now, and nothing needs to be removed."
+        f"({', '.join(names)}: the sandbox puts empty folders there while a command runs. They are mount points, which"
+        " the kernel does not remove. They are gone now, so nothing needs to be removed."
         f"{about_git})"
     )
 
 
-def unwritten(output: str) -> str:
+def unchanged_files(output: str) -> str:
     """Return a sentence about files that git left unchanged because the sandbox never
     writes to them.
 
@@ -90,11 +90,11 @@ def unwritten(output: str) -> str:
         return ""
     return (
         f"(Not changed, since the sandbox never writes there: {', '.join(closed)}. `git status` shows what is left to "
-        "do; do it for these paths alone, such as by `git checkout HEAD -- PATH`, with `outside: true`.)"
+        "do. Do it only for these paths, such as with `git checkout HEAD -- PATH`, and set `outside: true`.)"
     )
 
 
-def renamed(blocked: Sequence[str]) -> str:
+def renamed_files(blocked: Sequence[str]) -> str:
     """Return a sentence about paths that the sandbox renamed.
 
     :param blocked: see `Sandbox.wrap`.
@@ -108,9 +108,9 @@ def renamed(blocked: Sequence[str]) -> str:
     old, _, new = lines[0].partition(" → ")
     return (
         f"(Renamed, because other programs run files with these names automatically: {listed}. Do not "
-        "commit the new name, nor the old one as deleted. If the user wants it where it was, run "
-        f"`mv {shlex.quote(new)} {shlex.quote(old)}` with `outside: true`, which asks them. Continue an unfinished "
-        "operation of git in the same command that begins it.)"
+        "commit the new name, or the old name as deleted. If the user wants a file back under its old name, run "
+        f"`mv {shlex.quote(new)} {shlex.quote(old)}` with `outside: true`, which asks the user. If a git operation "
+        "such as a rebase stops halfway, start and continue it in the same command.)"
     )
 
 

@@ -356,8 +356,8 @@ def _split(row: str, column: int) -> tuple[str, str]:
     """Split a row before a column. A wide character that is cut in half becomes blanks."""
     cells = _cells(row)
     before = cells[:column]
-    behind = cells[column:]
-    if behind and not behind[0] and before:
+    after = cells[column:]
+    if after and not after[0] and before:
         before[-1] = " "
-        behind[0] = " "
-    return "".join(before), "".join(behind)
+        after[0] = " "
+    return "".join(before), "".join(after)

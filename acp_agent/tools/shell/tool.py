@@ -21,7 +21,11 @@ from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target, missing_directory, raw_name
-from acp_agent.tools.shell.guarded import renamed, split_placeholders, unwritten
+from acp_agent.tools.shell.guarded import (
+    renamed_files,
+    split_placeholders,
+    unchanged_files,
+)
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.shell.outside import outside_in_command, outside_in_output
 from acp_agent.tools.shell.run import LocalCommands
@@ -62,7 +66,8 @@ class _Shell(Arguments):
     )
     network: bool = Field(False, description="Needs the network. May ask the user.")
     outside: bool = Field(
-        False, description="Needs what the sandbox denies, such as keys. Asks the user."
+        False,
+        description="Run outside of the sandbox, such as to use keys. Asks the user.",
     )
 
 
@@ -72,8 +77,9 @@ class _Command:
 
     :ivar sandbox: None to run without a sandbox.
     :ivar demand: why the user must be asked; see `Access`.
-    :ivar fault: why there is no sandbox; empty if there is one or none is wanted.
-    :ivar failed: what the command printed when it failed in the sandbox.
+    :ivar fault: why there is no sandbox although the user wants one; otherwise empty.
+    :ivar failed: the error messages of the command when it failed in the sandbox; empty
+        if it has not run yet.
     """
 
     line: str
@@ -140,12 +146,12 @@ class _Command:
 
     def call(self) -> PreparedCall:
         """Return the call that runs the command."""
-        # "Always allow" covers exactly this line. Outside the session's directories the
-        # subject has another prefix: the directory is added to the line there and would
-        # look like one more word of the command.
+        # "Always allow" covers exactly this line. If the directory is outside the
+        # session's, it is appended to the subject, where it could look like another
+        # word of the command. A different prefix rules that out.
         outside = self.target.outside
         is_confined = self.sandbox is not None
-        # A command that is allowed in the sandbox is not thereby allowed without one.
+        # Allowing a command in the sandbox does not allow it without one.
         place = "sandboxed shell" if is_confined else "shell"
         subject = f"{f'{place} outside' if outside else place}: {self.line.strip()}"
         parsed = parse(self.line) if is_confined else None
@@ -169,8 +175,8 @@ class _Command:
         )
 
     def _named(self) -> tuple[Path, ...]:
-        """Return the paths outside the session's directories that the command lacked,
-        or may lack in the sandbox.
+        """Return the paths outside the session's directories that the sandbox denied to
+        the command, or that it may deny.
         """
         roots = self.target.environment.roots
         cwd = self.target.path
@@ -216,7 +222,11 @@ class _Command:
             output, about_placeholders = split_placeholders(output, self.sandbox.roots)
             notes = "\n".join(
                 note
-                for note in (about_placeholders, unwritten(output), renamed(blocked))
+                for note in (
+                    about_placeholders,
+                    unchanged_files(output),
+                    renamed_files(blocked),
+                )
                 if note
             )
         changed = (
@@ -235,20 +245,21 @@ class _Command:
         return CallResult((Text(text),), view, is_error=is_error, again=again)
 
     def _again(self, output: str) -> PreparedCall | None:
-        """Return the same command with the access that it seems to have lacked in the
-        sandbox, or None.
+        """Return the same command with more access if it seems to have failed because
+        of the sandbox, otherwise None.
         """
         if self.sandbox is None:
             return None
         if not self.sandbox.required and (found := _OUTSIDE.search(output)):
-            demand = f"It failed in the sandbox ({found[0].strip()}), and would run again from its beginning."
+            demand = f"It failed in the sandbox ({found[0].strip()}), and would run again from the beginning."
             lines = [line for line in output.split("\n") if _OUTSIDE.search(line)]
             failed = "\n".join(lines)
             return replace(self, sandbox=None, demand=demand, failed=failed).call()
         if not (self.network or self.sandbox.network) and (
             found := _NETWORK.search(output)
         ):
-            demand = f"It failed in the sandbox, which has no network ({found[0]}), and would run again from its start."
+            demand = f"It failed in the sandbox, which has no network ({found[0]}), and would run again from the "
+            demand += "beginning."
             return replace(self, network=True, demand=demand).call()
         return None
 
@@ -259,7 +270,7 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
         raise ToolError("shell: `command` is empty.")
     if "\0" in command:
         raise ToolError(
-            "shell: `command` holds a NUL character, which no command line can."
+            "shell: `command` contains a NUL character, which no command line can contain. Remove it."
         )
     target = Target.of(asked.cwd, environment)
     if target.path in environment.roots and not target.path.is_dir():
@@ -275,7 +286,8 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
     if sandbox is not None and asked.outside:
         if sandbox.required:
             raise ToolError(
-                "No command runs outside of the sandbox (`sandbox.commands: required`)."
+                "The user's settings do not allow commands outside of the sandbox (`sandbox.commands: required`). Run "
+                "the command without `outside`."
             )
         sandbox = None
         demand = "It asks to run outside of the sandbox."
@@ -323,7 +335,7 @@ def _ending(result: CommandResult, timeout: float) -> str:
     if result.timed_out:
         return f"exit status: none, stopped after the time limit of {timeout:g} seconds"
     if result.exit_code is None and result.signal is None:
-        return "exit status: the editor did not say"
+        return "exit status: not reported by the editor"
     return "exit status: " + (
         f"none, ended by {result.signal}"
         if result.exit_code is None

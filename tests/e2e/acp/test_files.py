@@ -142,7 +142,7 @@ async def test_where_the_editor_fails_to_read_a_file_the_model_sees_the_disk_and
         read, edited, written, _ = returned(it)
         assert "did not give its text" in read
         for refused in (edited, written):
-            assert "the editor could not say what is in its buffer" in refused
+            assert "the editor could not provide the text in its buffer" in refused
             assert reason in refused
         assert [call["status"] for call in it.calls()] == [
             "completed",

@@ -58,7 +58,7 @@ async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(
             *[True] * 4,
         ]
         assert all(
-            "holds the keys" in answers[number].text
+            "contains the keys" in answers[number].text
             for number in (0, 1, 2, 3, 6, 7, 8, 9)
         )
         assert SECRET not in str(it.server.calls[-1].body)

@@ -220,8 +220,8 @@ async def test_a_link_that_nothing_can_open_is_named_so_to_the_user_and_to_the_m
             told.count("cannot be read") == it.agent.text().count("cannot be read") == 3
         )
         first, second = results(it.server.calls[1].body)
-        assert "is an address of zed: and no file" in first.text
-        assert "is an address of vscode: and no file" in second.text
+        assert "is an address (zed:) and not a file" in first.text
+        assert "is an address (vscode:) and not a file" in second.text
         # A loaded session shows the user the original link.
         await it.agent.load(it.session, it.folder)
         shown = it.agent.updates(kind="user_message_chunk")

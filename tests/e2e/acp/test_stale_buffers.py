@@ -180,9 +180,9 @@ async def test_nothing_is_written_if_both_the_editor_and_the_disk_have_changed(
         await it.prompt()
         read, edited = (results(call.body)[-1].text for call in it.server.calls[-2:])
         assert read.startswith(
-            "1\tunsaved\n2\ttwo\n3\tthree\n(This is the text in the editor, which is not saved."
+            "1\tunsaved\n2\ttwo\n3\tthree\n(This is the unsaved text in the editor."
         )
-        assert "One of the two would be lost" in edited
+        assert "Writing it would lose one of the two changes" in edited
         assert path.read_text() == "one\nTWO\nthree\n"
         buffers.texts.clear()  # the user reloads the file
         await it.prompt()

@@ -1,5 +1,5 @@
-"""Refusals for want of room for the answer: less of it is asked for, and no smaller
-window is learned than there is.
+"""Refusals because there is no room for the answer: the output limit is lowered, and
+the learned window is not too small.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SAYS: dict[str, tuple[Any, str]] = {
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Tokens of a prompt, about, as the server counts them."""
+    """Return the approximate tokens of a prompt, as the server counts them."""
     return (
         len(str(body.get("messages") or body["input"])) // 4
         + len(str(body.get("tools"))) // 4
@@ -46,12 +46,12 @@ def size(body: Mapping[str, Any]) -> int:
 
 
 def room(body: Mapping[str, Any]) -> int:
-    """Tokens that are asked for."""
+    """Return the requested output limit in tokens."""
     return int(body.get("max_tokens") or body["max_completion_tokens"])
 
 
 def refusal(says: str, prompt: int, answer: int, most: int) -> Reply:
-    """A refusal in these words."""
+    """Return a refusal with this message."""
     text = says.format(prompt=prompt, answer=answer, all=prompt + answer, most=most)
     return Reply(
         http_status=400,
@@ -66,7 +66,7 @@ async def session(
     answer: Callable[[Mapping[str, Any]], Reply],
     **config: Any,
 ) -> AsyncGenerator[tuple[ModelServer, AgentProcess, str]]:
-    """A session in which nothing is prepared."""
+    """Return a session without background summaries."""
     async with model_server(answer, dialect) as server:
         server.write_config(home, {"compaction": {"prepare": False}, **config})
         async with agent_in_memory(
@@ -76,12 +76,12 @@ async def session(
 
 
 def windows(agent: AgentProcess) -> list[int]:
-    """The meter's window, update by update."""
+    """Return the window in each update of the usage meter."""
     return [int(update["size"]) for update in agent.updates(kind="usage_update")]
 
 
 @pytest.mark.parametrize("says", SAYS)
-async def test_a_prompt_that_fits_is_sent_again_as_it_is_with_a_shorter_answer(
+async def test_a_prompt_that_fits_is_resent_unchanged_with_a_lower_output_limit(
     tmp_path: Path, says: str
 ) -> None:
     most, (dialect, words) = 8_192, SAYS[says]
@@ -106,7 +106,7 @@ async def test_a_prompt_that_fits_is_sent_again_as_it_is_with_a_shorter_answer(
 @pytest.mark.parametrize(
     "said", [LONG, "Fine."], ids=["compacted", "nothing to compact"]
 )
-async def test_an_answer_that_breaks_off_for_want_of_room_makes_no_window_smaller_than_was_used(
+async def test_a_cut_off_answer_never_implies_a_window_smaller_than_its_usage(
     tmp_path: Path, said: str
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -135,7 +135,7 @@ async def test_an_answer_that_breaks_off_for_want_of_room_makes_no_window_smalle
         assert windows(agent)[-1] > 100_000
 
 
-async def test_a_limit_that_is_learned_of_one_model_holds_for_no_other(
+async def test_a_limit_learned_for_one_model_applies_to_no_other(
     tmp_path: Path,
 ) -> None:
     most, (dialect, words) = 8_192, SAYS["anthropic"]

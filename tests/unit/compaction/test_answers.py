@@ -1,4 +1,4 @@
-"""Which of a model's answers contain a summary, and which part of the answer it is."""
+"""Finding the summary in a model's answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ THINKING = {
 
 
 @pytest.mark.parametrize("kind", NONE)
-def test_thinking_tool_calls_in_plain_text_and_words_are_no_summary(kind: str) -> None:
+def test_thinking_textual_tool_calls_and_single_words_are_no_summary(kind: str) -> None:
     with pytest.raises(CompactionError, match="history is unchanged"):
         summary_in(NONE[kind], SECTIONS)
 
@@ -82,7 +82,7 @@ def test_thinking_tool_calls_in_plain_text_and_words_are_no_summary(kind: str) -
         if kind.split()[0] not in ("a", "an") and "a word" not in kind
     ],
 )
-def test_what_is_markup_alone_is_no_summary_where_a_recipe_asks_for_no_sections_either(
+def test_markup_alone_is_no_summary_even_without_required_sections(
     kind: str,
 ) -> None:
     if "after a sentence" in kind:
@@ -93,7 +93,7 @@ def test_what_is_markup_alone_is_no_summary_where_a_recipe_asks_for_no_sections_
 
 @pytest.mark.parametrize("kind", THINKING)
 @pytest.mark.parametrize("sections", [SECTIONS, ()], ids=["with sections", "without"])
-def test_the_thinking_before_a_summary_is_cut_off(
+def test_thinking_before_a_summary_is_removed(
     kind: str, sections: tuple[str, ...]
 ) -> None:
     assert summary_in(THINKING[kind].format(GOOD), sections) == GOOD
@@ -111,7 +111,7 @@ def test_the_thinking_before_a_summary_is_cut_off(
         f"The model writes <tool_call> and {LONG}".strip(),
     ],
 )
-def test_a_summary_that_speaks_of_markup_stays_as_it_is(text: str) -> None:
+def test_a_summary_that_mentions_markup_is_unchanged(text: str) -> None:
     assert summary_in(text, SECTIONS) == text
 
 
@@ -127,17 +127,17 @@ def test_a_summary_that_speaks_of_markup_stays_as_it_is(text: str) -> None:
         (LONG, 1_000_000, True),
     ],
 )
-def test_the_more_a_summary_replaces_the_less_may_it_be_a_sentence(
+def test_the_minimum_length_grows_with_the_replaced_text(
     text: str, replaced: int, is_summary: bool
 ) -> None:
     if is_summary:
         assert summary_in(text, SECTIONS, least_characters(replaced)) == text.strip()
     else:
-        with pytest.raises(CompactionError, match="is no summary"):
+        with pytest.raises(CompactionError, match="is not a summary"):
             summary_in(text, SECTIONS, least_characters(replaced))
 
 
-def test_a_short_summary_is_one_where_the_recipe_asks_for_no_sections() -> None:
+def test_a_short_summary_is_accepted_without_required_sections() -> None:
     assert summary_in("A cart was built.", ()) == "A cart was built."
 
 
@@ -161,7 +161,7 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-def test_of_any_answer_comes_an_end_of_it_or_an_error_and_the_same_again(
+def test_any_answer_gives_an_ending_of_it_or_an_error_and_is_stable(
     text: str,
 ) -> None:
     for sections in (SECTIONS, ()):
@@ -175,6 +175,6 @@ def test_of_any_answer_comes_an_end_of_it_or_an_error_and_the_same_again(
 
 
 @given(PIECES)
-def test_a_summary_with_its_sections_survives_whatever_follows_it(text: str) -> None:
+def test_a_summary_with_sections_is_kept_whatever_follows_it(text: str) -> None:
     whole = f"{GOOD}\n{text}"
     assert summary_in(whole, SECTIONS) == whole.strip()

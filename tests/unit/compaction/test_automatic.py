@@ -1,5 +1,5 @@
-"""Compactions that nobody asked for, where nothing is prepared in the background:
-before the next model call, when a context has outgrown its window.
+"""Automatic compactions without a prepared summary: before the next model call, once
+the context exceeds the threshold.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def nothing_is_prepared(tmp_path: Path) -> None:
 
 
 def summaries(server: ModelServer) -> list[int]:
-    """Which calls asked for a summary."""
+    """Return the indices of the calls that asked for a summary."""
     return [
         index
         for index, call in enumerate(server.calls)
@@ -47,7 +47,7 @@ def summaries(server: ModelServer) -> list[int]:
 @pytest.mark.parametrize(
     "wait", [False, True], ids=["excerpts at once", "a summary that is waited for"]
 )
-async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(
+async def test_a_context_above_the_threshold_is_compacted_before_the_next_call(
     tmp_path: Path, wait: bool
 ) -> None:
     (tmp_path / "state" / "config.yaml").write_text(

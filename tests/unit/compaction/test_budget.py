@@ -1,4 +1,4 @@
-"""The room that a window leaves, and when a context has to be made short."""
+"""How much of a window is free, and when a context has to be compacted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ORDER = ("none", "prepare", "threshold", "urgent", "full")
         *((28_501, "urgent"), (37_152, "urgent"), (37_153, "full")),
     ],
 )
-def test_the_pressure_rises_with_what_the_context_takes(used: int, level: str) -> None:
+def test_the_pressure_rises_with_the_size_of_the_context(used: int, level: str) -> None:
     assert (
         pressure(
             BUDGET.filled(used, 3_000),
@@ -52,7 +52,7 @@ def test_the_pressure_rises_with_what_the_context_takes(used: int, level: str) -
     st.floats(0.3, 0.95),
     st.floats(0.1, 0.29),
 )
-def test_more_tokens_are_never_less_pressure(
+def test_more_tokens_never_lower_the_pressure(
     used: int, more: int, threshold: float, prepare: float
 ) -> None:
     first, second = (
@@ -78,7 +78,7 @@ def test_more_tokens_are_never_less_pressure(
         (0, 8, 3_600_001, "request_size"),
     ],
 )
-def test_images_and_bytes_are_limits_as_well(
+def test_images_and_bytes_are_limited_too(
     older: int, newest: int, size: int, level: str
 ) -> None:
     image = Image("x" * size, "image/png")
@@ -107,7 +107,7 @@ def test_images_and_bytes_are_limits_as_well(
         ("end_turn", 30_000, False),
     ],
 )
-def test_an_answer_ended_for_want_of_room_only_where_the_window_was_full(
+def test_truncation_is_blamed_on_the_window_only_if_it_was_full(
     stop: StopReason, total: int, ended: bool
 ) -> None:
     answer = AssistantMessage(
@@ -121,7 +121,7 @@ counts = st.integers(-1_000, 4_000_000)
 
 
 @given(windows, counts, counts, counts, counts)
-def test_no_number_is_below_zero_whatever_a_provider_says(
+def test_no_value_is_negative_whatever_a_provider_reports(
     window: int, reserve: int, used: int, system: int, wanted: int
 ) -> None:
     budget = TokenBudget(window, reserve).filled(used, system)
@@ -160,7 +160,7 @@ def test_a_budget_leaves_room_for_the_answer_and_knows_when_it_is_exceeded(
 
 
 @given(st.integers(8_192, 2_000_000), st.integers(1, 200_000))
-def test_a_request_at_the_limit_still_gets_an_answer_that_is_worth_it(
+def test_a_request_at_the_limit_leaves_room_for_a_useful_answer(
     window: int, wanted: int
 ) -> None:
     budget = TokenBudget(window, wanted)
@@ -169,7 +169,7 @@ def test_a_request_at_the_limit_still_gets_an_answer_that_is_worth_it(
 
 
 @given(st.integers(1, 2_000_000), st.integers(0, 200_000))
-def test_what_is_over_the_limit_is_brought_below_it_with_room_for_a_longer_answer(
+def test_a_request_over_the_limit_is_shortened_enough_for_a_longer_answer(
     window: int, wanted: int
 ) -> None:
     budget = TokenBudget(window, wanted)

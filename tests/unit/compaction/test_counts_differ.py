@@ -1,5 +1,5 @@
-"""A provider that counts more tokens than we do: a refusal that states both numbers is
-a calibration as well as a window, and the one retry fits by the provider's own measure.
+"""A provider that counts more tokens than we do. A refusal that states both numbers
+calibrates our estimate, so that the only retry fits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Answer = Callable[[Mapping[str, Any]], Reply]
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Tokens of a prompt, about, as we count them."""
+    """Return the approximate tokens of a prompt, as we count them."""
     said = sum(len(piece.text) for piece in pieces(body)) + len(system_of(body))
     return (said + len(json.dumps(body.get("tools", [])))) // 4
 
@@ -51,7 +51,7 @@ async def reading(
     known: str = "the environment",
     env: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[tuple[ModelServer, AgentProcess, str]]:
-    """A session in a folder with large files, in which nothing is prepared."""
+    """Return a session without background summaries, in a folder with large files."""
     config, given = KNOWN[known]
     env = given if env is None else env
     folder = home / "project"
@@ -93,7 +93,7 @@ def counting(factor: float, *files: str, says: str = "") -> tuple[Answer, list[i
 
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("factor", [1.25, 1.3, 1.6, 2.5])
-async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_measure(
+async def test_a_file_that_the_provider_counts_higher_is_shortened_by_its_count(
     tmp_path: Path, factor: float, known: str
 ) -> None:
     answer, refused = counting(factor, "big.txt")
@@ -127,7 +127,7 @@ async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_
         (2.4, "prompt is too long: {} tokens"),
     ],
 )
-async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_of_our_count(
+async def test_a_small_window_stays_usable_whatever_counts_its_refusals_state(
     tmp_path: Path, factor: float, says: str
 ) -> None:
     window = 10_000
@@ -170,7 +170,7 @@ FALSE: dict[str, tuple[float, Callable[[int], int]]] = {
 
 
 @pytest.mark.parametrize("kind", FALSE)
-async def test_a_turn_outlives_several_refusals_by_a_provider_that_counts_less_in_its_answers(
+async def test_a_turn_survives_refusals_that_count_more_than_answers_do(
     tmp_path: Path, kind: str
 ) -> None:
     factor, said = FALSE[kind]

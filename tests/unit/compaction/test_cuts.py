@@ -1,4 +1,4 @@
-"""Where a compaction cuts: how much is summarised, and what stays."""
+"""Cuts of a history: how much is summarised and how much is kept."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def replaceable(history: History, before: int) -> bool:
 
 
 @given(HISTORIES, TAILS, st.booleans())
-def test_a_cut_loses_nothing_tears_nothing_apart_and_keeps_what_the_model_has_not_answered(
+def test_a_cut_loses_and_splits_nothing_and_keeps_unanswered_entries(
     history: History, tail: int, leave_tail: bool
 ) -> None:
     cut = plan_cut(history.entries, history.turn_from, tail, leave_tail=leave_tail)
@@ -90,7 +90,7 @@ def test_a_cut_loses_nothing_tears_nothing_apart_and_keeps_what_the_model_has_no
 
 
 @given(HISTORIES, TAILS, st.booleans())
-def test_the_tail_is_as_long_as_its_size_allows(
+def test_the_tail_is_as_long_as_the_size_allows(
     history: History, tail: int, leave_tail: bool
 ) -> None:
     cut = plan_cut(history.entries, history.turn_from, tail, leave_tail=leave_tail)
@@ -113,7 +113,7 @@ def tokens(entries: tuple[Entry, ...]) -> int:
 
 
 @given(HISTORIES, TAILS, st.booleans())
-def test_a_cut_that_keeps_reasoning_lies_between_an_answer_and_something_else_and_pins_nothing(
+def test_a_cut_that_keeps_reasoning_is_next_to_an_answer_and_pins_nothing(
     history: History, tail: int, leave_tail: bool
 ) -> None:
     cut = plan_cut(

@@ -1,4 +1,4 @@
-"""Counting tokens that no provider has counted."""
+"""Estimating tokens that no provider has counted."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ FULL: list[Message] = [
 @pytest.mark.parametrize(
     "message", FULL, ids=[f"{m.role} {type(m.parts[0]).__name__}" for m in FULL]
 )
-def test_nothing_that_is_sent_escapes_the_estimate(message: Message) -> None:
+def test_the_estimate_counts_everything_that_is_sent(message: Message) -> None:
     assert 1_000 <= estimate_message(message) <= 2_000
 
 
 @given(st.lists(st.sampled_from(FULL)), st.lists(st.sampled_from(FULL)))
-def test_sizes_of_messages_that_come_later_are_added(
+def test_sizes_of_later_messages_are_added(
     first: list[Message], later: list[Message]
 ) -> None:
     both = [*first, *later]
@@ -75,7 +75,7 @@ def test_sizes_of_messages_that_come_later_are_added(
 
 
 @given(st.text(), st.text())
-def test_more_text_is_never_fewer_tokens(text: str, more: str) -> None:
+def test_more_text_never_takes_fewer_tokens(text: str, more: str) -> None:
     short = estimate_message(UserMessage("m", (Text(text),)))
     assert short <= estimate_message(UserMessage("m", (Text(text + more),)))
     assert short < estimate_messages(
@@ -84,7 +84,7 @@ def test_more_text_is_never_fewer_tokens(text: str, more: str) -> None:
 
 
 @given(legal_logs(), st.integers(0, 50))
-def test_the_providers_count_wins_and_what_came_since_is_added(
+def test_the_providers_count_is_used_and_newer_messages_are_added(
     log: tuple[LoggedEvent, ...], prefix: int
 ) -> None:
     context = Context.from_log(log)
@@ -107,7 +107,7 @@ def test_the_providers_count_wins_and_what_came_since_is_added(
 
 
 @given(legal_logs(), st.lists(st.integers(0), max_size=8), st.integers(0, 50))
-def test_an_estimate_that_runs_along_says_what_one_made_anew_says(
+def test_a_running_estimate_equals_a_fresh_estimate(
     log: tuple[LoggedEvent, ...], steps: list[int], prefix: int
 ) -> None:
     # The conversation grows, is compacted, undone, and asked for as it was before.
@@ -128,7 +128,7 @@ def test_an_estimate_that_runs_along_says_what_one_made_anew_says(
 
 
 class _Watched(UserMessage):
-    """A message that counts how often its parts are looked at."""
+    """A message that counts how often its parts are read."""
 
     looks = 0
 
@@ -138,9 +138,7 @@ class _Watched(UserMessage):
         return super().__getattribute__(name)
 
 
-def test_a_message_is_estimated_once_however_often_a_growing_conversation_is_measured() -> (
-    None
-):
+def test_each_message_of_a_growing_conversation_is_estimated_once() -> None:
     # Counts that are not believed leave no baseline, so that all of the conversation is
     # estimated for each request.
     running = RunningEstimate()
@@ -155,7 +153,7 @@ def test_a_message_is_estimated_once_however_often_a_growing_conversation_is_mea
 @pytest.mark.parametrize(
     ("counts", "factor"), [(2, 2), (0.2, 1), (50, MAX_CALIBRATION)]
 )
-def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(
+def test_newer_messages_are_calibrated_by_the_providers_counts(
     counts: float, factor: float
 ) -> None:
     log = LogBuilder()
@@ -187,9 +185,7 @@ def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(
     assert used_tokens(log.context, 0) == 1_200 + 1_004
 
 
-def test_what_a_refusal_has_shown_of_the_count_holds_until_the_providers_own_counts_show_it() -> (
-    None
-):
+def test_the_rate_from_a_refusal_is_used_until_the_provider_reports_counts() -> None:
     log = LogBuilder()
     log.prompt("x" * 8_000)
     assert used_tokens(log.context, 96, 1.5) == (96 + 2_004) * 1.5
@@ -234,13 +230,13 @@ def growing(*counts: int) -> tuple[Entry, ...]:
         "nothing",
     ],
 )
-def test_messages_that_stay_with_their_reasoning_take_what_the_provider_counted(
+def test_messages_kept_with_reasoning_take_the_providers_count(
     counts: tuple[int, ...], exempt: tuple[int, ...], rate: float, tokens: int
 ) -> None:
     assert estimate_kept(growing(*counts), exempt, rate) == tokens
 
 
-def test_a_stored_file_takes_the_bytes_that_are_sent_of_it() -> None:
+def test_a_stored_file_counts_with_the_bytes_that_are_sent() -> None:
     def file(kind: str | None, *, text: bool = False) -> Message:
         return UserMessage(
             "m",

@@ -74,7 +74,7 @@ async def calls_on_the_loop(
         "in the background",
     ],
 )
-async def test_a_longer_conversation_is_not_more_work_for_the_event_loop(
+async def test_compacting_a_longer_conversation_does_not_block_the_event_loop(
     policy: CompactionPolicy, strategy: str
 ) -> None:
     await calls_on_the_loop(policy, SHORT, strategy)  # loads what is loaded once

@@ -35,7 +35,7 @@ def found(text: str) -> set[tuple[str, str]]:
         ("修改foo_bar函数", "name", "foo_bar"),
     ],
 )
-def test_a_fact_is_found_and_named_as_others_name_it(
+def test_all_mentions_of_a_fact_have_the_same_key(
     text: str, kind: str, key: str
 ) -> None:
     assert (kind, key) in found(text)
@@ -58,17 +58,17 @@ def test_plain_words_are_no_facts(text: str) -> None:
     assert not found(text)
 
 
-def test_a_path_yields_the_names_in_it_too() -> None:
+def test_a_path_also_yields_the_names_in_it() -> None:
     assert {"sympy/core/test_basic.py", "test_basic"} <= {
         key for _, key in found("sympy/core/test_basic.py")
     }
 
 
-def test_a_run_that_is_too_long_to_be_a_name_is_data() -> None:
+def test_a_run_too_long_for_a_name_is_data() -> None:
     assert not found("x_" * LONGEST)
 
 
-def test_keys_ignore_what_a_sentence_or_a_diff_puts_around_a_name() -> None:
+def test_keys_ignore_punctuation_and_the_prefixes_of_diffs() -> None:
     assert {
         key_of(said)
         for said in ("b/src/cart.py", "./src/cart.py", "src/cart.py.", "src/cart.py:")
@@ -76,7 +76,7 @@ def test_keys_ignore_what_a_sentence_or_a_diff_puts_around_a_name() -> None:
 
 
 @given(st.text(max_size=300))
-def test_every_fact_stands_where_it_says(text: str) -> None:
+def test_every_fact_is_at_its_stated_offsets(text: str) -> None:
     for run in RUNS.findall(text):
         for key, start, end, _ in facts_of_run(run):
             assert run[start:end] == key

@@ -1,6 +1,4 @@
-"""Ten compactions in a row, each of what the one before left and of what was said
-since.
-"""
+"""Ten compactions in a row, each of the previous result and newer messages."""
 
 from __future__ import annotations
 
@@ -117,7 +115,7 @@ def whole(messages: tuple[Message, ...]) -> str:
     st.lists(st.text(min_size=1, max_size=60), max_size=2),
 )
 @settings(max_examples=5, deadline=None)
-def test_size_rules_pins_source_and_form_hold_through_ten(
+def test_ten_compactions_in_a_row_keep_size_rules_pins_source_and_form(
     rounds: list[tuple[list[Turn], bool]], pins: list[str]
 ) -> None:
     begin: list[Message] = []

@@ -1,4 +1,6 @@
-"""Where a history may be cut: laws of what three providers would receive."""
+"""Legal cuts of a history: properties of the requests that three providers would
+receive.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def legal(history: History) -> list[int]:
 
 
 @given(histories(texts=SHORT))
-def test_no_call_is_torn_from_its_result_its_batch_or_the_thinking_that_led_to_it(
+def test_calls_stay_with_their_results_batch_and_thinking(
     history: History,
 ) -> None:
     before = faults(behind_summary(history.messages))
@@ -82,7 +84,7 @@ def test_no_call_is_torn_from_its_result_its_batch_or_the_thinking_that_led_to_i
 
 
 @given(histories(texts=SHORT, strays=True))
-def test_the_first_message_behind_the_summary_is_never_a_result(
+def test_the_first_message_after_the_summary_is_never_a_result(
     history: History,
 ) -> None:
     for index in legal(history):
@@ -90,7 +92,7 @@ def test_the_first_message_behind_the_summary_is_never_a_result(
 
 
 @given(histories(texts=SHORT))
-def test_what_the_model_has_not_answered_reaches_every_provider_as_it_was(
+def test_unanswered_entries_reach_every_provider_unchanged(
     history: History,
 ) -> None:
     open_steps = unanswered(history)
@@ -136,7 +138,7 @@ def calls_of(entry: Entry) -> tuple[ToolCall, ...]:
     )
 
 
-def test_thinking_of_a_paused_answer_stays_with_the_call_of_its_continuation() -> None:
+def test_thinking_of_a_paused_answer_stays_with_its_continuations_call() -> None:
     paused = entries_of(
         user(),
         answer(SIGNED, Text("I look.")),

@@ -1,4 +1,4 @@
-"""What refusals show of a model's window: pure, for any order of them."""
+"""Learning a model's window from refusals, in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFUSED = ContextOverflowError("no")
 
 
 @given(st.lists(TOKENS, min_size=1, max_size=4))
-def test_of_several_requests_that_were_refused_without_a_number_the_smallest_counts(
+def test_the_smallest_request_refused_without_a_number_counts(
     refused: list[int],
 ) -> None:
     learned = LearnedWindow()
@@ -29,7 +29,7 @@ def test_of_several_requests_that_were_refused_without_a_number_the_smallest_cou
 
 
 @given(TOKENS, TOKENS)
-def test_what_the_provider_states_counts_whatever_was_guessed(
+def test_a_window_stated_by_the_provider_overrides_a_guess(
     used: int, maximum: int
 ) -> None:
     stated = ContextOverflowError("no", maximum=maximum)
@@ -42,7 +42,7 @@ def test_what_the_provider_states_counts_whatever_was_guessed(
 
 
 @given(TOKENS)
-def test_where_an_error_broke_an_answer_off_it_is_not_known_how_much_it_took(
+def test_the_usage_of_an_answer_broken_off_by_an_error_is_unknown(
     used: int,
 ) -> None:
     assert (
@@ -54,9 +54,7 @@ def test_where_an_error_broke_an_answer_off_it_is_not_known_how_much_it_took(
 
 
 @given(TOKENS, TOKENS)
-def test_our_count_is_corrected_within_bounds_by_the_provider_s(
-    prompt: int, estimate: int
-) -> None:
+def test_our_estimate_is_calibrated_within_bounds(prompt: int, estimate: int) -> None:
     refusal = ContextOverflowError("no", maximum=prompt, prompt=prompt)
     measured = min(MAX_CALIBRATION, max(1.0, prompt / estimate))
     assert LearnedWindow().after_refusal(refusal, estimate, estimate).rate == measured
@@ -68,7 +66,7 @@ def test_our_count_is_corrected_within_bounds_by_the_provider_s(
     st.floats(1.3, 20),
     st.lists(st.booleans(), min_size=1, max_size=6),
 )
-def test_counts_are_not_believed_once_two_refusals_have_contradicted_them(
+def test_counts_are_ignored_after_two_refusals_contradict_them(
     used: int, factor: float, contradicts: list[bool]
 ) -> None:
     learned = LearnedWindow()
@@ -85,7 +83,7 @@ def test_counts_are_not_believed_once_two_refusals_have_contradicted_them(
 
 
 @given(TOKENS, st.floats(1, MAX_CALIBRATION), st.booleans())
-def test_a_learned_window_is_remembered_while_settings_and_provider_say_the_same(
+def test_a_learned_window_is_kept_until_settings_or_provider_change(
     tokens: int, rate: float, guessed: bool
 ) -> None:
     learned = LearnedWindow(
@@ -113,14 +111,16 @@ def test_a_learned_window_is_remembered_while_settings_and_provider_say_the_same
         st.text(max_size=20),
     )
 )
-def test_facts_of_any_content_make_a_window_or_none(facts: dict[str, str]) -> None:
+def test_stored_facts_of_any_content_give_a_window_or_none(
+    facts: dict[str, str],
+) -> None:
     learned = LearnedWindow.remembered(facts, "x")
     assert learned.tokens is None or learned.tokens >= LEAST_WINDOW
     assert 1 <= learned.rate <= MAX_CALIBRATION
 
 
 @given(TOKENS, TOKENS, st.booleans())
-def test_an_assumed_window_that_an_answer_exceeds_is_forgotten(
+def test_an_assumed_window_that_an_answer_exceeds_is_discarded(
     tokens: int, counted: int, guessed: bool
 ) -> None:
     after = LearnedWindow(tokens, guessed).after_answer(counted, counted)

@@ -81,7 +81,7 @@ async def compacted(
     return result
 
 
-async def test_the_request_for_a_summary_is_the_live_one_with_a_message_more() -> None:
+async def test_the_summary_request_is_the_live_request_plus_one_message() -> None:
     model = Asked()
     of = state()
     shown: list[str] = []
@@ -100,7 +100,7 @@ async def test_the_request_for_a_summary_is_the_live_one_with_a_message_more() -
     assert result.messages == tuple(entry.message for entry in result.entries)
 
 
-async def test_what_is_carried_over_outlives_a_second_compaction_and_a_store() -> None:
+async def test_pins_and_user_text_survive_a_second_compaction_and_a_store() -> None:
     first = await compacted(state())
     more: tuple[Message, ...] = (
         UserMessage("6", (Text("And more. " * 900),)),
@@ -138,7 +138,7 @@ async def test_a_cancelled_compaction_ends_the_model_call() -> None:
 
 
 @pytest.mark.process
-async def test_a_program_without_logging_is_printed_nothing() -> None:
+async def test_nothing_is_printed_in_a_program_without_logging() -> None:
     code = """if True:
         import asyncio
         from acp_agent.compaction import CompactionPolicy, CompactionService, ConversationState
@@ -170,7 +170,7 @@ async def test_a_program_without_logging_is_printed_nothing() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, "", "")
 
 
-async def test_a_strategy_of_ones_own_needs_no_package() -> None:
+async def test_a_custom_strategy_needs_no_package() -> None:
     class Blunt:
         name = "blunt"
 

@@ -23,7 +23,7 @@ def occurrences(call: Request, text: str) -> int:
     return json.dumps(call.body, ensure_ascii=False).count(text)
 
 
-async def test_what_openai_compacts_is_what_was_sent_and_the_users_words_reach_every_provider(
+async def test_openai_compacts_the_sent_messages_and_all_providers_get_user_text(
     tmp_path: Path,
 ) -> None:
     script = [Reply(LONG)]

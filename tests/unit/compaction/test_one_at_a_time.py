@@ -110,7 +110,7 @@ def held() -> tuple[Reply, anyio.Event]:
     return Reply([SUMMARY[:3], SUMMARY[3:]], hold=hold, hold_after=1), hold
 
 
-async def test_at_a_local_server_a_summary_waits_for_the_turn_and_gives_way_to_the_next_one(
+async def test_on_a_local_server_a_summary_waits_for_turns_and_yields_to_them(
     tmp_path: Path,
 ) -> None:
     first, _ = held()
@@ -141,7 +141,7 @@ async def test_at_a_local_server_a_summary_waits_for_the_turn_and_gives_way_to_t
         assert not it.server.calls[-1].mentions(LONG)
 
 
-async def test_a_turn_that_is_full_does_not_wait_for_a_summary_that_has_given_way(
+async def test_a_full_turn_does_not_wait_for_a_delayed_summary(
     tmp_path: Path,
 ) -> None:
     first, _ = held()
@@ -155,7 +155,7 @@ async def test_a_turn_that_is_full_does_not_wait_for_a_summary_that_has_given_wa
         assert it.asked == 1
 
 
-async def test_compact_takes_the_summary_that_has_waited_and_is_written_while_the_turn_waits_for_it(
+async def test_compact_uses_the_delayed_summary_and_waits_until_it_is_written(
     tmp_path: Path,
 ) -> None:
     first, _ = held()
@@ -174,7 +174,7 @@ async def test_compact_takes_the_summary_that_has_waited_and_is_written_while_th
         assert (compaction.statuses[-1], compaction.text) == ("completed", SUMMARY)
 
 
-async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(
+async def test_a_server_makes_a_turn_wait_for_a_summary_only_once(
     tmp_path: Path,
 ) -> None:
     first, hold = held()
@@ -225,7 +225,7 @@ async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(
         ("http://8.8.8.8/v1", False, "many"),
     ],
 )
-def test_servers_of_the_users_own_are_known_by_their_address(
+def test_local_servers_are_recognised_by_their_address(
     url: str, key: bool, parallel: str
 ) -> None:
     from acp_agent.llm.places import Endpoint

@@ -1,5 +1,5 @@
-"""A provider that has no room: it refuses a request, or cuts an answer off. The turn
-goes on, once, or says why not.
+"""A provider refuses a request or cuts off an answer because the window is full. The
+turn continues once, or explains why not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Script = Callable[[Mapping[str, Any]], Reply]
 def at(
     tmp_path: Path, *replies: Reply, script: Script | None = None, window: int = WINDOW
 ) -> Any:
-    """A session with a window of a known size, in which nothing is prepared."""
+    """Return a session with a known window and without background summaries."""
     return stage(
         tmp_path,
         *replies,
@@ -42,14 +42,14 @@ def at(
 
 
 async def talk(it: Stage, turns: int) -> None:
-    """Turns before the one that is looked at."""
+    """Run turns before the turn that is tested."""
     for turn in range(1, turns + 1):
         assert await it.prompt(f"Question {turn}?") == {"stopReason": "end_turn"}
     assert shown_compactions(it.agent) == []
 
 
 def images(body: Mapping[str, Any]) -> int:
-    """How many images a request holds."""
+    """Return the number of images in a request."""
     return sum(
         block["type"] == "image"
         for message in body["messages"]
@@ -58,7 +58,7 @@ def images(body: Mapping[str, Any]) -> int:
 
 
 def pictures(count: int, text: str) -> list[dict[str, Any]]:
-    """A prompt with images."""
+    """Return a prompt with images."""
     image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
     return [*([image] * count), {"type": "text", "text": text}]
 
@@ -71,7 +71,7 @@ def pictures(count: int, text: str) -> list[dict[str, Any]]:
         "the limit of the answer, in a window that is nearly full",
     ],
 )
-async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(
+async def test_an_answer_cut_off_by_a_full_window_is_continued(
     tmp_path: Path, stop: str, used: int
 ) -> None:
     broken = ToolCall("shell", '{"command": "touch ran; rm -')
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(
             assert not any(GO_ON[:60] in str(line.message) for line in shown)
 
 
-async def test_images_that_a_provider_refuses_give_way_to_a_line_each(
+async def test_images_that_a_provider_refuses_become_lines_of_text(
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:

@@ -41,7 +41,7 @@ async def answer_to(it: Stage, prompt: str) -> str:
     return it.agent.text(since=begun)
 
 
-async def test_a_pin_for_which_there_is_no_room_is_refused_and_the_others_stay(
+async def test_a_pin_without_room_is_refused_and_the_others_stay(
     tmp_path: Path,
 ) -> None:
     env = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
@@ -59,7 +59,7 @@ async def test_a_pin_for_which_there_is_no_room_is_refused_and_the_others_stay(
 
 
 @pytest.mark.parametrize("pins", [1, 2])
-async def test_pins_that_a_smaller_window_cannot_hold_are_named_with_the_cure_and_no_model_is_asked_in_vain(
+async def test_pins_too_large_for_a_smaller_window_are_reported_without_a_request(
     tmp_path: Path, pins: int
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:

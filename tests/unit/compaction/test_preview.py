@@ -1,5 +1,5 @@
-"""`/compact preview` and `/compact status`: what they say, and that nothing changes by
-asking.
+"""`/compact preview` and `/compact status`: what they show, and that they change
+nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def answer_to(it: Stage, prompt: str) -> str:
     return it.agent.text(since=begun)
 
 
-async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> None:
+async def test_a_preview_states_what_the_compaction_then_does(tmp_path: Path) -> None:
     replies = [
         Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]),
         *(answers(number) for number in range(9)),
@@ -75,7 +75,7 @@ async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> N
 
 
 @both_editors
-async def test_a_receipt_tells_size_messages_seconds_cost_and_the_share_of_the_cache_and_is_replayed(
+async def test_a_receipt_states_size_messages_seconds_cost_and_cache_on_replay_too(
     tmp_path: Path, editor: Editor
 ) -> None:
     summary = Reply(SUMMARY, usage=Usage(input=500, output=100, cache_read=1_500))
@@ -116,7 +116,7 @@ async def test_a_receipt_tells_size_messages_seconds_cost_and_the_share_of_the_c
         ("undo!", "undo"),
     ],
 )
-async def test_a_word_that_is_nearly_one_that_compacts_nothing_does_nothing_and_names_it(
+async def test_a_misspelt_subcommand_of_compact_does_nothing_and_is_named(
     tmp_path: Path, typed: str, meant: str
 ) -> None:
     async with stage(tmp_path, script=summarising([SUMMARY], answers)) as it:
@@ -132,7 +132,7 @@ async def test_a_word_that_is_nearly_one_that_compacts_nothing_does_nothing_and_
 
 
 @pytest.mark.parametrize("words", ["tests", "start", "review the previous status"])
-async def test_instructions_that_only_resemble_such_a_word_compact(
+async def test_instructions_that_only_resemble_a_subcommand_compact(
     tmp_path: Path, words: str
 ) -> None:
     async with stage(

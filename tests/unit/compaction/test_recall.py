@@ -1,5 +1,5 @@
-"""`recall` in a real session: the model finds and reads what a compaction took out of
-its context.
+"""`recall` in a real session: the model finds and reads messages that a compaction
+removed from its context.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def talk(
 
 
 @both_editors
-async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(
+async def test_removed_messages_are_found_by_words_and_read_by_number(
     tmp_path: Path, editor: Editor
 ) -> None:
     requests: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(
 
 
 @pytest.mark.parametrize("strategy", ["summary", "excerpts"])
-async def test_the_model_is_told_what_recall_finds_and_when_to_use_it_whatever_made_the_new_context(
+async def test_every_new_context_explains_recall_to_the_model(
     tmp_path: Path, strategy: str
 ) -> None:
     config = {"compaction": {"prepare": False, "strategy": strategy}}

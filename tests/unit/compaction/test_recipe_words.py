@@ -1,5 +1,5 @@
-"""A recipe's text is no word of the user's: what a compaction quotes of a prompt that
-ran one.
+"""A recipe's text is not the user's: what a compaction quotes of a prompt that ran a
+recipe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ran(seq: int, text: str, sent: str) -> Entry:
 
 
 @given(st.lists(st.tuples(SAID, st.none() | SAID), max_size=6), st.integers(0, 400))
-def test_what_is_quoted_is_what_it_would_be_had_the_recipes_text_not_been_there(
+def test_a_recipes_text_does_not_change_the_quotations(
     prompts: list[tuple[str, str | None]], room: int
 ) -> None:
     plain = [typed(seq, text) for seq, (text, _) in enumerate(prompts, 1)]
@@ -50,7 +50,7 @@ def test_what_is_quoted_is_what_it_would_be_had_the_recipes_text_not_been_there(
     )
 
 
-def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
+def test_a_rule_in_the_typed_line_is_the_users() -> None:
     entries = [
         ran(
             2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy."
@@ -63,7 +63,7 @@ def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
     )
 
 
-def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> None:
+def test_cut_tool_output_states_no_rules_of_the_user() -> None:
     result = Entry(
         2, ToolResult("call_1", (Text(f"{PROSE * 10}\n{ORDERS}\n{PROSE * 10}"),))
     )
@@ -71,7 +71,7 @@ def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> Non
     assert "Always answer in rhyme" not in str(rewrite.message.parts)
 
 
-def test_a_measurement_asks_for_no_rule_of_a_recipe() -> None:
+def test_rules_in_a_recipes_text_are_not_measured() -> None:
     entries = (
         ran(1, "/review src\nNever touch legacy.", f"{ORDERS} Never touch legacy."),
         typed(2, "Go on."),

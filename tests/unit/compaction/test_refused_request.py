@@ -1,4 +1,4 @@
-"""A provider refuses a request that fits by our count: we believe its error, and one
+"""A provider refuses a request that fits by our count. Its error is believed, and one
 more request is enough.
 """
 
@@ -51,7 +51,7 @@ def refusal(message: str) -> Reply:
 
 
 @pytest.mark.parametrize("says", NUMBERS)
-async def test_a_prompt_that_the_provider_counts_above_its_window_is_made_short_with_the_next_request(
+async def test_a_prompt_over_the_providers_window_is_shortened_in_the_next_request(
     tmp_path: Path, says: str
 ) -> None:
     window = 20_000
@@ -89,7 +89,7 @@ VAGUE = {
 
 
 @pytest.mark.parametrize("says", VAGUE)
-async def test_what_is_refused_although_it_should_fit_is_compacted_as_if_it_filled_the_window(
+async def test_a_refused_request_that_should_fit_is_compacted_as_if_full(
     tmp_path: Path, says: str
 ) -> None:
     refused: list[int] = []
@@ -117,7 +117,7 @@ async def test_what_is_refused_although_it_should_fit_is_compacted_as_if_it_fill
         assert compaction.statuses == ["in_progress", "completed"]
 
 
-async def test_what_is_refused_however_short_it_is_is_compacted_once_in_a_turn(
+async def test_a_request_refused_at_any_size_is_compacted_once_in_a_turn(
     tmp_path: Path,
 ) -> None:
     refusing = False

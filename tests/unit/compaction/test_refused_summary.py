@@ -21,7 +21,7 @@ from support.memory import desk, stage
 from support.models import Reply, Usage
 
 TAKES = 12_000
-"""Tokens that the server really takes."""
+"""The server's actual window in tokens."""
 SAYS = {
     "Anthropic": "prompt is too long: {prompt} tokens > {window} maximum",
     "vLLM": (
@@ -85,7 +85,7 @@ def fits(body: Mapping[str, Any], says: str) -> bool:
 
 
 @pytest.mark.parametrize("says", SAYS)
-async def test_a_refused_request_for_a_summary_is_sent_once_more_by_what_the_refusal_says_and_teaches_the_window(
+async def test_a_refused_summary_request_is_resent_to_fit_the_stated_window(
     tmp_path: Path, says: str
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -170,7 +170,7 @@ async def test_a_separate_model_for_summaries_that_counts_more_gets_smaller_exce
         }
 
 
-async def test_a_summary_that_is_refused_twice_names_the_model_that_refused_it_and_what_it_said(
+async def test_a_summary_refused_twice_reports_the_model_and_its_refusal(
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -216,7 +216,7 @@ NO_SUMMARIES = {
 
 
 @pytest.mark.parametrize("kind", NO_SUMMARIES)
-async def test_an_answer_that_is_no_summary_changes_nothing_by_hand_and_excerpts_stand_in_for_it_otherwise(
+async def test_an_unusable_answer_changes_nothing_or_is_replaced_by_excerpts(
     tmp_path: Path, kind: str
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -243,7 +243,7 @@ async def test_an_answer_that_is_no_summary_changes_nothing_by_hand_and_excerpts
         assert NO_SUMMARIES[kind] not in str(it.last)
 
 
-async def test_the_thinking_in_front_of_a_summary_is_not_part_of_it(
+async def test_thinking_in_front_of_a_summary_is_not_part_of_it(
     tmp_path: Path,
 ) -> None:
     async with desk(
@@ -258,7 +258,7 @@ async def test_the_thinking_in_front_of_a_summary_is_not_part_of_it(
 
 
 @pytest.mark.parametrize("status", [500, 400], ids=["down", "refused"])
-async def test_the_receipt_of_excerpts_says_why_there_is_no_summary_and_not_that_the_history_is_unchanged(
+async def test_the_receipt_of_excerpts_says_why_there_is_no_summary(
     tmp_path: Path, status: int
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:

@@ -1,5 +1,5 @@
-"""Answers to a summary request that are long enough and useless, and honest summaries
-that resemble them.
+"""Long but useless answers to a summary request, and genuine summaries that resemble
+them.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def compacted(
 
 
 @pytest.mark.parametrize("kind", USELESS)
-def test_a_long_and_useless_answer_is_no_summary_and_excerpts_take_its_place(
+def test_a_long_useless_answer_is_replaced_by_excerpts(
     kind: str,
 ) -> None:
     strategy, notes = compacted(USELESS[kind])
@@ -170,7 +170,7 @@ def test_an_honest_summary_in_any_form_and_language_is_accepted(kind: str) -> No
     assert compacted(HONEST[kind])[0] == "summary"
 
 
-def test_nothing_is_expected_of_a_summary_of_a_conversation_that_names_little() -> None:
+def test_a_conversation_with_few_names_demands_none_of_its_summary() -> None:
     names = "\n".join(
         f"We spoke of item_{number}." for number in range(FEWEST_NAMES - 1)
     )
@@ -179,7 +179,7 @@ def test_nothing_is_expected_of_a_summary_of_a_conversation_that_names_little() 
 
 
 @given(st.text(), st.integers(0, 799))
-def test_a_text_with_a_name_of_the_conversation_is_about_it(
+def test_a_text_with_a_name_from_the_conversation_is_accepted(
     text: str, number: int
 ) -> None:
     entries = [Entry(1, message) for message in conversation()]

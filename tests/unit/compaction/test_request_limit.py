@@ -1,6 +1,4 @@
-"""One compaction sends at most twelve requests to the model server, whatever the server
-makes of them.
-"""
+"""One compaction sends at most twelve requests, whatever the server answers."""
 
 from __future__ import annotations
 
@@ -63,7 +61,7 @@ async def counted(
 
 
 def refusing(dialect: str) -> Reply:
-    """Refuses the request for something that can be left out of it."""
+    """Refuse the request because of a part that can be left out."""
     body = {
         "type": "error",
         "error": {
@@ -76,7 +74,7 @@ def refusing(dialect: str) -> Reply:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_requests_that_are_sent_again_in_another_form_or_after_a_failure_count(
+async def test_resent_requests_count_towards_the_limit(
     dialect: str,
 ) -> None:
     async with counted(dialect, BUSY, refusing(dialect), BUSY, Reply(GOOD)) as (
@@ -90,7 +88,7 @@ async def test_requests_that_are_sent_again_in_another_form_or_after_a_failure_c
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_the_last_request_is_not_sent_again_in_another_form(dialect: str) -> None:
+async def test_the_last_allowed_request_is_not_resent(dialect: str) -> None:
     async with counted(dialect, refusing(dialect), Reply(GOOD)) as (calls, _, server):
         calls.requests = MAX_REQUESTS - 1
         with pytest.raises(CompactionError, match="12 requests"):
@@ -99,7 +97,7 @@ async def test_the_last_request_is_not_sent_again_in_another_form(dialect: str) 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_providers_own_compaction_counts_as_often_as_it_is_asked_and_stops_with_the_rest(
+async def test_requests_for_native_compaction_count_towards_the_limit(
     dialect: str,
 ) -> None:
     async with counted(dialect, BUSY, BUSY, Reply(GOOD), *[BUSY] * 12) as (

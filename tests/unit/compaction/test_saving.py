@@ -1,5 +1,5 @@
-"""What a summary that is prepared in a pause costs and saves: the example of
-docs/compaction.md, and its laws.
+"""What a summary prepared in a pause costs and saves: the example in
+docs/compaction.md, and properties.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def example() -> list[tuple[float | None, float | None, float]]:
     return rows
 
 
-def test_the_example_of_the_documentation_is_what_the_agent_reckons() -> None:
+def test_the_documented_example_matches_the_computed_saving() -> None:
     prices = profile("claude-sonnet-5").prices
     assert prices is not None
     whole, short, saved, read, written, spent = example()
@@ -68,7 +68,7 @@ def test_the_example_of_the_documentation_is_what_the_agent_reckons() -> None:
 
 
 @given(TOKENS, TOKENS, PRICES, AMOUNTS)
-def test_a_context_that_is_not_shorter_never_pays(
+def test_a_compaction_that_shortens_nothing_never_pays(
     before: int, more: int, prices: Prices, cost: float
 ) -> None:
     assert not pays(saving_of(before, before + more, prices), cost)
@@ -76,7 +76,7 @@ def test_a_context_that_is_not_shorter_never_pays(
 
 
 @given(TOKENS, TOKENS, TOKENS, PRICES, AMOUNTS)
-def test_what_pays_pays_all_the_more_if_it_saves_more_or_costs_less(
+def test_saving_more_or_costing_less_always_pays_too(
     before: int, saved: int, more: int, prices: Prices, cost: float
 ) -> None:
     if pays(saving_of(before, before - min(before, saved), prices), cost):

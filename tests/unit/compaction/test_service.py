@@ -1,5 +1,5 @@
-"""The ladder of strategies, and which results are accepted. The model is a function
-here; elsewhere a real one.
+"""The ladder of strategies, and which results are accepted. The model is a function in
+these tests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from support.ladder import (
 
 
 class DownToo:
-    """A provider's own compaction that cannot be asked."""
+    """A provider's own compaction that must not be called."""
 
     keeps_user_messages = False
 
@@ -70,7 +70,7 @@ class DownToo:
     ),
     st.sampled_from([None, 17_000, WINDOW, 35_000]),
 )
-def test_every_path_ends_soon_in_a_smaller_context_or_a_clear_error(
+def test_every_outcome_is_a_smaller_context_or_a_clear_error(
     moves: list[str],
     policy: CompactionPolicy,
     shape: tuple[int, int, int],
@@ -103,7 +103,7 @@ def test_every_path_ends_soon_in_a_smaller_context_or_a_clear_error(
 
 
 class OwnCut:
-    """Takes away what it likes, and not what the service would."""
+    """A strategy that cuts at another place than `Task.cut`."""
 
     name = "summary"
 
@@ -115,7 +115,7 @@ class OwnCut:
 
 
 @pytest.mark.parametrize("tail", [None, 0, 1_500, 9_000])
-def test_a_strategy_may_cut_where_it_likes_and_the_size_holds_all_the_same(
+def test_the_size_limit_holds_wherever_a_strategy_cuts(
     tail: int | None,
 ) -> None:
     state = state_of(history(16, 4_000))
@@ -134,7 +134,7 @@ def test_a_strategy_may_cut_where_it_likes_and_the_size_holds_all_the_same(
 
 
 @given(st.integers(1, 6), st.integers(0, 2_000), st.integers(1, 12_000))
-def test_a_summary_is_used_only_if_the_conversation_is_shorter_with_it(
+def test_a_summary_is_used_only_if_it_shortens_the_conversation(
     turns: int, characters: int, length: int
 ) -> None:
     messages = history(turns, characters)
@@ -150,7 +150,7 @@ def test_a_summary_is_used_only_if_the_conversation_is_shorter_with_it(
     assert estimate_messages(result.messages) < before
 
 
-def test_a_provider_that_is_down_is_not_asked_once_more() -> None:
+def test_an_unavailable_provider_is_not_asked_again() -> None:
     model = Model(["down"])
     result = run(state_of(history(12, 4_000)), MUST_FIT, model)
     assert result is not None
@@ -166,7 +166,7 @@ def test_a_provider_that_is_down_is_not_asked_once_more() -> None:
     assert (result.strategy, model.wire) == ("excerpts", 1)
 
 
-def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None:
+def test_a_failing_package_strategy_does_not_stop_the_ladder() -> None:
     class Broken:
         name = "broken"
 
@@ -192,7 +192,7 @@ def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None
     [MANUAL, AT_THRESHOLD, MUST_FIT],
     ids=["by hand", "threshold", "must fit"],
 )
-def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_refused(
+def test_a_strategy_that_replaces_messages_with_nothing_is_refused(
     policy: CompactionPolicy,
 ) -> None:
     class Eraser:
@@ -214,7 +214,7 @@ def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_re
         run(state, replace(policy, steps=("eraser",)), Model(["summary"]), service)
 
 
-def test_one_giant_prompt_is_shortened_where_nothing_else_is_left() -> None:
+def test_a_single_huge_prompt_is_shortened() -> None:
     giant: list[Message] = [
         UserMessage("u", (Text("The log says:\n" + "error\n" * 40_000 + "Why?"),))
     ]
@@ -230,7 +230,7 @@ def test_one_giant_prompt_is_shortened_where_nothing_else_is_left() -> None:
 
 @settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 50))
-def test_no_result_holds_more_images_than_a_request_may(count: int, most: int) -> None:
+def test_no_compacted_context_exceeds_the_image_limit(count: int, most: int) -> None:
     messages = history(8, 4_000)
     image = Image("iVBO", "image/png")
     messages += [
@@ -250,7 +250,7 @@ def test_no_result_holds_more_images_than_a_request_may(count: int, most: int) -
 
 
 @pytest.mark.parametrize("policy", [AT_THRESHOLD, MUST_FIT])
-def test_the_oldest_gives_way_first_and_the_newest_stays(
+def test_the_oldest_message_is_shortened_first(
     policy: CompactionPolicy,
 ) -> None:
     state = state_of(history(20, 400, 2_400), 16_000)

@@ -1,4 +1,4 @@
-"""Giants are cut in the middle, and nothing else."""
+"""Only huge texts are cut, and in the middle."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def signed(message: AssistantMessage) -> list[tuple[int, Thinking]]:
 
 
 @given(histories(), st.sampled_from([100, 1_000, 8_000]))
-def test_only_giants_become_shorter_and_stay_what_they_are(
+def test_only_huge_messages_are_shortened_and_they_keep_their_kind(
     history: History, most: int
 ) -> None:
     entries = history.entries
@@ -161,7 +161,7 @@ def test_only_giants_become_shorter_and_stay_what_they_are(
 
 
 @given(histories(), BUDGETS)
-def test_a_history_fits_its_budget_or_stands_at_its_floor(
+def test_a_history_fits_its_budget_or_has_its_smallest_size(
     history: History, budget: int
 ) -> None:
     entries = history.entries
@@ -175,7 +175,7 @@ def test_a_history_fits_its_budget_or_stands_at_its_floor(
 
 
 @given(histories(), BUDGETS)
-def test_no_more_is_shortened_than_has_to_be(history: History, budget: int) -> None:
+def test_no_more_is_shortened_than_necessary(history: History, budget: int) -> None:
     entries = history.entries
     rewrites = fit(entries, budget, history.turn_from)
     changed = {rewrite.seq for rewrite in rewrites}
@@ -209,7 +209,7 @@ def test_no_more_is_shortened_than_has_to_be(history: History, budget: int) -> N
     st.text(st.characters(codec="utf-8"), max_size=2_000),
     st.integers(SHORTEST_PIECE, 1_500),
 )
-def test_a_cut_text_is_no_longer_than_asked_and_begins_and_ends_as_it_did(
+def test_a_cut_text_respects_the_limit_and_keeps_both_ends(
     text: str, limit: int
 ) -> None:
     cut = cut_middle(text, limit, LeftOut(123_456, recall=True))
@@ -242,14 +242,12 @@ def test_a_cut_text_is_no_longer_than_asked_and_begins_and_ends_as_it_did(
         user(*(Image("aWk=", "image/png") for _ in range(40))),
     ],
 )
-def test_every_kind_of_giant_gets_below_the_limit(message: Message) -> None:
+def test_every_kind_of_huge_message_gets_below_the_limit(message: Message) -> None:
     assert estimate_message(message) > 20_000
     assert estimate_message(shortened(message)) <= 2_000
 
 
-def test_more_of_the_beginning_stays_than_of_the_end_and_a_line_between_them_says_what_is_missing() -> (
-    None
-):
+def test_a_cut_text_keeps_more_of_its_beginning_and_states_what_is_missing() -> None:
     message = shortened(user(Text(PASTED)))
     (part,) = message.parts
     assert isinstance(part, Text)

@@ -102,7 +102,7 @@ def finished(logged: Sequence[LoggedEvent], start: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_finished_work_does_not_start_over_wherever_a_summary_was_written_and_used(
+def test_finished_work_is_not_repeated_after_a_prepared_summary_is_used(
     path: Path,
 ) -> None:
     """A model that goes down the summary's next steps, and leaves out those that are
@@ -131,7 +131,7 @@ def test_finished_work_does_not_start_over_wherever_a_summary_was_written_and_us
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_only_what_was_done_since_is_stated(path: Path) -> None:
+def test_only_work_done_since_the_summary_is_listed(path: Path) -> None:
     logged = recorded(path)
     whole = state_of(logged)
     assert since(whole, whole, "LIMIT = 30, width = 80") == ""
@@ -205,7 +205,7 @@ FIRST = said("Set it up.")
         ((said("Look at https://example.com/a1 and note: do it well."),), ""),
     ],
 )
-def test_a_value_in_the_summary_that_was_replaced_is_stated_with_the_new_one(
+def test_a_replaced_value_of_the_summary_is_listed_with_the_new_one(
     later: tuple[Message, ...], stated: str
 ) -> None:
     summary = "# State\nThe limit is 30, `timeout: 30`, PORT = 8080. `parse_price` reads prices. Note: see https://a.b/c1"
@@ -216,7 +216,7 @@ def test_a_value_in_the_summary_that_was_replaced_is_stated_with_the_new_one(
     )
 
 
-def test_edits_that_the_user_took_back_are_not_stated_as_done() -> None:
+def test_edits_that_the_user_undid_are_not_listed_as_done() -> None:
     log = LogBuilder()
     log.prompt("Set it up.")
     before = state_of(log.logged)
@@ -235,7 +235,7 @@ def test_edits_that_the_user_took_back_are_not_stated_as_done() -> None:
 
 
 @given(legal_logs(), st.data())
-def test_it_is_short_whatever_has_happened_and_cannot_close_its_frame(
+def test_the_list_is_always_short_and_cannot_close_its_frame(
     logged: tuple[LoggedEvent, ...], data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(logged)))
@@ -252,7 +252,7 @@ def test_it_is_short_whatever_has_happened_and_cannot_close_its_frame(
         )
 
 
-def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None:
+def test_many_events_are_counted_and_the_newest_are_listed() -> None:
     later: list[Message] = []
     for number in range(200):
         call = ToolCall(
@@ -268,7 +268,7 @@ def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None
 
 
 @pytest.mark.process
-async def test_the_model_is_told_what_was_done_since_its_summary_was_written(
+async def test_the_model_reads_what_was_done_since_its_summary_was_written(
     tmp_path: Path,
 ) -> None:
     # A summary that is ready before is used at the end of the turn.

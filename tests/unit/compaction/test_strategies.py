@@ -1,5 +1,5 @@
-"""How a conversation is made short: chosen by the configuration or a recipe, and added
-by installed packages.
+"""Strategies chosen by the configuration or a recipe, and strategies of installed
+packages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FILES = {
     "new.txt": "A new line of the shop.\n" * 60,
 }
 READS = [Reply(tool_calls=[ToolCall("read", {"path": name})]) for name in FILES]
-"""Two files of 5,000 and 400 tokens; by hand, the tail holds 500."""
+"""Two files of 5,000 and 400 tokens. In a manual compaction, the tail has 500 tokens."""
 HISTORY = [READS[0], Reply("Read the old one."), READS[1], Reply("Read the new one.")]
 RECIPE = """\
 ---
@@ -42,7 +42,7 @@ OTHER_WRITER = RECIPE.format("summary\n  model: mine/small")
 
 
 def config(**compaction: Any) -> dict[str, Any]:
-    """The user's file; nothing is prepared in the background."""
+    """Write the user's configuration, without background summaries."""
     return {"compaction": {"prepare": False, **compaction}}
 
 
@@ -62,7 +62,7 @@ async def compacted(
     recipe: str = "",
     env: Mapping[str, str | None] = {},
 ) -> AsyncIterator[Stage]:
-    """Open a session that has read two files and was then compacted by hand."""
+    """Open a session that has read two files and was then compacted with `/compact`."""
     if recipe:
         put(tmp_path, recipe)
     window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
@@ -78,7 +78,7 @@ async def compacted(
         yield it
 
 
-async def test_a_recipe_chooses_and_the_configuration_holds_over_it(
+async def test_the_configuration_overrides_the_recipes_strategy(
     tmp_path: Path,
 ) -> None:
     recipe = RECIPE.format("excerpts")
@@ -96,7 +96,7 @@ async def test_a_recipe_chooses_and_the_configuration_holds_over_it(
 
 
 @pytest.mark.parametrize("place", ["config", "model", "recipe"])
-async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwise(
+async def test_an_unusable_model_fails_a_manual_compaction_and_is_replaced_otherwise(
     tmp_path: Path, place: str
 ) -> None:
     unusable = {"model": "mine/small"}

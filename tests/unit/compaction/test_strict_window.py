@@ -1,5 +1,5 @@
-"""Providers that refuse what does not fit: a turn that reads on and on, and a window
-that is smaller than is known.
+"""Providers that refuse requests that do not fit: a turn that reads many files, and a
+window that is smaller than expected.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ STEPS = 10
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Tokens of a request, about, as the server counts them."""
+    """Return the approximate tokens of a request, as the server counts them."""
     return len(str(body)) // 4
 
 
 @pytest.mark.parametrize(("window", "parallel"), [(16_000, 1), (40_000, 2)])
-async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
+async def test_a_turn_whose_steps_fill_half_the_window_each_ends_normally(
     tmp_path: Path, window: int, parallel: int
 ) -> None:
     # About seven thousand tokens.
@@ -58,7 +58,7 @@ async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
         assert await agent.prompt(session, "And now?", 60) == {"stopReason": "end_turn"}
 
 
-async def test_a_conversation_larger_than_the_window_of_the_model_for_summaries_is_given_to_it_in_one_call(
+async def test_a_conversation_too_large_for_the_summary_model_fits_one_call(
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:

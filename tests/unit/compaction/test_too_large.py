@@ -1,4 +1,4 @@
-"""A request that certainly does not fit and cannot be made short is not sent; one that
+"""A request that certainly does not fit and cannot be shortened is not sent. One that
 may fit is.
 """
 
@@ -16,12 +16,12 @@ from support.memory import agent_in_memory
 from support.models import Reply, Usage, model_server
 
 TINY = {"ACP_AGENT_CONTEXT_WINDOW": "700"}
-"""Less than the system prompt and the tools take, which nothing can take away."""
+"""Less than the system prompt and the tools take, which no compaction can shorten."""
 LONG = "The cart adds prices. " * 900
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
-async def test_what_is_certainly_too_large_is_not_sent(
+async def test_a_request_that_is_certainly_too_large_is_not_sent(
     tmp_path: Path, dialect: Any
 ) -> None:
     async with (
@@ -43,7 +43,7 @@ async def test_what_is_certainly_too_large_is_not_sent(
         assert "left out" in error.value.message
 
 
-async def test_a_session_that_became_too_large_for_any_step_of_the_ladder_asks_for_no_answer(
+async def test_a_session_too_large_for_every_strategy_sends_no_request(
     tmp_path: Path,
 ) -> None:
     config = {

@@ -55,7 +55,7 @@ async def model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("manual", [True, False])
 @pytest.mark.parametrize("question", [QUESTION, LARGE_QUESTION], ids=["short", "long"])
-async def test_a_prompt_that_is_all_there_is_is_never_compacted(
+async def test_a_conversation_of_one_prompt_is_never_compacted(
     strategy: str, manual: bool, question: UserMessage
 ) -> None:
     state = ConversationState.of([question], window=200_000)
@@ -68,7 +68,7 @@ async def test_a_prompt_that_is_all_there_is_is_never_compacted(
 @pytest.mark.parametrize("strategy", ["excerpts", "summary"])
 @pytest.mark.parametrize("manual", [True, False])
 @pytest.mark.parametrize("question", [QUESTION, LARGE_QUESTION], ids=["short", "long"])
-async def test_an_unanswered_prompt_stays_word_for_word_behind_what_is_compacted(
+async def test_an_unanswered_prompt_is_kept_word_for_word_after_the_summary(
     strategy: str, manual: bool, question: UserMessage
 ) -> None:
     state = ConversationState.of([*BEFORE, question], window=32_000)
@@ -81,7 +81,7 @@ async def test_an_unanswered_prompt_stays_word_for_word_behind_what_is_compacted
     assert LONG[-60:] not in str(compacted.messages[:-1])
 
 
-async def test_a_prompt_that_comes_after_a_compaction_stays_in_the_next_one() -> None:
+async def test_a_prompt_after_a_compaction_is_kept_by_the_next_compaction() -> None:
     service = CompactionService()
     policy = CompactionPolicy("", strategy="excerpts", size=2_000)
     state = ConversationState.of(BEFORE, window=200_000)
@@ -95,7 +95,7 @@ async def test_a_prompt_that_comes_after_a_compaction_stays_in_the_next_one() ->
     assert again.messages[-1] == LARGE_QUESTION
 
 
-async def test_a_prompt_that_fits_no_window_is_refused_and_not_replaced() -> None:
+async def test_a_prompt_too_large_for_the_window_is_refused_and_not_replaced() -> None:
     state = ConversationState.of([user("q", LONG * 3)], window=20_000)
     with pytest.raises(CompactionError, match="What has to stay in the conversation"):
         await CompactionService()(
@@ -136,7 +136,7 @@ async def test_a_prompt_that_fits_no_window_is_refused_and_not_replaced() -> Non
         ),
     ],
 )
-def test_the_prompt_is_the_first_since_the_last_answer_without_calls(
+def test_the_prompt_is_the_first_one_after_the_last_answer_without_calls(
     messages: list[Message], prompt: int | None, stays_from: int
 ) -> None:
     entries = tuple(

@@ -1,6 +1,4 @@
-"""The check of a summary: what it says that the conversation does not contain, and the
-sections that it lacks.
-"""
+"""The check of a summary: names that are not in the conversation, and missing sections."""
 
 from __future__ import annotations
 
@@ -132,7 +130,7 @@ def marked(summary: str, known: Evidence = EMPTY) -> str:
         "",
     ],
 )
-def test_what_the_conversation_contains_is_not_flagged(honest: str) -> None:
+def test_text_from_the_conversation_is_not_flagged(honest: str) -> None:
     assert flagged(honest) == []
 
 
@@ -188,7 +186,7 @@ def test_what_the_conversation_contains_is_not_flagged(honest: str) -> None:
         ("| a | nope_1 |\n|---|---|\n| b | 4711 |", ["nope_1", "4711"]),
     ],
 )
-def test_what_the_conversation_does_not_contain_is_flagged(
+def test_text_that_is_not_in_the_conversation_is_flagged(
     summary: str, pieces: list[str]
 ) -> None:
     assert flagged(summary) == pieces
@@ -213,7 +211,7 @@ private _Frame next; interface Canvas { title: string; toHex(): string }
         "The area is done. The border, too (cached).",
     ],
 )
-def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
+def test_a_dotted_name_may_combine_separate_names(honest: str) -> None:
     assert flagged(honest, Evidence.of([CODE])) == []
 
 
@@ -231,7 +229,7 @@ def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
 @pytest.mark.parametrize(
     "form", ["`{}`", "`{}()`", "`opts['{}']`", "it is {} now", "`x = {}(1)`"]
 )
-def test_a_dotted_name_cannot_be_put_together_with_a_word_of_a_sentence(
+def test_a_dotted_name_may_not_end_with_a_word_of_prose(
     invented: str, form: str
 ) -> None:
     assert flagged(form.format(invented), Evidence.of([CODE, "opts x"])) == [invented]
@@ -259,7 +257,7 @@ worker pool, redis queue, deploy key; dry run and read-only; screenList screenRe
         "`read-only`",
     ],
 )
-def test_what_was_said_together_may_be_said_again(honest: str) -> None:
+def test_a_quotation_of_consecutive_words_is_not_flagged(honest: str) -> None:
     assert flagged(honest, Evidence.of([APART, "checkout"])) == []
 
 
@@ -293,7 +291,7 @@ def test_what_was_said_together_may_be_said_again(honest: str) -> None:
         ("`redis-cache-key`, `worker-queue`", ["redis-cache-key", "worker-queue"]),
     ],
 )
-def test_what_was_only_said_apart_is_flagged_where_it_is_one_thing(
+def test_words_that_only_occur_apart_are_flagged_if_quoted_together(
     summary: str, pieces: list[str]
 ) -> None:
     assert flagged(summary, Evidence.of([APART])) == pieces
@@ -311,7 +309,7 @@ HOSTS = st.from_regex(
     st.integers(2, 99_999),
     st.sampled_from(["{} {} {} {}", "`{}` ({}) {}; **{}**."]),
 )
-def test_hosts_dates_times_and_counts_are_found_as_they_stand_and_flagged_in_pieces(
+def test_hosts_dates_times_and_counts_must_occur_as_a_whole(
     host: str, day: date, clock: time, count: int, form: str
 ) -> None:
     said = (host, f"{day}", f"{clock:%H:%M:%S}", f"{count} passed")
@@ -370,9 +368,7 @@ def earlier(summary: str) -> Evidence:
     )
 
 
-def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is() -> (
-    None
-):
+def test_only_unmarked_text_of_an_earlier_summary_is_a_source() -> None:
     summary = 'lib/odd.py, `old_name`, "three odd words".\n\n```\nghost_1\n```\n\n`kept_name` and lib/even.py'
     known = Evidence.of(["kept_name and lib/even.py"])
     odd = ["lib/odd.py", "old_name", "three odd words", "ghost_1"]
@@ -405,7 +401,7 @@ def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is
         ("Nothing at all.", "Nothing at all."),
     ],
 )
-def test_a_mark_stands_right_behind_its_piece_and_breaks_no_markdown(
+def test_a_mark_directly_follows_its_piece_and_breaks_no_markdown(
     summary: str, expected: str
 ) -> None:
     assert marked(summary) == expected
@@ -483,7 +479,7 @@ def test_a_sentence_copied_from_the_conversation_is_never_flagged(
 
 @given(st.text(max_size=80) | HOSTILE)
 @example('/A"/A"')
-def test_marking_only_inserts_and_flagged_pieces_stand_in_the_text(
+def test_marking_only_inserts_text_and_flagged_pieces_are_in_the_summary(
     summary: str,
 ) -> None:
     found = unverified(summary, EMPTY)
@@ -497,7 +493,7 @@ def test_marking_only_inserts_and_flagged_pieces_stand_in_the_text(
 
 
 @given(st.lists(WORDS, min_size=1, max_size=12), st.integers(0, 12))
-def test_a_planted_name_is_flagged_wherever_it_stands(
+def test_an_invented_name_is_flagged_anywhere_in_a_summary(
     words: list[str], at: int
 ) -> None:
     line = [word for word in words if not set(word) & set("“”\"'`$<>()[]&")]
@@ -511,7 +507,7 @@ def test_a_planted_name_is_flagged_wherever_it_stands(
         ["{}", "{:,}", "{:_}", "L{}", "x.py:{}", "({})", "{}/{}", "~{}", "**{}**"]
     ),
 )
-def test_a_number_is_found_in_each_notation_and_another_is_flagged(
+def test_a_number_is_found_in_every_notation_and_others_are_flagged(
     number: int, form: str
 ) -> None:
     said = form.format(number, number)
@@ -554,7 +550,7 @@ async def no_mending(_: str) -> str:
     raise ModelError("It is overloaded.")
 
 
-async def test_a_correction_is_used_where_it_lacks_no_more_sections() -> None:
+async def test_a_correction_is_used_if_it_lacks_no_more_sections() -> None:
     verified = await verify(_task(MEND), CUT, answering(GHOST), mending(HONEST))
     assert (verified.summary, verified.unverified) == (HONEST, ())
     for other in ("Sorry, all is corrected.", ""):
@@ -562,14 +558,12 @@ async def test_a_correction_is_used_where_it_lacks_no_more_sections() -> None:
         assert verified.unverified == ("src/ghost.py",)
 
 
-async def test_a_correction_that_fails_leaves_the_first_summary_with_its_marks() -> (
-    None
-):
+async def test_a_failed_correction_keeps_the_first_summary_with_marks() -> None:
     verified = await verify(_task(MEND), CUT, answering(GHOST), no_mending)
     assert verified.summary == GHOST.replace("`.", "` [unverified].")
 
 
-def test_the_request_to_mend_names_each_piece_once_and_each_missing_section() -> None:
+def test_a_correction_request_lists_each_piece_and_missing_section_once() -> None:
     text = _mend_request(
         unverified("`a_1`, `a_1`, src/b.py", EMPTY), ["Open work", "Files"]
     )
@@ -606,7 +600,7 @@ do this
 """
 
 
-def test_sections_that_are_there_with_something_under_them_are_not_missing() -> None:
+def test_sections_with_content_are_not_missing() -> None:
     assert (
         missing_sections(
             SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]
@@ -615,9 +609,7 @@ def test_sections_that_are_there_with_something_under_them_are_not_missing() -> 
     )
 
 
-def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_its_order() -> (
-    None
-):
+def test_missing_sections_have_the_recipes_names_and_order() -> None:
     required = ["Tests", "Current state", "Decisions", "Errors & fixes"]
     assert missing_sections(SUMMARY, required) == (
         "Tests",
@@ -638,15 +630,13 @@ def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_it
     ],
 )
 @pytest.mark.parametrize("required", ["Open work", "## Open work", "open work:"])
-def test_level_case_white_space_emphasis_and_a_colon_do_not_count(
+def test_headings_may_differ_in_level_case_space_emphasis_and_colon(
     heading: str, required: str
 ) -> None:
     assert missing_sections(f"text\n\n{heading}\n\n1. Release.\n", [required]) == ()
 
 
-def test_what_stands_under_a_deeper_heading_belongs_to_the_section_and_what_stands_under_the_next_does_not() -> (
-    None
-):
+def test_text_below_a_subheading_belongs_to_the_section() -> None:
     assert missing_sections("## Files\n### New\n`a.py`\n", ["Files", "New"]) == ()
     assert missing_sections(
         "## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]
@@ -659,7 +649,7 @@ def test_what_stands_under_a_deeper_heading_belongs_to_the_section_and_what_stan
         unique_by=lambda title: " ".join(title.split()),
     )
 )
-def test_all_sections_that_were_written_are_found(titles: list[str]) -> None:
+def test_all_written_sections_are_found(titles: list[str]) -> None:
     summary = "".join(f"## {title}\nNone.\n\n" for title in titles)
     assert missing_sections(summary, titles) == ()
     assert missing_sections("", titles) == tuple(titles)

@@ -1,6 +1,4 @@
-"""What becomes of a summary that says what nobody said: `verify: mark`, in requests and
-in the editor.
-"""
+"""An invented name in a summary with `verify: mark`, in requests and in the editor."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ def summary(mark: str = "") -> str:
 
 
 @both_editors
-async def test_what_is_invented_is_marked_in_the_context_and_named_in_the_receipt(
+async def test_an_invented_name_is_marked_in_the_context_and_listed_in_the_receipt(
     tmp_path: Path, editor: Editor
 ) -> None:
     read = Reply("I look.", tool_calls=[ToolCall("read", {"path": "a.txt"})])

@@ -1,4 +1,4 @@
-"""A summary that is being prepared, or waits, while something else happens to its
+"""A summary that is being prepared, or is ready, while something else happens in its
 session.
 """
 
@@ -55,7 +55,7 @@ async def behind(event, services):
 
 @pytest.mark.parametrize("vetoed", [False, True], ids=["excerpts", "vetoed"])
 @pytest.mark.parametrize("reason", ["model_switch", "resume"])
-async def test_what_does_not_fit_any_more_is_made_short_without_a_model_unless_a_hook_wants_the_turn_to_end(
+async def test_a_full_context_is_shortened_without_a_model_unless_a_hook_ends_the_turn(
     tmp_path: Path, reason: str, vetoed: bool
 ) -> None:
     hooks = tmp_path / "state" / "hooks"
@@ -111,7 +111,7 @@ REFUSED = Reply(http_status=400, body=TOO_LONG)
 
 
 @pytest.mark.parametrize("how", ["nearly full", "refused"])
-async def test_where_there_is_no_room_excerpts_are_taken_at_once_and_what_was_being_written_is_dropped_and_paid_for(
+async def test_a_full_window_uses_excerpts_and_bills_the_dropped_summary(
     tmp_path: Path, how: str
 ) -> None:
     summary, _ = held()

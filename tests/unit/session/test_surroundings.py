@@ -111,7 +111,7 @@ def test_a_command_runs_without_a_shell_and_its_output_is_a_value(
         (
             "\n{{ shell('touch', 'ran') }}",
             12,
-            "`touch ran` may not run here: it is none of the recipe's",
+            "`touch ran` may not run here: it is not among the recipe's",
         ),
         (
             "x\n{{ shell('ls', '/nowhere') }}",

@@ -1,4 +1,4 @@
-"""What all tests of the tools start from."""
+"""Fixtures of the tests of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recipe's `allowed_commands` allow of the command lines that a model writes."""
+"""Which command lines a recipe's `allowed_commands` allow."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ COMMIT = (
         ("git add \\' $(rm x) \\'", "git *", False),
     ],
 )
-def test_a_pattern_allows_no_more_than_its_words(
+def test_a_pattern_allows_only_its_words(
     command: str, pattern: str, allowed: bool
 ) -> None:
     assert (refusal(command, [pattern]) == "") == allowed
@@ -65,7 +65,7 @@ def test_a_pattern_allows_no_more_than_its_words(
         "foo:bar x", "", ";",
     ],
 )  # fmt: skip
-def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> None:
+def test_a_line_that_may_run_other_programs_is_not_understood(command: str) -> None:
     assert parse(command).commands == ()
 
 
@@ -89,7 +89,7 @@ def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> N
         ("if ls; then ls; fi", False),
     ],
 )
-def test_each_simple_command_of_a_line_has_to_be_allowed(
+def test_every_simple_command_of_a_line_must_be_allowed(
     command: str, allowed: bool
 ) -> None:
     assert (refusal(command, ["git log*", "git diff*", "ls*"]) == "") == allowed
@@ -113,13 +113,13 @@ def test_each_simple_command_of_a_line_has_to_be_allowed(
         ("git push", False),
     ],
 )
-def test_a_pattern_behind_an_exclamation_mark_forbids_an_option_in_each_spelling(
+def test_a_negated_pattern_forbids_every_spelling_of_an_option(
     command: str, allowed: bool
 ) -> None:
     assert (refusal(command, COMMIT) == "") == allowed
 
 
-def test_what_is_not_understood_is_forbidden_where_anything_is() -> None:
+def test_a_line_that_is_not_understood_is_refused_if_anything_is_forbidden() -> None:
     patterns = ["*", "!git push --f*"]
     assert (
         refusal("git push --dry-run; git push", patterns)
@@ -171,7 +171,7 @@ RAN = "ls() { :; }; touch() { echo ran; }; command_not_found_handle() { echo ran
         max_size=8,
     )
 )
-def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
+def test_bash_sees_exactly_these_words(pieces: list[str]) -> None:
     line = "echo " + "".join(pieces)
     commands = parse(line).commands
     if len(commands) != 1:
@@ -190,7 +190,7 @@ def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
 @pytest.mark.process
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(PIECES)))
-def test_bash_runs_no_program_that_no_pattern_names(pieces: list[str]) -> None:
+def test_bash_runs_only_programs_that_a_pattern_allows(pieces: list[str]) -> None:
     line = "ls " + "".join(pieces) + " touch ran"
     if refusal(line, ["ls*"]) == "":
         done = subprocess.run(
@@ -204,7 +204,7 @@ def test_bash_runs_no_program_that_no_pattern_names(pieces: list[str]) -> None:
     "line",
     ["git diff *", "git diff -*", "git diff ?", "git diff '-'*", "git diff [-]*"],
 )
-def test_a_line_that_bash_makes_an_option_of_is_refused_where_any_is_forbidden(
+def test_a_line_that_expands_to_a_forbidden_option_is_refused(
     tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "--output=x").touch()

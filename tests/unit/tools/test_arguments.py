@@ -1,4 +1,4 @@
-"""Schemas and complaints of the tools' arguments."""
+"""The schemas of tools, and errors about arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def complaint(workspace: Workspace, tool: str, **arguments: JsonValue) -> 
     return str(caught.value)
 
 
-def test_the_tools_come_in_a_fixed_order() -> None:
+def test_the_tools_have_a_fixed_order() -> None:
     assert [tool.name for tool in TOOLS] == [
         "read",
         "write",
@@ -84,7 +84,7 @@ async def _prepare_nothing(asked: _Named, environment: Environment) -> PreparedC
     raise NotImplementedError
 
 
-def test_an_argument_that_is_named_like_a_keyword_stays_in_the_schema() -> None:
+def test_an_argument_named_like_a_keyword_stays_in_the_schema() -> None:
     named = BuiltIn("named", "Named.", _Named, _prepare_nothing, title=titled("Named"))
     assert named.input_schema == {
         "properties": {
@@ -115,7 +115,7 @@ def test_an_argument_that_is_named_like_a_keyword_stays_in_the_schema() -> None:
     ],
     ids=["most", "seconds", "length", "items"],
 )
-async def test_a_limit_that_the_schema_does_not_state_is_named_when_it_is_exceeded(
+async def test_exceeding_a_limit_outside_the_schema_is_reported(
     workspace: Workspace, tool: str, arguments: dict[str, JsonValue], said: str
 ) -> None:
     assert said in await complaint(workspace, tool, **arguments)
@@ -132,7 +132,7 @@ async def test_a_limit_that_the_schema_does_not_state_is_named_when_it_is_exceed
         (
             "read",
             {"path": "a", "file": "b"},
-            "read: there is no argument `file` (it takes path, offset, limit).",
+            "read: unknown argument `file` (it takes path, offset, limit).",
         ),
         (
             "read",
@@ -142,11 +142,11 @@ async def test_a_limit_that_the_schema_does_not_state_is_named_when_it_is_exceed
                 "integer, unable to parse string as an integer."
             ),
         ),
-        ("write", {"path": "a", "content": "x\ud800"}, "hold half a character"),
+        ("write", {"path": "a", "content": "x\ud800"}, "contain an unpaired surrogate"),
     ],
     ids=["missing", "unknown", "all at once", "surrogate"],
 )
-async def test_what_is_wrong_with_arguments_is_named_with_its_place(
+async def test_every_invalid_argument_is_reported_by_name(
     workspace: Workspace, tool: str, arguments: dict[str, JsonValue], said: str
 ) -> None:
     assert said in await complaint(workspace, tool, **arguments)
@@ -178,7 +178,7 @@ async def test_what_is_wrong_with_arguments_is_named_with_its_place(
         max_size=5,
     ),
 )
-async def test_any_arguments_are_prepared_or_refused_in_a_sentence(
+async def test_any_arguments_are_prepared_or_refused_with_a_message(
     workspace: Workspace, tool: Tool, arguments: JsonObject
 ) -> None:
     view = tool.preview(arguments)
@@ -205,7 +205,7 @@ async def test_any_arguments_are_prepared_or_refused_in_a_sentence(
     ],
     ids=["list as text", "object as text", "as it should be"],
 )
-async def test_lists_and_objects_that_a_model_writes_as_json_text_are_read(
+async def test_lists_and_objects_sent_as_json_strings_are_decoded(
     workspace: Workspace, edits: JsonValue
 ) -> None:
     (workspace.root / "a.txt").write_text("one\n")
@@ -214,7 +214,7 @@ async def test_lists_and_objects_that_a_model_writes_as_json_text_are_read(
     assert (workspace.root / "a.txt").read_text() == "two\n"
 
 
-async def test_text_that_is_no_json_is_still_refused_in_the_place_of_a_list(
+async def test_a_string_that_is_not_json_is_refused_in_place_of_a_list(
     workspace: Workspace,
 ) -> None:
     assert (

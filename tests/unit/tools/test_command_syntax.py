@@ -1,4 +1,4 @@
-"""The simple commands of command lines, compared with what bash makes of them."""
+"""The simple commands of command lines, compared with bash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PRINTABLE = st.text(
         ("ls\nrm x", [("ls",), ("rm", "x")]),
     ],
 )
-def test_words_are_those_that_the_programs_get(
+def test_words_are_the_arguments_that_programs_get(
     line: str, commands: list[tuple[str, ...]] | None
 ) -> None:
     expected = commands or [
@@ -54,7 +54,7 @@ def test_words_are_those_that_the_programs_get(
         "coproc ls",
     ],
 )  # fmt: skip
-def test_anything_else_than_plain_commands_is_not_understood(line: str) -> None:
+def test_only_plain_commands_are_understood(line: str) -> None:
     assert parse(line).commands == ()
 
 
@@ -69,14 +69,12 @@ def test_anything_else_than_plain_commands_is_not_understood(line: str) -> None:
         ("ls", False),
     ],
 )
-def test_wildcards_count_where_the_shell_expands_them(
-    line: str, expected: bool
-) -> None:
+def test_only_wildcards_that_the_shell_expands_count(line: str, expected: bool) -> None:
     assert parse(line).has_wildcard is expected
 
 
 @given(st.lists(PRINTABLE, max_size=4))
-def test_quoted_words_come_back_as_they_are(arguments: list[str]) -> None:
+def test_quoted_words_are_returned_unchanged(arguments: list[str]) -> None:
     assert parse(shlex.join(["echo", *arguments])).commands == (("echo", *arguments),)
 
 
@@ -84,7 +82,7 @@ def test_quoted_words_come_back_as_they_are(arguments: list[str]) -> None:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @settings(max_examples=60, deadline=None)
 @given(st.text("ab-'\"\\ =#~^%+:@,.{}[]!\t", min_size=1, max_size=14))
-def test_a_line_that_is_understood_gives_bash_the_same_words(rest: str) -> None:
+def test_an_understood_line_has_the_same_words_in_bash(rest: str) -> None:
     parsed = parse(f"show {rest}")
     if len(parsed.commands) != 1 or parsed.has_wildcard or "~" in rest:
         return

@@ -25,7 +25,7 @@ def edit(old: str, new: str) -> list[JsonValue]:
     return [{"old_text": old, "new_text": new}]
 
 
-async def test_an_edit_changes_the_file_and_shows_the_diff_before_it_does(
+async def test_an_edit_shows_its_diff_before_it_changes_the_file(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("src/app.py", "a = 1\nb = 2\n")
@@ -48,7 +48,7 @@ async def test_an_edit_changes_the_file_and_shows_the_diff_before_it_does(
     assert not outcome.is_error
 
 
-async def test_one_wrong_edit_changes_nothing(workspace: Workspace) -> None:
+async def test_one_invalid_edit_changes_nothing(workspace: Workspace) -> None:
     path = workspace.file("a", "one\ntwo\n")
     await workspace.call("read", path="a")
     message = await refusal(
@@ -63,19 +63,23 @@ async def test_one_wrong_edit_changes_nothing(workspace: Workspace) -> None:
     [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})],
     ids=["edit", "write"],
 )
-async def test_a_file_that_was_not_read_or_has_changed_since_is_left_alone(
+async def test_an_unread_or_changed_file_is_not_edited(
     workspace: Workspace, tool: str, arguments: dict[str, JsonValue]
 ) -> None:
     path = workspace.file("a", "x")
-    assert "Read it first" in await refusal(workspace, tool, path="a", **arguments)
+    assert "Read the file first" in await refusal(
+        workspace, tool, path="a", **arguments
+    )
     await workspace.call("read", path="a")
     path.write_text("x, changed by the user")
-    assert "Read it again" in await refusal(workspace, tool, path="a", **arguments)
+    assert "Read the file again" in await refusal(
+        workspace, tool, path="a", **arguments
+    )
     assert path.read_text() == "x, changed by the user"
     await workspace.call("read", path="a")
     prepared = await workspace.prepare(tool, path="a", **arguments)
     path.write_text("x!")  # while the user decides
-    with pytest.raises(ToolError, match="Read it again"):
+    with pytest.raises(ToolError, match="Read the file again"):
         await workspace.run(prepared)
     assert path.read_text() == "x!"
     await workspace.call("read", path="a")
@@ -88,7 +92,7 @@ async def test_a_file_that_was_not_read_or_has_changed_since_is_left_alone(
     [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})],
     ids=["edit", "write"],
 )
-async def test_whether_a_path_outside_exists_is_not_told_before_the_call_is_allowed(
+async def test_whether_a_path_outside_exists_is_revealed_only_after_permission(
     workspace: Workspace,
     tmp_path_factory: pytest.TempPathFactory,
     tool: str,
@@ -104,7 +108,7 @@ async def test_whether_a_path_outside_exists_is_not_told_before_the_call_is_allo
     assert {name: call.access.outside for name, call in prepared.items()} == {
         name: (folder / name,) for name in prepared
     }
-    with pytest.raises(ToolError, match="exists but was not read"):
+    with pytest.raises(ToolError, match="was not read in this context"):
         await workspace.run(prepared["there"])
     with pytest.raises(ToolError, match="is a directory"):
         await workspace.run(prepared["folder"])
@@ -119,12 +123,12 @@ async def test_a_new_file_needs_no_reading_and_can_be_edited_at_once(
     assert prepared.view.diffs == (Diff(str(path), None, "x = 1\n"),)
     assert prepared.view.title == "Write new/dir/a.py"
     outcome = await workspace.run(prepared)
-    assert outcome.parts == (Text("Made new/dir/a.py (1 line)."),)
+    assert outcome.parts == (Text("Created new/dir/a.py (1 line)."),)
     await workspace.call("edit", path="new/dir/a.py", edits=edit("1", "2"))
     assert path.read_text() == "x = 2\n"
 
 
-async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(
+async def test_crlf_byte_order_mark_and_missing_final_newline_are_kept(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("a", "\ufeffone\r\ntwo".encode())
@@ -136,7 +140,7 @@ async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.booleans())
-def test_a_diff_is_bounded_whatever_changes(
+def test_the_size_of_a_diff_is_limited(
     old_size: int, new_size: int, is_new: bool
 ) -> None:
     before = "a\n" * (old_size * DIFF_LIMIT // 3)

@@ -1,4 +1,4 @@
-"""Walking a tree without what git ignores, against git itself."""
+"""Walking a tree without the files that git ignores, compared with git."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def by_walk(root: Path, base: Path | None = None) -> set[str]:
 )
 @example(["build/a", "build/b/a"], {".": ["build/**/"]}, [], [], "\n")
 @example(["a/x.py", "b/x.py"], {".": ["\ufeffa/"]}, [], [], "\n")
-async def test_a_walk_finds_what_git_finds(
+async def test_a_walk_finds_the_same_files_as_git(
     tmp_path_factory: pytest.TempPathFactory,
     users_git: Path,
     files: list[str],
@@ -134,7 +134,7 @@ async def test_a_walk_finds_what_git_finds(
 @pytest.mark.parametrize(
     "place", ["user", "included", "repository", "empty", "relative", "missing"]
 )
-async def test_the_user_s_file_is_the_one_that_git_is_configured_with(
+async def test_the_users_ignore_file_is_the_one_configured_in_git(
     tmp_path: Path, users_git: Path, place: str
 ) -> None:
     root = tmp_path / "root"
@@ -170,7 +170,7 @@ async def test_the_user_s_file_is_the_one_that_git_is_configured_with(
 
 
 @pytest.mark.parametrize("git", ["there", "absent"])
-async def test_the_user_s_file_counts_in_repositories_within_and_without_any(
+async def test_the_users_ignore_file_applies_inside_and_outside_repositories(
     tmp_path: Path, users_git: Path, monkeypatch: pytest.MonkeyPatch, git: str
 ) -> None:
     make_repository(tmp_path / "inner")
@@ -193,7 +193,7 @@ async def test_links_are_not_followed(tmp_path: Path) -> None:
     assert await by_walk(tmp_path) == {"d/up", "self"}
 
 
-async def test_a_walk_in_a_tree_that_is_too_large_stops_and_says_so(
+async def test_a_walk_of_a_tree_that_is_too_large_stops_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tree(tmp_path, [f"{number}" for number in range(20)], {})
@@ -207,7 +207,7 @@ async def test_a_walk_in_a_tree_that_is_too_large_stops_and_says_so(
     assert await anyio.to_thread.run_sync(walked) == (0, "after 0 seconds")
 
 
-async def test_a_cancel_ends_a_walk(tmp_path: Path) -> None:
+async def test_cancellation_ends_a_walk(tmp_path: Path) -> None:
     make_tree(tmp_path, [f"{number}" for number in range(250)], {})
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Links that are exchanged while a tool works: what was decided on is what is read and
+"""Symbolic links that are swapped while a tool runs: only the permitted file is read or
 written.
 """
 
@@ -87,7 +87,7 @@ async def attempt(
     ],
     ids=str,
 )
-async def test_a_tool_reads_no_secret_while_a_folder_and_a_link_are_exchanged(
+async def test_no_secret_is_read_while_a_directory_and_a_link_are_swapped(
     workspace: Workspace, tmp_path: Path, tool: str, arguments: dict[str, JsonValue]
 ) -> None:
     outside = tmp_path / "outside"
@@ -120,7 +120,7 @@ async def test_a_tool_reads_no_secret_while_a_folder_and_a_link_are_exchanged(
     ],
     ids=str,
 )
-async def test_a_tool_writes_nothing_outside_while_a_folder_and_a_link_are_exchanged(
+async def test_nothing_outside_is_written_while_a_directory_and_a_link_are_swapped(
     workspace: Workspace, tmp_path: Path, tool: str, arguments: dict[str, JsonValue]
 ) -> None:
     outside = tmp_path / "outside"
@@ -140,7 +140,7 @@ async def test_a_tool_writes_nothing_outside_while_a_folder_and_a_link_are_excha
     os.close(folder)
 
 
-async def test_a_file_and_a_link_are_exchanged_and_neither_is_read_nor_written(
+async def test_a_file_swapped_with_a_link_is_neither_read_nor_written(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     secret = tmp_path / "id_rsa"
@@ -158,7 +158,7 @@ async def test_a_file_and_a_link_are_exchanged_and_neither_is_read_nor_written(
     assert secret.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_session_s_directory_that_becomes_a_link_leads_outside(
+async def test_a_session_directory_that_becomes_a_link_is_outside(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     (tmp_path / "outside").mkdir()
@@ -172,7 +172,7 @@ async def test_a_session_s_directory_that_becomes_a_link_leads_outside(
     assert prepared.access.outside == ((tmp_path / "outside" / "key").resolve(),)
 
 
-async def test_links_of_a_project_go_on_working(
+async def test_links_within_a_project_keep_working(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -210,7 +210,7 @@ async def test_links_of_a_project_go_on_working(
         st.sampled_from(["a", "b", "c", "d", "e", "x", "new"]), min_size=1, max_size=4
     ).map("/".join),
 )
-def test_a_path_is_opened_exactly_where_no_part_of_it_is_a_link(
+def test_a_path_is_opened_only_if_no_part_of_it_is_a_link(
     tmp_path_factory: pytest.TempPathFactory, links: dict[str, str], path: str
 ) -> None:
     root = tmp_path_factory.mktemp("tree").resolve()
@@ -239,7 +239,7 @@ def test_a_path_is_opened_exactly_where_no_part_of_it_is_a_link(
         os.close(descriptor)
 
 
-def test_two_paths_change_places_at_once(tmp_path: Path) -> None:
+def test_two_paths_can_be_swapped_atomically(tmp_path: Path) -> None:
     (tmp_path / "one").write_text("1")
     (tmp_path / "other").write_text("2")
     exchange(tmp_path / "one", tmp_path / "other")

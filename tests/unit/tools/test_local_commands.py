@@ -20,7 +20,7 @@ from support.processes import Process, marked, outlive
 
 
 class Listener:
-    """Takes what a command reports."""
+    """Collects the output that a command reports."""
 
     def __init__(self) -> None:
         self.output = ""
@@ -44,7 +44,7 @@ async def run(
 
 @pytest.fixture
 def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What every process that a test starts has in its environment."""
+    """An environment variable of every process that a test starts."""
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
     return f"TEST_MARK={tmp_path}"
 
@@ -53,7 +53,7 @@ def started_by(mark: str) -> set[Process]:
     return {process for process in marked(mark) if process.pid != os.getpid()}
 
 
-async def test_output_is_passed_on_while_the_command_runs(tmp_path: Path) -> None:
+async def test_output_is_reported_while_the_command_runs(tmp_path: Path) -> None:
     listener = Listener()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
@@ -67,7 +67,7 @@ async def test_output_is_passed_on_while_the_command_runs(tmp_path: Path) -> Non
     assert listener.output == "first\nsecond\n"
 
 
-async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(
+async def test_endless_output_is_cut_and_the_rest_is_counted(
     tmp_path: Path,
 ) -> None:
     listener = Listener()
@@ -87,7 +87,7 @@ async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(
     assert MISSING in listener.output
 
 
-async def test_frames_of_a_progress_bar_take_no_room_of_what_is_kept(
+async def test_progress_bar_frames_do_not_use_up_the_output_limit(
     tmp_path: Path,
 ) -> None:
     result = await run(
@@ -97,7 +97,7 @@ async def test_frames_of_a_progress_bar_take_no_room_of_what_is_kept(
     assert result.stdout == "begin\n100000%\nerror\n"
 
 
-async def test_a_command_that_takes_too_long_is_stopped_and_keeps_its_output(
+async def test_a_command_stopped_by_the_time_limit_keeps_its_output(
     tmp_path: Path, mark: str
 ) -> None:
     with anyio.fail_after(10):
@@ -126,7 +126,7 @@ STUBBORN = (
     ],
     ids=["child", "grandchildren", "stubborn grandchild", "stubborn shell"],
 )
-async def test_a_cancel_kills_the_whole_group(
+async def test_cancellation_kills_the_whole_process_group(
     tmp_path: Path, mark: str, command: str
 ) -> None:
     listener = Listener()
@@ -142,7 +142,7 @@ async def test_a_cancel_kills_the_whole_group(
     assert not started_by(mark)
 
 
-async def test_a_process_left_in_the_background_does_not_hold_up_the_call_and_ends_with_it(
+async def test_a_background_process_ends_with_the_call_and_does_not_delay_it(
     tmp_path: Path, mark: str
 ) -> None:
     with anyio.fail_after(5):
@@ -152,7 +152,7 @@ async def test_a_process_left_in_the_background_does_not_hold_up_the_call_and_en
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
-async def test_processes_that_ended_are_not_waited_for_where_nobody_reaps_them(
+async def test_ended_processes_that_nobody_reaps_do_not_delay_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_child_subreaper = partial(ctypes.CDLL(None).prctl, 36)

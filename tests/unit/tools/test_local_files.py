@@ -1,4 +1,4 @@
-"""Files on the disk."""
+"""Files on disk."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def names_in(directory: Path) -> list[str]:
     deadline=None,
 )
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-async def test_a_text_is_read_as_it_was_written(tmp_path: Path, text: str) -> None:
+async def test_a_text_is_read_back_as_it_was_written(tmp_path: Path, text: str) -> None:
     await files.write_text(tmp_path / "a", text)
     assert await files.read_text(tmp_path / "a") == text
     assert (tmp_path / "a").read_bytes() == text.encode()
 
 
-async def test_an_existing_file_keeps_its_mode_and_a_new_one_follows_the_umask(
+async def test_a_replaced_file_keeps_its_mode_and_a_new_one_follows_the_umask(
     tmp_path: Path,
 ) -> None:
     script = tmp_path / "run.sh"
@@ -49,7 +49,7 @@ async def test_an_existing_file_keeps_its_mode_and_a_new_one_follows_the_umask(
     assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
 
 
-async def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+async def test_writing_through_a_link_replaces_its_target(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a").write_text("old")
     (tmp_path / "link").symlink_to("real/a")
@@ -61,7 +61,7 @@ async def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "b").read_text() == "made"
 
 
-async def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+async def test_a_reader_never_sees_a_partial_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
     with path.open() as before:
@@ -70,7 +70,7 @@ async def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
-async def test_a_write_that_fails_leaves_the_file_and_no_rubbish(
+async def test_a_failed_write_leaves_the_file_and_no_temporary_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
@@ -86,7 +86,7 @@ async def test_a_write_that_fails_leaves_the_file_and_no_rubbish(
     assert names_in(tmp_path) == ["a"]
 
 
-async def test_what_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -> None:
+async def test_an_unwritable_file_is_refused_with_a_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "pipe")
@@ -106,7 +106,7 @@ async def test_what_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -
     assert names_in(tmp_path) == ["file", "loop", "pipe"]
 
 
-async def test_what_cannot_be_read_as_text_is_refused_in_a_sentence(
+async def test_a_file_that_is_not_text_is_refused_with_a_message(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "binary").write_bytes(b"a\0b")

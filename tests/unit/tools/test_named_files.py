@@ -1,5 +1,5 @@
-"""What a command has done to the files that its line names: told where it was seen, and
-not where it was only meant.
+"""Changes that a command makes to the files in its command line are reported if they
+were observed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from support.workspace import Workspace
 
 
 async def changes(workspace: Workspace, command: str) -> list[tuple[str, ...]]:
-    """The changes that are told of a command, with paths as they are in the directory."""
+    """Return the changes reported for a command, with paths relative to the directory."""
     outcome = await workspace.call("shell", command=command)
 
     def names(change: FileChange) -> list[str]:
@@ -62,7 +62,7 @@ async def changes(workspace: Workspace, command: str) -> list[tuple[str, ...]]:
         ("python3 -c 'import os; os.unlink(\"a\")'", []),
     ],
 )
-async def test_what_a_command_did_to_the_files_that_it_names_is_told_where_it_was_seen(
+async def test_observed_changes_to_files_in_a_command_line_are_reported(
     workspace: Workspace, command: str, told: list[tuple[str, ...]]
 ) -> None:
     for name in ("a", "b", "a b", "sub/c"):
@@ -73,7 +73,7 @@ async def test_what_a_command_did_to_the_files_that_it_names_is_told_where_it_wa
     assert await changes(workspace, command) == told
 
 
-def test_files_of_gigabytes_are_not_compared_to_tell_whether_one_is_a_copy(
+def test_very_large_files_are_not_compared(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a").touch()

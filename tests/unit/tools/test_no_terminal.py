@@ -95,11 +95,11 @@ READERS = {
         "ended",
     ),
 }
-"""Commands that ask, and what is shown when the answer is the end of the file."""
+"""Commands that read input, and what they print at the end of the input."""
 
 
 @pytest.mark.parametrize("name", READERS)
-async def test_a_command_that_asks_reads_the_end_of_file_at_once(
+async def test_a_command_that_reads_input_gets_end_of_file_at_once(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "input").write_text("protocol=https\nhost=example.org\n\n")
@@ -136,18 +136,18 @@ async def test_programs_find_no_terminal(tmp_path: Path) -> None:
         ("kill -SEGV $$", -signal.SIGSEGV),
     ],
 )
-async def test_it_ends_as_its_command_does(
+async def test_the_program_ends_like_its_command(
     tmp_path: Path, command: str, code: int
 ) -> None:
     assert await _shown(("bash", "-c", command), tmp_path) == ("", code)
 
 
-async def test_a_missing_program_is_named(tmp_path: Path) -> None:
+async def test_a_missing_program_is_reported_by_name(tmp_path: Path) -> None:
     shown, code = await _shown(("/no/such/program",), tmp_path)
     assert (shown, code) == ("/no/such/program: No such file or directory\n", 127)
 
 
-async def test_an_interrupt_from_the_keyboard_ends_the_command_and_not_what_shows_its_end(
+async def test_an_interrupt_ends_the_command_but_not_its_parent(
     tmp_path: Path,
 ) -> None:
     command = (
@@ -161,7 +161,7 @@ async def test_an_interrupt_from_the_keyboard_ends_the_command_and_not_what_show
         assert await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True) == 3
 
 
-async def test_signals_mean_to_the_command_what_they_meant_before(
+async def test_signal_handling_is_inherited_by_the_command(
     tmp_path: Path,
 ) -> None:
     command = ("bash", "-c", "yes | head -n 1; trap")
@@ -170,7 +170,7 @@ async def test_signals_mean_to_the_command_what_they_meant_before(
     assert await _shown(command, tmp_path) == (before.stdout.decode(), 0)
 
 
-async def test_output_of_a_process_in_the_background_does_not_hold_up_the_end(
+async def test_background_output_does_not_delay_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
@@ -200,7 +200,7 @@ async def test_a_command_ends_with_its_terminal(
         assert process.wait() == -number
 
 
-async def test_a_command_without_a_pseudo_terminal_ends_with_the_process_that_the_editor_kills(
+async def test_a_command_without_a_terminal_ends_with_the_killed_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
@@ -215,7 +215,7 @@ async def test_a_command_without_a_pseudo_terminal_ends_with_the_process_that_th
 
 
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
-async def test_a_sandboxed_command_outlives_the_thread_that_made_its_terminal_and_ends_with_the_terminal(
+async def test_a_sandboxed_command_outlives_the_thread_that_started_its_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))

@@ -30,7 +30,7 @@ ROOTS = (Path("/work/shop"), Path("/work/lib"))
         ("git commit -m 'and/or'", []),
     ],
 )
-def test_a_command_names_paths_outside(line: str, paths: list[str]) -> None:
+def test_paths_outside_are_found_in_a_command_line(line: str, paths: list[str]) -> None:
     named = [path.format(home=Path.home()) for path in paths]
     assert [str(path) for path in outside_in_command(line, CWD, ROOTS)] == named
 
@@ -56,12 +56,14 @@ def test_a_command_names_paths_outside(line: str, paths: list[str]) -> None:
         ("error: cannot lock /usr/lib/x: Read-only file system", []),
     ],
 )
-def test_a_programs_message_names_paths_outside(output: str, paths: list[str]) -> None:
+def test_paths_outside_are_found_in_a_programs_messages(
+    output: str, paths: list[str]
+) -> None:
     assert [str(path) for path in outside_in_output(output, CWD, ROOTS)] == paths
 
 
 @given(text=st.text(st.characters() | st.sampled_from("/.~'\"\0= \n‘’")))
-def test_any_text_names_only_absolute_paths_outside(text: str) -> None:
+def test_only_absolute_paths_outside_are_found_in_any_text(text: str) -> None:
     for search in (outside_in_command, outside_in_output):
         for path in search(text, CWD, ROOTS):
             assert path.is_absolute()

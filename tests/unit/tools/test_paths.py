@@ -1,4 +1,4 @@
-"""Paths: resolved, contained, shown."""
+"""Paths: resolving them, checking whether they are outside, and showing them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CWD = Path("/home/me/project")
         ("~user.txt", "/home/me/project/~user.txt"),
     ],
 )
-def test_a_path_is_made_absolute(written: str, meant: str) -> None:
+def test_paths_are_made_absolute(written: str, meant: str) -> None:
     assert absolute(written, CWD) == Path(meant)
 
 
@@ -55,13 +55,13 @@ def test_a_path_is_made_absolute(written: str, meant: str) -> None:
         "file://[",
     ],
 )
-def test_what_cannot_be_a_path_is_refused_in_a_sentence(written: str) -> None:
+def test_invalid_paths_are_refused_with_a_message(written: str) -> None:
     with pytest.raises(ToolError, match=r"\.$"):
         absolute(written, CWD)
 
 
 @given(st.text(st.characters(codec=None), max_size=60))
-def test_any_text_is_a_path_or_refused(written: str) -> None:
+def test_any_text_becomes_a_path_or_is_refused(written: str) -> None:
     try:
         path = absolute(written, CWD)
     except ToolError:
@@ -72,16 +72,14 @@ def test_any_text_is_a_path_or_refused(written: str) -> None:
     assert len(shown(path, CWD).splitlines()) == 1
 
 
-def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within() -> (
-    None
-):
+def test_paths_in_the_working_directory_are_shown_relative_to_it() -> None:
     assert shown(CWD / "src/a.py", CWD) == "src/a.py"
     assert shown(CWD, CWD) == "."
     assert shown(Path("/home/me/project2/a"), CWD) == "/home/me/project2/a"
     assert shown(CWD / "a\nb\udcff", CWD) == "a\\nb\ufffd"
 
 
-def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) -> None:
+def test_links_are_resolved_to_decide_whether_a_path_is_outside(tmp_path: Path) -> None:
     root = tmp_path / "root"
     elsewhere = tmp_path / "elsewhere"
     root.mkdir()
@@ -109,7 +107,7 @@ def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) 
     ),
     steps=st.lists(st.sampled_from(["a", "b", "c", "d", "e", "new"]), max_size=5),
 )
-def test_a_file_that_can_be_made_lies_where_the_containment_says(
+def test_a_created_file_is_where_the_containment_check_says(
     tmp_path_factory: pytest.TempPathFactory,
     links: list[tuple[str, str]],
     steps: list[str],
@@ -156,7 +154,7 @@ def edited(path: Path, root: Path) -> Target:
         (".github/ci.yaml", True),
     ],
 )
-def test_an_edit_of_what_runs_or_steers_something_is_asked_for(
+def test_editing_a_file_that_other_programs_run_or_read_needs_permission(
     tmp_path: Path, name: str, guarded: bool
 ) -> None:
     (tmp_path / ".git").mkdir()
@@ -175,7 +173,7 @@ def test_an_edit_of_what_runs_or_steers_something_is_asked_for(
         ("shell", {"cwd": "sub", "command": "touch made"}),
     ],
 )
-async def test_a_path_that_leads_elsewhere_by_the_time_it_is_allowed_is_left_alone(
+async def test_a_path_that_changes_before_permission_is_given_is_not_used(
     workspace: Workspace, tmp_path: Path, tool: str, arguments: dict[str, JsonValue]
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -192,11 +190,11 @@ async def test_a_path_that_leads_elsewhere_by_the_time_it_is_allowed_is_left_alo
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("a/" * 2_045 + "f", "bytes, and the longest that can exist has 4,095"),
-        ("a/" * 1_000 + "f", "parts, and the tools take at most 500"),
-        ("a" * 4_200, "bytes, and the longest that can exist has 4,095"),
-        ("ä" * 2_100, "bytes, and the longest that can exist has 4,095"),
-        ("~/" + "a/" * 600 + "f", "parts, and the tools take at most 500"),
+        ("a/" * 2_045 + "f", "bytes, and the maximum is 4,095"),
+        ("a/" * 1_000 + "f", "parts, and the maximum is 500"),
+        ("a" * 4_200, "bytes, and the maximum is 4,095"),
+        ("ä" * 2_100, "bytes, and the maximum is 4,095"),
+        ("~/" + "a/" * 600 + "f", "parts, and the maximum is 500"),
     ],
 )
 async def test_a_path_that_is_too_long_or_too_deep_is_a_clear_error(
@@ -215,7 +213,7 @@ async def test_a_path_that_is_too_long_or_too_deep_is_a_clear_error(
         assert says in str(error.value)
 
 
-def test_a_folder_is_made_below_any_number_of_missing_ones(tmp_path: Path) -> None:
+def test_missing_parent_directories_are_created(tmp_path: Path) -> None:
     deep = tmp_path.resolve().joinpath(*["a"] * 1_200)
     make_folder(deep)
     assert deep.is_dir()

@@ -28,7 +28,7 @@ async def refusal(workspace: Workspace, path: str, **arguments: int) -> str:
     return str(caught.value)
 
 
-async def test_a_text_comes_with_numbered_lines_and_its_version_is_remembered(
+async def test_a_text_is_returned_with_line_numbers_and_its_version_recorded(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("src/a.py", "one\n\ttwo\n")
@@ -39,7 +39,7 @@ async def test_a_text_comes_with_numbered_lines_and_its_version_is_remembered(
     assert outcome.view.locations == (Location(str(path), 1),)
 
 
-async def test_a_part_is_read_and_says_how_to_read_on(workspace: Workspace) -> None:
+async def test_a_page_of_a_file_says_how_to_read_on(workspace: Workspace) -> None:
     workspace.file("a", "".join(f"l{number}\n" for number in range(1, 11)))
     assert await workspace.text("read", path="a", offset=4, limit=2) == (
         "4\tl4\n5\tl5\n(lines 4 to 5 of 10; read on with offset 6)"
@@ -57,7 +57,7 @@ async def test_a_part_is_read_and_says_how_to_read_on(workspace: Workspace) -> N
     st.integers(1, 40),
     st.sampled_from(["\n", "\r\n"]),
 )
-def test_reading_on_shows_every_line_once(
+def test_reading_page_by_page_shows_every_line_once(
     lines: list[str], offset: int, limit: int, end: str
 ) -> None:
     text = end.join(line.replace("\n", "").replace("\r", "") for line in lines)
@@ -89,7 +89,7 @@ def test_long_files_and_long_lines_are_cut_and_say_so() -> None:
     assert "2\tend\n(1 line cut at 2000 characters)" in long
 
 
-async def test_an_image_comes_as_an_image(workspace: Workspace) -> None:
+async def test_an_image_is_returned_as_an_image(workspace: Workspace) -> None:
     workspace.file("a.png", PNG)
     outcome = await workspace.call("read", path="a.png")
     image = outcome.parts[1]

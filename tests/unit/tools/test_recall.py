@@ -51,7 +51,7 @@ class StoredSession:
 
 @pytest.fixture
 async def archived(workspace: Workspace, tmp_path: Path):
-    """Gives the workspace an archive of these events, each time another."""
+    """Give the workspace a new archive of these events."""
     store = await SessionStore.open(tmp_path / "sessions.db")
     made = 0
 
@@ -86,7 +86,7 @@ def day(logged: LoggedEvent) -> str:
     return datetime.fromtimestamp(logged.at / 1000, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(
+async def test_search_results_have_numbers_dates_and_snippets(
     workspace: Workspace, archived
 ) -> None:
     logged = await archived(
@@ -118,7 +118,7 @@ async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(
     ]
 
 
-async def test_an_entry_is_read_word_for_word_as_it_is_searched(
+async def test_an_entry_is_read_with_the_same_text_that_is_searched(
     workspace: Workspace, archived
 ) -> None:
     text = "Fix it:\n\n\tx = 1\n  ü 🌱 [#12]"
@@ -171,20 +171,17 @@ async def test_a_large_entry_is_read_in_pages_without_losing_a_character(
     assert len(pages) > 3
 
 
-async def test_an_entry_that_is_no_message_or_not_there_is_refused(
+async def test_reading_a_missing_entry_or_one_without_text_is_refused(
     workspace: Workspace, archived
 ) -> None:
     await archived(said("first"), NoteAdded("msg", "a note"))
-    assert (
-        await refusal(workspace, entry=2)
-        == "recall: entry 2 is no message with a text."
-    )
+    assert await refusal(workspace, entry=2) == "recall: entry 2 has no text."
     assert (
         await refusal(workspace, entry=10**30) == f"recall: there is no entry {10**30}."
     )
 
 
-async def test_a_call_that_asks_for_nothing_is_refused(
+async def test_a_call_without_query_and_entry_is_refused(
     workspace: Workspace, archived
 ) -> None:
     await archived()

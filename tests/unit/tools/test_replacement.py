@@ -21,7 +21,7 @@ edits = st.lists(st.builds(edit, few, few, st.booleans()), min_size=1, max_size=
 
 
 def model(text: str, replacements: list[Replacement]) -> str | None:
-    """The same in terms of `str`; None where an edit cannot be applied."""
+    """Return the expected result, by `str.replace`; None if an edit cannot be applied."""
     for each in replacements:
         places = [
             at
@@ -46,7 +46,7 @@ def outcome(text: str, replacements: list[Replacement]) -> str | None:
 
 
 @given(texts, edits)
-def test_edits_do_what_replacing_strings_does_or_nothing_at_all(
+def test_edits_act_like_string_replacement_or_change_nothing(
     text: str, replacements: list[Replacement]
 ) -> None:
     assert outcome(text, replacements) == model(text, replacements)
@@ -54,7 +54,7 @@ def test_edits_do_what_replacing_strings_does_or_nothing_at_all(
 
 @given(texts, edits)
 @example("a\n", [edit("a\n", "b"), edit("b", "\na")])
-def test_a_file_with_crlf_is_edited_like_one_without_and_keeps_its_line_ends(
+def test_a_file_with_crlf_keeps_its_line_ends_when_edited(
     text: str, replacements: list[Replacement]
 ) -> None:
     expected = model(text, replacements)
@@ -81,12 +81,12 @@ def test_a_file_with_crlf_is_edited_like_one_without_and_keeps_its_line_ends(
         (
             "def f():\n\treturn  1\n",
             [edit("def f():\n    return 1", "x")],
-            "differ in white space only",
+            "differs only in white space",
         ),
         ("alpha\nbeta\n", [edit("1\talpha\n2\tbeta", "x")], "without the line numbers"),
     ],
 )
-def test_why_an_edit_cannot_be_applied_is_said(
+def test_an_edit_that_cannot_be_applied_says_why(
     text: str, edits: list[Replacement], said: str
 ) -> None:
     with pytest.raises(ToolError, match=said):

@@ -52,7 +52,9 @@ def shown(*pieces: str, limit: int = LIMIT) -> str:
         ("100%\r", "100%"),
     ],
 )
-def test_an_output_is_what_a_terminal_leaves_of_it(output: str, wanted: str) -> None:
+def test_output_is_what_a_terminal_would_show_at_the_end(
+    output: str, wanted: str
+) -> None:
     assert shown(output) == wanted
 
 
@@ -69,7 +71,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-def test_an_error_between_thousands_of_frames_is_read(frame: str) -> None:
+def test_an_error_among_thousands_of_progress_frames_is_kept(frame: str) -> None:
     frames = "".join(frame.format(number) for number in range(5_000))
     output = f"begin\n\n\n{frames}\nerror: disk full\n\n\n{frames}\nend\n"
     pieces = [output[at : at + 1000] for at in range(0, len(output), 1000)]
@@ -100,7 +102,7 @@ _OUTPUTS = st.lists(_PIECES, max_size=25).map("".join)
 
 
 @given(_OUTPUTS, st.data(), st.integers(0, 20_000))
-def test_the_same_is_shown_however_the_output_is_cut_into_pieces(
+def test_the_result_does_not_depend_on_the_pieces_of_output(
     output: str, data: st.DataObject, limit: int
 ) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(output)), max_size=12)))
@@ -118,12 +120,12 @@ def test_the_same_is_shown_however_the_output_is_cut_into_pieces(
 @given(st.lists(_SHORT, max_size=30).map("".join))
 @example("a\x1b[1;3Hb\x1b[2Jc")
 @example("字\u0301\r\u0301x")
-def test_the_same_is_shown_where_each_character_comes_alone(output: str) -> None:
+def test_the_result_is_the_same_for_single_characters(output: str) -> None:
     assert shown(*output) == shown(output)
 
 
 @given(_OUTPUTS)
-def test_what_is_shown_has_no_control_characters_and_is_shown_as_it_is(
+def test_shown_output_has_no_control_characters_and_is_stable(
     output: str,
 ) -> None:
     text = shown(output)
@@ -140,7 +142,7 @@ def test_what_is_shown_has_no_control_characters_and_is_shown_as_it_is(
     ),
     st.integers(0, 300),
 )
-def test_plain_text_is_shown_as_it_is_within_the_limit(text: str, limit: int) -> None:
+def test_plain_text_within_the_limit_is_unchanged(text: str, limit: int) -> None:
     assert as_shown(text, limit) == cut_middle(text, limit)
 
 
@@ -184,7 +186,7 @@ _KNOWN = st.one_of(
 
 @given(st.lists(_KNOWN, max_size=40).map("".join))
 @example("abc\b\x1b[1Kx\n\n\x1b[2Aab\x1b[J")
-def test_the_rows_are_those_of_a_terminal_emulator(output: str) -> None:
+def test_rows_match_a_terminal_emulator(output: str) -> None:
     screen = pyte.Screen(400, 120)
     screen.set_mode(modes.LNM)
     pyte.Stream(screen).feed(output)
@@ -202,7 +204,7 @@ def test_the_rows_are_those_of_a_terminal_emulator(output: str) -> None:
         max_size=10,
     )
 )
-def test_wide_characters_take_the_columns_that_an_emulator_gives_them(
+def test_wide_characters_take_the_same_columns_as_in_an_emulator(
     pieces: list[str],
 ) -> None:
     screen = pyte.Screen(400, 120)
@@ -218,7 +220,7 @@ def test_wide_characters_take_the_columns_that_an_emulator_gives_them(
 
 
 @pytest.mark.parametrize("sequence", ["\b", "\r", "\x1b[3D", "\x1b[2K"], ids=repr)
-def test_wide_characters_that_are_overwritten_again_and_again_take_a_time_that_is_linear(
+def test_overwriting_wide_characters_takes_linear_time(
     sequence: str,
 ) -> None:
     def output(size: int) -> str:

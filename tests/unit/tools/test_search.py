@@ -30,7 +30,7 @@ async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> st
 # list
 
 
-async def test_a_directory_is_listed_without_what_git_ignores(
+async def test_a_directory_is_listed_without_ignored_files(
     workspace: Workspace,
 ) -> None:
     for name in ("src/a.py", "src/deep/b.py", "README", "dist/x", "a.log", ".git/HEAD"):
@@ -38,7 +38,7 @@ async def test_a_directory_is_listed_without_what_git_ignores(
     workspace.file(".gitignore", "dist/\n*.log\n")
     (workspace.root / "link").symlink_to("README")
     assert await workspace.text("list") == (
-        ".gitignore\nREADME\nlink (link)\nsrc/\n(2 entries ignored by git not shown)"
+        ".gitignore\nREADME\nlink (link)\nsrc/\n(2 entries that git ignores not shown)"
     )
     assert await workspace.text("list", path="src", depth=2) == "a.py\ndeep/\n  b.py"
     (workspace.root / "empty").mkdir()
@@ -53,7 +53,9 @@ async def test_a_long_listing_is_cut_and_says_so(workspace: Workspace) -> None:
     assert lines[-1].startswith("(cut after 500 entries;")
 
 
-async def test_what_is_no_directory_is_refused(workspace: Workspace) -> None:
+async def test_listing_anything_but_a_directory_is_refused(
+    workspace: Workspace,
+) -> None:
     workspace.file("a")
     assert "a cannot be listed: not a directory." in await refusal(
         workspace, "list", path="a"
@@ -66,7 +68,7 @@ async def test_what_is_no_directory_is_refused(workspace: Workspace) -> None:
 # glob
 
 
-async def test_files_are_found_by_name_the_newest_first(workspace: Workspace) -> None:
+async def test_files_are_found_by_name_newest_first(workspace: Workspace) -> None:
     for age, name in enumerate(
         ["src/a.py", "src/b/c.py", "top.py", "x.ts", "ignored/d.py"]
     ):
@@ -85,7 +87,7 @@ async def test_files_are_found_by_name_the_newest_first(workspace: Workspace) ->
 
 
 @pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "a\\", "a\nb", "{a,b}" * 10])
-async def test_a_pattern_that_cannot_be_meant_is_refused(
+async def test_an_unusable_pattern_is_refused(
     workspace: Workspace, pattern: str
 ) -> None:
     assert (await refusal(workspace, "glob", pattern=pattern)).endswith(".")
@@ -110,7 +112,7 @@ async def test_a_pattern_that_cannot_be_meant_is_refused(
         ("[ab].c", "c.c", False),
     ],
 )
-def test_a_pattern_means_what_a_line_of_gitignore_means(
+def test_a_pattern_has_the_meaning_of_a_gitignore_line(
     pattern: str, path: str, found: bool
 ) -> None:
     assert matcher(pattern, Path("/x")).matches(Path("/x", path)) == found
@@ -119,7 +121,9 @@ def test_a_pattern_means_what_a_line_of_gitignore_means(
 # grep
 
 
-async def test_lines_are_found_with_their_place(workspace: Workspace) -> None:
+async def test_matching_lines_are_found_with_path_and_number(
+    workspace: Workspace,
+) -> None:
     workspace.file("a.py", "import os\r\n\r\nx = os.path\r\n")
     workspace.file("src/b.py", "OS = 1\n")
     workspace.file("src/c.txt", "os")
@@ -144,7 +148,7 @@ async def test_lines_are_found_with_their_place(workspace: Workspace) -> None:
     )
 
 
-async def test_the_lines_around_a_match_are_shown_once_where_context_is_asked_for(
+async def test_context_lines_are_shown_once(
     workspace: Workspace,
 ) -> None:
     workspace.file("f", "a\nb\nc\nd\nb\nx\ny\nz\n")
@@ -158,7 +162,7 @@ async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> N
     many = await workspace.text("grep", pattern="x")
     assert many.count("many:") == 300
     assert many.endswith(
-        "(there are more; narrow the pattern, the directory or the glob)"
+        "(there are more matches; narrow the pattern, the directory or the glob)"
     )
     long = await workspace.text("grep", pattern="y")
     assert long == f"long:1:{'y' * 481}… [5000 characters]"
@@ -174,7 +178,7 @@ async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> N
         (r"(a)\1", "no backreferences"),
     ],
 )
-async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_asked(
+async def test_a_pattern_that_re2_cannot_match_is_refused_before_any_question(
     workspace: Workspace, pattern: str, why: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
@@ -185,24 +189,24 @@ async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_aske
     assert why in str(caught.value)
 
 
-async def test_a_search_that_takes_too_long_ends_and_says_so(
+async def test_a_search_that_takes_too_long_stops_and_says_so(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grep, "MAX_SECONDS", 0)
     workspace.file("a", "x")
-    assert "(stopped after 0 seconds; name fewer files" in await workspace.text(
+    assert "(stopped after 0 seconds; search fewer files" in await workspace.text(
         "grep", pattern="x"
     )
 
 
-async def test_a_search_reads_no_pipe_and_no_device(
+async def test_a_search_does_not_read_pipes_or_devices(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     os.mkfifo(workspace.root / "pipe")
     workspace.file("a", "x")
     with anyio.fail_after(5):
         assert await workspace.text("grep", pattern="x") == (
-            "a:1:x\n(1 place not searched: unreadable, or larger than 10 MiB; give such a file as `path`)"
+            "a:1:x\n(1 path not searched: unreadable, or larger than 10 MiB; pass a large file as `path`)"
         )
 
 
@@ -232,7 +236,7 @@ NEXT = (
         ("a{b,{c,d}}/x", ["a{b,{c,d}}/x"]),
     ],
 )
-async def test_brackets_and_braces_match_themselves_too(
+async def test_brackets_and_braces_also_match_literally(
     workspace: Workspace, pattern: str, found: list[str]
 ) -> None:
     for name in (*NEXT, *found):
@@ -247,7 +251,7 @@ async def test_brackets_and_braces_match_themselves_too(
     assert {f"{name}:1:needle" for name in found} <= lines
 
 
-async def test_brackets_and_braces_still_mean_what_they_mean(
+async def test_brackets_and_braces_are_still_wildcards(
     workspace: Workspace,
 ) -> None:
     for name in ("a.c", "b.c", "x.c", "abd/f", "acd/f"):
@@ -323,7 +327,7 @@ async def test_a_name_at_any_depth_finds_ignored_files_if_there_are_no_others(
     assert await ignoring.text("glob", pattern="package.json") == "src/package.json"
 
 
-async def test_nothing_in_the_git_folder_or_behind_a_link_is_counted(
+async def test_nothing_in_the_git_directory_or_below_a_link_is_counted(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     workspace.file(".git/hooks/a.js")
@@ -355,12 +359,14 @@ async def test_nothing_in_the_git_folder_or_behind_a_link_is_counted(
         ("it’s.md", "it's.md", "U+2019 where you wrote U+0027"),
     ],
 )
-async def test_a_name_that_looks_like_the_pattern_is_found_if_none_is_the_same(
+async def test_a_lookalike_name_is_found_if_no_name_matches(
     workspace: Workspace, there: str, written: str, told: str
 ) -> None:
     workspace.file(f"docs/{there}", "needle\n")
     for pattern in (written, f"docs/{written}"):
-        note = f"(no file has exactly this name; the one that looks like it has {told})"
+        note = (
+            f"(no file has exactly this name; this one looks like it, but has {told})"
+        )
         assert (await workspace.text("glob", pattern=pattern)).split("\n") == [
             f"docs/{there}",
             note,
@@ -372,13 +378,13 @@ async def test_a_name_that_looks_like_the_pattern_is_found_if_none_is_the_same(
     assert await workspace.text("glob", pattern=written) == written
 
 
-async def test_a_search_without_a_match_shows_what_looks_like_one(
+async def test_a_search_without_a_match_shows_lookalikes(
     workspace: Workspace,
 ) -> None:
     workspace.file("a.txt", "one\nit’s 10\u00a0000\n")
     assert await workspace.text("grep", pattern="it's 10 \\d+") == (
         "No line matches in 1 file.\n"
-        "These look like matches, but have other characters (blanks, quotes, dashes, accents):\n"
+        "These lines look like matches, but have other spaces, quotes, dashes or accents:\n"
         "a.txt:2:it’s 10\u00a0000"
     )
     assert await workspace.text("grep", pattern="it’s") == "a.txt:2:it’s 10\u00a0000"
@@ -387,7 +393,7 @@ async def test_a_search_without_a_match_shows_what_looks_like_one(
 # large files
 
 
-async def test_a_log_that_is_too_large_to_be_read_is_searched_where_it_is_named(
+async def test_a_file_too_large_to_read_is_searched_if_it_is_named(
     workspace: Workspace,
 ) -> None:
     line = "x" * 99
@@ -395,14 +401,14 @@ async def test_a_log_that_is_too_large_to_be_read_is_searched_where_it_is_named(
     lines[97_000] += " needle"
     lines[109_999] += " needle"
     workspace.file("big.log", "\n".join(lines))
-    assert "Search it with `grep`, with the file as `path`" in await refusal(
+    assert "Search it with `grep` and the file as `path`" in await refusal(
         workspace, "read", path="big.log"
     )
     found = await workspace.text("grep", pattern="needle$", path="big.log", context=1)
     numbers = [int(line.replace(":", "-").split("-")[1]) for line in found.split("\n")]
     assert numbers == [97_000, 97_001, 97_002, 109_999, 110_000]
     assert (
-        "(1 place not searched: unreadable, or larger than 10 MiB"
+        "(1 path not searched: unreadable, or larger than 10 MiB"
         in await workspace.text("grep", pattern="needle")
     )
 
@@ -413,7 +419,7 @@ async def test_a_log_that_is_too_large_to_be_read_is_searched_where_it_is_named(
     st.integers(0, 3),
     st.booleans(),
 )
-def test_a_file_searched_in_blocks_gives_what_it_gives_as_a_whole(
+def test_searching_in_blocks_gives_the_same_result_as_searching_the_whole(
     lines: list[str], block: int, context: int, ends: bool
 ) -> None:
     data = ("\n".join(lines) + "\n" * ends).encode()

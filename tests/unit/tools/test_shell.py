@@ -34,7 +34,7 @@ async def test_a_result_states_both_streams_and_the_exit_status(
     )
 
 
-async def test_signals_and_time_limits_are_told_from_exit_codes(
+async def test_signals_and_time_limits_are_distinguished_from_exit_codes(
     workspace: Workspace,
 ) -> None:
     assert (await workspace.text("shell", command="kill -TERM $$")).startswith(
@@ -55,7 +55,7 @@ async def test_a_command_runs_in_a_directory_of_the_session(
     )
 
 
-async def test_a_directory_outside_is_shown_and_asked_for_whatever_links_lead_there(
+async def test_a_directory_outside_needs_permission_even_through_links(
     workspace: Workspace,
 ) -> None:
     (workspace.root / "link").symlink_to(workspace.root.parent)
@@ -72,13 +72,13 @@ async def test_a_directory_outside_is_shown_and_asked_for_whatever_links_lead_th
 
 
 @pytest.mark.parametrize("command", ["", "  ", "a\0b", "x" * 200_000])
-async def test_a_command_that_cannot_be_meant_is_refused(
+async def test_an_empty_or_invalid_command_is_refused(
     workspace: Workspace, command: str
 ) -> None:
     assert (await refusal(workspace, "shell", command=command)).startswith("shell: ")
 
 
-async def test_a_plan_replaces_the_plan(workspace: Workspace) -> None:
+async def test_a_new_plan_replaces_the_old_one(workspace: Workspace) -> None:
     prepared = await workspace.prepare(
         "plan",
         entries=[

@@ -13,7 +13,7 @@ any_text = st.text(st.characters(codec=None))
 
 
 @given(any_text, st.integers(0, 300))
-def test_a_text_is_cut_in_the_middle_to_its_bound_and_not_where_it_is_within(
+def test_only_a_text_above_the_limit_is_cut_in_the_middle(
     text: str, limit: int
 ) -> None:
     cut = cut_middle(text, limit)
@@ -22,7 +22,7 @@ def test_a_text_is_cut_in_the_middle_to_its_bound_and_not_where_it_is_within(
 
 
 @given(st.text(min_size=1), st.integers(100, 300), st.integers(2, 50))
-def test_a_text_cut_in_the_middle_keeps_head_and_tail_and_counts_what_is_missing(
+def test_a_cut_text_keeps_both_ends_and_counts_the_missing_characters(
     text: str, limit: int, times: int
 ) -> None:
     text = (text * (limit // len(text) + 1)) * times
@@ -38,7 +38,7 @@ def test_a_text_cut_in_the_middle_keeps_head_and_tail_and_counts_what_is_missing
 
 
 @given(st.lists(st.text(max_size=80), max_size=40), st.integers(1, 120))
-def test_pieces_kept_as_they_come_give_the_same_as_cutting_the_whole(
+def test_collecting_pieces_gives_the_same_result_as_cutting_the_whole(
     pieces: list[str], limit: int
 ) -> None:
     kept = HeadAndTail(limit)
@@ -49,7 +49,7 @@ def test_pieces_kept_as_they_come_give_the_same_as_cutting_the_whole(
 
 
 @given(any_text)
-def test_clean_text_can_be_encoded_and_holds_no_control_characters(text: str) -> None:
+def test_clean_text_can_be_encoded_and_has_no_control_characters(text: str) -> None:
     cleaned = clean(text)
     cleaned.encode()
     assert not any(
@@ -59,7 +59,7 @@ def test_clean_text_can_be_encoded_and_holds_no_control_characters(text: str) ->
 
 
 @given(any_text, st.integers(1, 100))
-def test_a_line_for_people_holds_nothing_that_hides_a_part_of_it_or_turns_it_around(
+def test_a_line_for_people_has_no_characters_that_hide_or_reorder_it(
     text: str, limit: int
 ) -> None:
     line = one_line(text, limit)

@@ -1,4 +1,4 @@
-"""What does not show is made visible, and what a person writes stays as it is."""
+"""Invisible characters are made visible, and ordinary text is unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("character", HIDDEN, ids=lambda each: f"U+{ord(each):04X}")
-def test_each_character_that_does_not_show_is_shown_by_its_code_point(
+def test_invisible_characters_are_shown_by_code_point(
     character: str,
 ) -> None:
     shown = visible(f"git status{character}; rm")
@@ -36,9 +36,7 @@ def test_each_character_that_does_not_show_is_shown_by_its_code_point(
     assert character not in title_line(f"git status{character}; rm")
 
 
-def test_every_code_point_that_cannot_be_printed_is_shown_but_for_those_that_are_not_assigned_or_have_a_shape() -> (
-    None
-):
+def test_every_assigned_invisible_code_point_is_shown() -> None:
     # Prepended concatenation marks, such as the sign in front of an Arabic number, do
     # have a shape.
     with_a_shape = {
@@ -64,7 +62,7 @@ def test_every_code_point_that_cannot_be_printed_is_shown_but_for_those_that_are
 
 
 @pytest.mark.parametrize("text", WRITTEN)
-def test_what_people_write_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert visible(text) == text
     assert harmless(text) == text
 
@@ -75,7 +73,7 @@ def test_a_joiner_that_joins_nothing_is_shown() -> None:
     assert visible("☃\ufe0f\ufe0f") == "☃[U+FE0F ×2]"
 
 
-def test_accents_do_not_pile_up() -> None:
+def test_stacked_accents_are_limited() -> None:
     assert visible("e" + "\u0301" * 300 + "x") == "e" + "\u0301" * 4 + "[U+0301 ×296]x"
 
 
@@ -87,7 +85,7 @@ texts = st.text(st.characters() | st.sampled_from(HIDDEN + "ab \n\t"), max_size=
 
 
 @given(texts)
-def test_nothing_hidden_is_left_and_what_shows_is_all_there(text: str) -> None:
+def test_nothing_stays_hidden_and_no_visible_text_is_lost(text: str) -> None:
     shown = visible(text)
     assert visible(shown) == shown
     assert not [*hidden_in(shown)]
@@ -98,14 +96,14 @@ def test_nothing_hidden_is_left_and_what_shows_is_all_there(text: str) -> None:
 
 
 @given(texts)
-def test_nothing_that_a_terminal_obeys_is_left_in_output(text: str) -> None:
+def test_no_terminal_control_is_left_in_output(text: str) -> None:
     left = harmless(text).replace("\r\n", "\n")
     assert not any(ord(each) < 32 and each not in "\t\n" for each in left)
     assert not set(left) & {*DIRECTIONS, "\x7f", *map(chr, range(0x80, 0xA0))}
 
 
 @given(texts, st.integers(20, 80))
-def test_a_title_is_one_short_line_with_both_ends(text: str, limit: int) -> None:
+def test_a_title_is_one_short_line_that_keeps_both_ends(text: str, limit: int) -> None:
     title = title_line(text, limit)
     assert len(title) <= limit
     assert len(title.splitlines()) <= 1
@@ -115,7 +113,7 @@ def test_a_title_is_one_short_line_with_both_ends(text: str, limit: int) -> None
 
 
 @given(texts)
-def test_a_name_on_one_line_has_no_marks_that_hide_a_part_of_it(text: str) -> None:
+def test_a_name_on_one_line_has_no_characters_that_hide_part_of_it(text: str) -> None:
     line = one_line(text, 200)
     assert not set(line) & {
         *DIRECTIONS,

@@ -1,5 +1,5 @@
-"""Methods are compared at points of a session: what is bad scores lower, and the
-figures are the same every time.
+"""Comparing methods at points of a session: bad methods score lower, and the figures
+are the same in every run.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def test_a_deliberately_bad_method_scores_lower(cart: Recording) -> None:
         assert kept(results, "good", kind) > kept(results, "bad", kind)
 
 
-async def test_a_size_takes_the_place_of_the_policys_at_each_point(
+async def test_a_given_size_overrides_the_policys_size_at_each_point(
     cart: Recording,
 ) -> None:
     half = policy_method(
@@ -95,7 +95,7 @@ async def test_a_size_takes_the_place_of_the_policys_at_each_point(
         assert 0.2 < each.tokens_after / each.tokens_before <= 0.5
 
 
-async def test_a_recipe_that_wants_a_summary_is_measured_without_one_and_says_so(
+async def test_a_recipe_without_a_model_is_measured_with_excerpts_and_marked(
     cart: Recording,
 ) -> None:
     wants = policy_method(
@@ -110,7 +110,7 @@ async def test_a_recipe_that_wants_a_summary_is_measured_without_one_and_says_so
 
 
 def telling(summary: str, requests: list[ModelRequest]) -> Method:
-    """A recipe's method with a model that has one thing to say."""
+    """Return a recipe's method with a model that always gives the same answer."""
 
     async def call(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         requests.append(request)
@@ -123,7 +123,7 @@ def telling(summary: str, requests: list[ModelRequest]) -> Method:
     )
 
 
-async def test_what_is_needed_does_not_depend_on_what_a_summary_says(
+async def test_needed_facts_do_not_depend_on_a_summary(
     cart: Recording,
 ) -> None:
     needed: list[dict[str, int]] = []
@@ -137,7 +137,7 @@ async def test_what_is_needed_does_not_depend_on_what_a_summary_says(
     assert needed[0]["decisions"] == 1
 
 
-async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(
+async def test_a_method_without_a_result_is_reported_and_not_counted(
     cart: Recording,
 ) -> None:
     idle = policy_method("idle", replace(EXCERPTS, steps=()), SERVICE)
@@ -154,7 +154,7 @@ async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(
 
 
 @given(legal_logs(), st.lists(st.floats(0.01, 0.99), max_size=4))
-def test_points_are_legal_places_with_something_on_both_sides(
+def test_points_are_legal_cuts_with_messages_on_both_sides(
     log: tuple[LoggedEvent, ...], shares: list[float]
 ) -> None:
     recording = from_log(log, "sess_1")
@@ -169,15 +169,13 @@ def test_points_are_legal_places_with_something_on_both_sides(
         assert 0.7 < state.budget.used / state.budget.window <= 0.8
 
 
-def test_a_turn_that_had_not_ended_is_running(cart: Recording) -> None:
+def test_an_unfinished_turn_counts_as_running(cart: Recording) -> None:
     assert state_at(cart, 7).turn_from == 1
     assert state_at(cart, 8).turn_from is None
     assert state_at(cart, 9).turn_from == 9
 
 
-def test_each_mechanism_whose_worth_the_benchmark_measures_is_there_to_be_left_out() -> (
-    None
-):
+def test_every_mechanism_that_the_benchmark_disables_exists() -> None:
     for place in (place for without in MECHANISMS.values() for place in without):
         module, _, name = place.rpartition(".")
         assert hasattr(import_module(f"acp_agent.compaction.{module}"), name), place

@@ -1,5 +1,5 @@
-"""What the rest of a session needs: what it refers to, before a tool has shown it
-again; and how that is looked for.
+"""Facts that the rest of a session needs: those that it mentions before a tool shows
+them again. Also how facts are searched for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from acp_agent.conversation.messages import Text, UserMessage
 from support.recordings import RULE, Step, as_transcript, cart_session, write
 
 HALF = 9
-"""Messages of the cart's session up to the user's second one."""
+"""Messages of the recorded cart session before the user's second message."""
 
 
 def recorded(tmp_path: Path, steps: list[Step]) -> Recording:
@@ -42,7 +42,7 @@ def left(text: str) -> Remains:
     return Remains([UserMessage("msg", (Text(text),))])
 
 
-def test_a_fact_of_every_class_that_the_session_goes_back_to_is_needed(
+def test_facts_of_every_class_that_are_used_again_are_needed(
     tmp_path: Path,
 ) -> None:
     found = needed(tmp_path, cart_session())
@@ -61,7 +61,7 @@ def test_a_fact_of_every_class_that_the_session_goes_back_to_is_needed(
     assert found["numbers", "8347"].seq < HALF
 
 
-def test_what_only_a_tool_shows_again_is_not_needed(tmp_path: Path) -> None:
+def test_a_fact_that_only_a_tool_repeats_is_not_needed(tmp_path: Path) -> None:
     asked: Step = (
         "assistant",
         "The error in shop/rounding.py was a BadPriceError, on port 8347.",
@@ -83,7 +83,7 @@ def test_what_only_a_tool_shows_again_is_not_needed(tmp_path: Path) -> None:
     assert not names & {*behind}
 
 
-def test_a_command_with_other_options_needs_its_program_and_what_it_works_on(
+def test_a_command_with_other_options_needs_its_program_and_argument(
     tmp_path: Path,
 ) -> None:
     again: list[Step] = [
@@ -147,13 +147,13 @@ def test_files_are_paths_with_an_extension(text: str, found: list[str]) -> None:
         ("make check; echo 'no end", [("make check", "make check")]),
     ],
 )
-def test_commands_that_only_look_are_none(
+def test_commands_that_only_read_are_no_facts(
     line: str, found: list[tuple[str, str]]
 ) -> None:
     assert [*commands(line)] == found
 
 
-def test_errors_are_what_was_raised_and_not_what_the_code_mentions() -> None:
+def test_only_raised_errors_are_facts_not_those_mentioned_in_code() -> None:
     text = (
         "raise KeyError(name)\n    except ValueError:\nshop.BadPriceError: "
         "price of a lamp\nFAILED a.py::test_sum - x"
@@ -168,7 +168,7 @@ def test_errors_are_what_was_raised_and_not_what_the_code_mentions() -> None:
     ] == ["TS2304"]
 
 
-def test_a_short_number_counts_with_the_word_beside_it() -> None:
+def test_a_short_number_includes_an_adjacent_word() -> None:
     assert [
         fact.key
         for fact in numbers(
@@ -195,11 +195,13 @@ def test_a_short_number_counts_with_the_word_beside_it() -> None:
         ("x.8347", "8347", False),
     ],
 )
-def test_a_fact_is_there_only_by_itself(text: str, key: str, there: bool) -> None:
+def test_a_fact_inside_a_longer_word_does_not_count(
+    text: str, key: str, there: bool
+) -> None:
     assert left(text).has(key) is there
 
 
-def test_a_decision_in_other_words_counts_where_one_line_has_most_of_them() -> None:
+def test_a_reworded_decision_counts_if_one_line_has_most_of_its_words() -> None:
     need = Need(
         "decisions",
         "We decided to keep the discount in shop/pricing.py because vouchers are stacked",
@@ -215,14 +217,14 @@ def test_a_decision_in_other_words_counts_where_one_line_has_most_of_them() -> N
     )
 
 
-def test_the_words_around_a_fact_have_to_be_there_as_well(tmp_path: Path) -> None:
+def test_a_fact_with_its_context_needs_the_words_around_it(tmp_path: Path) -> None:
     need = needed(tmp_path, cart_session())["numbers", "8347"]
     assert need.kept_with_words(left("a lamp is negative listening on port 8347"))
     assert need.kept(left("port 8347"))
     assert not need.kept_with_words(left("port 8347"))
 
 
-def test_nothing_is_lost_of_a_conversation_that_stays_whole(tmp_path: Path) -> None:
+def test_an_unchanged_conversation_keeps_every_fact(tmp_path: Path) -> None:
     recording = recorded(tmp_path, cart_session())
     remains = Remains(entry.message for entry in recording.entries[:HALF])
     found = needs_at(read_messages(recording), HALF)

@@ -1,5 +1,5 @@
-"""Recorded sessions of every agent become legal messages of ours, and a bad file is
-told of with its place.
+"""Recorded sessions of every agent become valid messages, and a bad file is reported
+with its line.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def check(messages: tuple[Message, ...]) -> None:
 
 
 def read(path: Path) -> tuple[tuple[Message, ...], str]:
-    """The messages of a file, or what it was refused with."""
+    """Return the messages of a file, or the error that it was refused with."""
     try:
         return read_recording(path).messages, ""
     except AgentError as error:
@@ -135,7 +135,7 @@ def read(path: Path) -> tuple[tuple[Message, ...], str]:
 
 
 def outline(recording: Recording) -> list[tuple[str, str]]:
-    """Who said what, texts and calls alike."""
+    """Return the texts and calls with their speakers."""
     return [
         (
             message.role,
@@ -149,7 +149,9 @@ def outline(recording: Recording) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
+def test_all_recording_formats_give_the_same_messages(
+    form: str, tmp_path: Path
+) -> None:
     recording = read_recording(
         write(tmp_path / "any.name", FORMS[form](cart_session()))
     )
@@ -181,7 +183,7 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(steps=STEPS)
-def test_whatever_was_recorded_becomes_legal_messages(
+def test_every_recording_becomes_valid_messages(
     form: str, steps: list[Step], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("form") / "session"
@@ -210,7 +212,7 @@ def test_whatever_was_recorded_becomes_legal_messages(
         max_size=4,
     )
 )
-def test_any_json_is_imported_or_refused_with_its_name(
+def test_any_json_file_is_imported_or_refused_by_name(
     tmp_path_factory: pytest.TempPathFactory, values: list[Any]
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "session.json"
@@ -224,7 +226,7 @@ def test_any_json_is_imported_or_refused_with_its_name(
         assert messages or str(path) in refusal
 
 
-def test_calls_and_results_that_do_not_belong_together_are_put_right(
+def test_unmatched_calls_and_results_are_repaired(
     tmp_path: Path,
 ) -> None:
     steps: list[Step] = [
@@ -246,7 +248,7 @@ def test_calls_and_results_that_do_not_belong_together_are_put_right(
     ]
 
 
-def test_codex_shell_calls_and_custom_calls_are_understood(tmp_path: Path) -> None:
+def test_shell_calls_and_custom_calls_of_codex_are_read(tmp_path: Path) -> None:
     items: list[dict[str, Any]] = [
         {
             "type": "message",
@@ -297,7 +299,7 @@ def test_codex_shell_calls_and_custom_calls_are_understood(tmp_path: Path) -> No
 
 
 @given(legal_logs())
-def test_a_session_of_ours_is_imported_as_if_it_had_never_been_compacted(
+def test_an_own_session_is_imported_without_its_compactions(
     log: tuple[LoggedEvent, ...],
 ) -> None:
     recording = from_log(log, "sess_1")
@@ -342,7 +344,7 @@ def test_a_session_of_ours_is_imported_as_if_it_had_never_been_compacted(
         ("1" * 5_000, ":1: is not a JSON object"),
     ],
 )
-def test_a_bad_file_is_named_with_the_place_and_what_was_expected(
+def test_a_bad_file_is_reported_with_its_line_and_the_known_formats(
     text: str, expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "session.jsonl"
@@ -357,7 +359,7 @@ def test_a_bad_file_is_named_with_the_place_and_what_was_expected(
     "rest", [b'{"type": "user", "mess', b'{"type": "user", "text": "Gr\xc3', b"{"]
 )
 @pytest.mark.parametrize("form", ["Claude Code", "Codex"])
-def test_a_last_line_that_was_cut_off_is_left_out(
+def test_an_incomplete_last_line_is_ignored(
     form: str, rest: bytes, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "session", FORMS[form](cart_session()))

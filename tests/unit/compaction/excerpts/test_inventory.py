@@ -1,5 +1,5 @@
-"""The short list: files with their state, commands with their last result, calls that
-failed, branch and commit.
+"""The inventory: files and what was done to them, commands with their last result,
+failed calls, branch and commit.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ EDIT = call("edit", path="cart.py", old_text="1", new_text="2")
         ),
     ],
 )
-def test_a_files_state_follows_from_the_arguments_of_the_calls(
+def test_a_files_state_is_read_from_the_arguments_of_calls(
     steps: tuple[ToolCall, ...], state: str
 ) -> None:
     assert files(*((step, "done") for step in steps)) == {"cart.py": state}
 
 
-def test_a_call_that_failed_changed_nothing_and_is_listed_until_one_succeeds() -> None:
+def test_a_failed_call_is_listed_until_a_later_one_succeeds() -> None:
     failed = log((EDIT, "old_text was not found", True))
     assert not read_inventory(failed, Workspace()).files
     assert "[#1] edit of cart.py: old_text was not found" in listed(failed, 100)
@@ -132,7 +132,7 @@ def test_a_call_that_failed_changed_nothing_and_is_listed_until_one_succeeds() -
         ("stopped", True, "→ failed"),
     ],
 )
-def test_a_command_is_listed_with_what_it_came_to(
+def test_a_command_is_listed_with_its_outcome(
     text: str, failed: bool, shown: str
 ) -> None:
     line = listed(
@@ -142,7 +142,7 @@ def test_a_command_is_listed_with_what_it_came_to(
     assert line.endswith(shown)
 
 
-def test_a_rerun_takes_the_place_of_the_run_before_whatever_its_options() -> None:
+def test_a_rerun_replaces_the_earlier_run_whatever_its_options() -> None:
     first = call("bash", command="pytest a.py"), "1 failed", True
     again = call("bash", command="pytest -q a.py"), "1 passed"
     assert read_inventory(log(first, again), Workspace()).commands == (
@@ -170,7 +170,7 @@ def test_a_command_line_is_one_line_without_here_documents(
     assert command_line(ToolCall("", "bash", arguments)) == line
 
 
-def test_what_is_likely_to_run_again_stays_where_there_is_little_room() -> None:
+def test_commands_likely_to_run_again_have_priority() -> None:
     looks = [
         (call("bash", command=f"nl -ba src/cart_{n}.py | sed -n '{n},40p'"), "x")
         for n in range(30)
@@ -181,11 +181,11 @@ def test_what_is_likely_to_run_again_stays_where_there_is_little_room() -> None:
     assert "cart_" not in text
 
 
-def test_commands_that_stand_in_the_new_context_anyway_are_not_listed() -> None:
+def test_commands_of_kept_entries_are_not_listed() -> None:
     assert listed(log((call("bash", command="make all"), "ok")), 100, kept=(1,)) == ""
 
 
-def test_the_branch_and_the_commit_are_named() -> None:
+def test_the_inventory_names_branch_and_commit() -> None:
     assert "branch main at 1a2b3c" in render_inventory(
         read_inventory((), Workspace("/w", "main", "1a2b3c")), 50
     )
@@ -198,7 +198,7 @@ def test_the_branch_and_the_commit_are_named() -> None:
     ),
     st.integers(0, 200),
 )
-def test_the_list_never_takes_more_than_its_room_and_a_line_is_a_line(
+def test_the_inventory_stays_within_its_limit_with_one_line_per_item(
     runs: list[tuple[str, str, bool]], room: int
 ) -> None:
     steps = [
@@ -217,7 +217,7 @@ def test_the_list_never_takes_more_than_its_room_and_a_line_is_a_line(
     "text",
     ["<<EOF\n" * 50_000, "x" * 1_000_000, "exit status " * 80_000, "1 " * 500_000],
 )
-def test_catastrophic_calls_are_read_in_linear_time(text: str) -> None:
+def test_hostile_calls_are_read_in_linear_time(text: str) -> None:
     assert (
         estimate_text(listed(log((call("bash", command=text), text, True)), 200)) <= 200
     )

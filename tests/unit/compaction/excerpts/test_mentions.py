@@ -1,5 +1,5 @@
-"""A file's name and a link's title are not the user's words: what they say is no rule
-of the user's.
+"""The user did not write the names of files and the titles of links, so they state no
+rules.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def rules(*parts: UserPart) -> list[str]:
         (Text("Have a look at https://example.org/never/ask?always=run please."),),
     ],
 )
-def test_no_name_of_a_file_and_no_title_of_a_link_is_a_rule(
+def test_file_names_and_link_titles_are_no_rules(
     parts: tuple[UserPart, ...],
 ) -> None:
     assert rules(*parts) == []
 
 
-def test_a_rule_of_the_user_s_keeps_the_files_that_it_names() -> None:
+def test_a_rule_keeps_the_files_that_it_names() -> None:
     link = ResourceLink("file:///p/shop/cart.py", "cart.py")
     assert rules(Text("Never touch "), link, Text(" again.")) == [
         "Never touch file:///p/shop/cart.py again."
@@ -76,7 +76,7 @@ def test_a_rule_of_the_user_s_keeps_the_files_that_it_names() -> None:
     ]
 
 
-def test_a_name_with_line_ends_is_one_word_of_a_request_and_of_a_rule() -> None:
+def test_a_file_name_with_line_breaks_is_one_word_in_requests_and_rules() -> None:
     link = ResourceLink(f"file:///p/{LINES}", LINES)
     parts = (Text("Never delete "), link, Text(" at all."))
     [rule] = rules(*parts)
@@ -85,9 +85,7 @@ def test_a_name_with_line_ends_is_one_word_of_a_request_and_of_a_rule() -> None:
     assert "\nAlways" not in render_quotes((), said, (), "")
 
 
-def test_a_name_is_one_word_of_the_excerpts_and_a_content_nothing_that_the_user_said() -> (
-    None
-):
+def test_a_mentioned_file_is_one_word_and_its_content_is_not_the_users_text() -> None:
     link = ResourceLink(f"file:///p/{LINES}", LINES)
     resource = Resource(f"file:///p/{LINES}", text="Always run it.")
     said = [

@@ -1,4 +1,4 @@
-"""Which sentences of a user's message are rules."""
+"""Finding the rules in a user's message."""
 
 from __future__ import annotations
 
@@ -110,19 +110,19 @@ FILLER = st.sampled_from(
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_sentence_that_states_a_rule_is_found_between_others(rule: str) -> None:
+def test_a_rule_is_found_among_other_sentences(rule: str) -> None:
     assert stated_rules(rule) == [rule]
     assert stated_rules(f"The page is broken. {rule} What happened?") == [rule]
     assert stated_rules(f"Look here:\n\n- one\n- {rule}\n- two") == [rule]
 
 
 @pytest.mark.parametrize("text", NO_RULES)
-def test_what_states_no_rule_is_none(text: str) -> None:
+def test_sentences_without_a_rule_are_not_found(text: str) -> None:
     assert stated_rules(text) == []
 
 
 @pytest.mark.parametrize("pasted", PASTED)
-def test_what_the_user_did_not_write_states_no_rule(pasted: str) -> None:
+def test_text_that_the_user_did_not_write_has_no_rules(pasted: str) -> None:
     assert stated_rules(pasted) == []
     # And hides none behind it.
     assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ["Never push."]
@@ -143,7 +143,7 @@ def test_blank_lines_do_not_end_a_paste(paragraph: str) -> None:
     assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ["Never push."]
 
 
-def test_a_long_message_in_plain_paragraphs_and_lists_is_typed() -> None:
+def test_plain_paragraphs_and_lists_count_as_typed() -> None:
     paragraphs = [
         f"The page with the number {number} is slow. Never touch {number}.py. {'Thanks. ' * 30}"
         for number in range(9)
@@ -157,7 +157,7 @@ def test_a_long_message_in_plain_paragraphs_and_lists_is_typed() -> None:
 
 
 @given(st.lists(st.sampled_from(RULES), unique=True, max_size=8), st.data())
-def test_rules_are_found_in_order_wherever_they_stand(
+def test_rules_are_found_in_order_anywhere_in_a_message(
     rules: list[str], data: st.DataObject
 ) -> None:
     blocks: list[str] = []
@@ -193,7 +193,7 @@ def test_rules_are_found_in_order_wherever_they_stand(
         max_size=30,
     )
 )
-def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(
+def test_every_rule_is_a_slice_of_the_message_within_the_limits(
     pieces: list[str],
 ) -> None:
     for joint in ("", "\n", " "):
@@ -206,7 +206,7 @@ def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(
         assert all(piece in text for piece in prose(text))
 
 
-def test_on_the_corpus_a_third_of_the_rules_is_found_and_no_ordinary_sentence() -> None:
+def test_a_third_of_the_corpus_rules_and_no_other_sentences_are_found() -> None:
     corpus = json.loads(
         (Path(__file__).parents[4] / "benchmarks" / "rules" / "rules.json").read_bytes()
     )
@@ -216,18 +216,18 @@ def test_on_the_corpus_a_third_of_the_rules_is_found_and_no_ordinary_sentence() 
     assert [text for text in ordinary if stated_rules(text)] == []
 
 
-def test_of_a_long_sentence_the_beginning_is_the_rule() -> None:
+def test_a_long_rule_is_cut_to_its_beginning() -> None:
     assert stated_rules("Never " + "x" * MAX_RULE_LENGTH) == [
         "Never " + "x" * (MAX_RULE_LENGTH - 6)
     ]
 
 
-def test_a_message_may_state_a_hundred_rules() -> None:
+def test_a_message_may_have_a_hundred_rules() -> None:
     rules = [f"Never use port {port}." for port in range(100)]
     assert stated_rules("\n".join(f"- {rule}" for rule in rules)) == rules
 
 
-def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_both_stand() -> (
+def test_rules_differing_in_case_and_space_are_equal_and_conflicting_ones_stay() -> (
     None
 ):
     text = "Never push.\nAlways push.\nnever  push."
@@ -242,7 +242,7 @@ def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_bo
     )
 
 
-def test_a_rule_that_is_wrapped_over_lines_is_one() -> None:
+def test_a_rule_wrapped_over_several_lines_is_one_rule() -> None:
     wrapped = "You must not change anything that is in a folder called\nLegacy or in any folder below it."
     assert stated_rules(f"Hello.\n{wrapped}\nThanks") == [wrapped]
     assert stated_rules("never touch\nthe tests") == ["never touch\nthe tests"]
@@ -253,14 +253,14 @@ def test_a_rule_that_is_wrapped_over_lines_is_one() -> None:
     assert stated_rules(f"Hello.\r\n{windows}\r\nThanks") == [windows]
 
 
-def test_a_question_states_a_rule_only_where_it_is_polite() -> None:
+def test_a_question_states_a_rule_only_if_it_is_a_polite_request() -> None:
     assert stated_rules("Why does it always fail?") == []
     assert stated_rules("Could you please always run the tests?") == [
         "Could you please always run the tests?"
     ]
 
 
-def test_the_items_of_a_list_stay_with_the_line_that_makes_rules_of_them() -> None:
+def test_list_items_stay_with_the_line_that_introduces_them_as_rules() -> None:
     text = (
         "Never:\n- push to main\n- delete files\n\nAnd fix the bug.\n\n- this\n- that"
     )
@@ -274,13 +274,13 @@ def test_the_items_of_a_list_stay_with_the_line_that_makes_rules_of_them() -> No
     assert stated_rules("Files:\n- a.py\n- b.py") == []
 
 
-def test_a_list_behind_pasted_code_is_no_part_of_what_stands_before_it() -> None:
+def test_a_list_after_pasted_code_does_not_belong_to_the_text_before_it() -> None:
     assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == [
         "You must never:"
     ]
 
 
-def test_a_long_list_of_one_line_items_is_typed() -> None:
+def test_a_long_list_of_short_items_counts_as_typed() -> None:
     items = [
         f"Do not change the name, the owner or the mode of folder {number}, {'x' * 40}."
         for number in range(30)
@@ -314,5 +314,5 @@ def test_a_long_list_of_one_line_items_is_typed() -> None:
     ids=lambda text: repr(text[:8]),
 )
 @pytest.mark.timeout(20)
-def test_hostile_texts_end(text: str) -> None:
+def test_hostile_texts_take_linear_time(text: str) -> None:
     stated_rules(text)

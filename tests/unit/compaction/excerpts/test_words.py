@@ -1,4 +1,4 @@
-"""What a compaction keeps of what the user typed, message by message."""
+"""Quoting the user's messages within a number of tokens."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def kept(*texts: str, room: int = 10_000) -> list[str]:
     return [quote.text for quote in quotes_within(said(*texts), room)[0]]
 
 
-def test_short_messages_stay_whole_and_in_the_order_of_time() -> None:
+def test_short_messages_are_quoted_in_full_oldest_first() -> None:
     texts = [
         "Fix the cart.",
         "Tabs, 4 wide.",
@@ -70,9 +70,7 @@ def test_short_messages_stay_whole_and_in_the_order_of_time() -> None:
     assert kept(*texts) == texts
 
 
-def test_a_long_message_keeps_its_beginning_its_end_and_its_rule_with_the_sentence_before() -> (
-    None
-):
+def test_a_long_message_keeps_both_ends_and_its_rule_with_the_sentence_before() -> None:
     [text] = kept(PROMPT)
     assert len(text) <= SHORT + 100
     assert text.startswith("Fix the cart.")
@@ -81,7 +79,7 @@ def test_a_long_message_keeps_its_beginning_its_end_and_its_rule_with_the_senten
     assert GAP in text
 
 
-def test_a_pasted_block_is_shortened_before_what_was_typed_around_it() -> None:
+def test_pasted_text_is_shortened_before_typed_text() -> None:
     typed = "It still fails, with the voucher of yesterday and with the one of today: "
     [text] = kept(
         f"{typed}\n\n```\n{TRACE}\n```\n\nWhat does the first line say about the cart?"
@@ -91,9 +89,7 @@ def test_a_pasted_block_is_shortened_before_what_was_typed_around_it() -> None:
     assert "total_199" not in text
 
 
-def test_the_first_request_the_newest_message_and_rules_stay_where_not_all_fit() -> (
-    None
-):
+def test_the_first_request_the_newest_message_and_rules_have_priority() -> None:
     texts = [
         "Fix the cart of the shop.",
         *(f"{LONG} Look at row {n}." for n in range(40)),
@@ -117,7 +113,7 @@ def test_the_first_request_the_newest_message_and_rules_stay_where_not_all_fit()
     ],
 )
 @pytest.mark.parametrize("room", [0, 10, 20, 30, 40, 60, 100, 400])
-def test_an_older_value_never_stays_without_the_newer_one(
+def test_an_older_value_is_never_kept_without_the_newer_one(
     older: str, newer: str, room: int
 ) -> None:
     others = [f"{LONG} Look at row number {n} of that page, too." for n in range(9)]
@@ -128,7 +124,7 @@ def test_an_older_value_never_stays_without_the_newer_one(
     assert newer in left or (older not in left and (4 in outdated))
 
 
-def test_two_things_of_one_form_stay_both() -> None:
+def test_two_similar_but_unrelated_messages_are_both_kept() -> None:
     pair = [
         "The production database is Postgres 15.",
         "The staging database is MySQL 8.",
@@ -136,14 +132,12 @@ def test_two_things_of_one_form_stay_both() -> None:
     assert kept(*pair) == pair
 
 
-def test_a_message_that_is_said_again_stands_at_its_newest_place() -> None:
+def test_a_repeated_message_is_kept_at_its_newest_place() -> None:
     quotes, _ = quotes_within(said("Go on.", "Fix the tax.", "Go  on."), 1_000)
     assert [quote.seq for quote in quotes] == [2, 3]
 
 
-def test_rules_that_an_earlier_version_carried_stay_unless_the_log_still_has_them() -> (
-    None
-):
+def test_rules_stored_by_earlier_versions_stay_unless_the_log_has_them() -> None:
     entries = [Entry(5, UserMessage("m", (Text("Fix it. Never push."),)))]
     carried = (Quote(2, "Always test."), Quote(5, "Never push."))
     assert [each.text for each in typed_messages(entries, carried)] == [
@@ -153,7 +147,7 @@ def test_rules_that_an_earlier_version_carried_stay_unless_the_log_still_has_the
 
 
 @given(TEXTS)
-def test_the_segments_of_a_text_are_the_text_and_rules_lie_in_it(text: str) -> None:
+def test_segments_join_to_the_text_and_rules_lie_within_it(text: str) -> None:
     assert "".join(piece for _, piece in segments(text)) == text
     for start, end in rule_spans(text):
         assert 0 <= start < end <= len(text)
@@ -161,7 +155,7 @@ def test_the_segments_of_a_text_are_the_text_and_rules_lie_in_it(text: str) -> N
 
 @given(TEXTS, st.integers(80, 600))
 @example(f"a```\ncode()\n```\n{LOG}\n```\ncode()\n```", 141)
-def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(
+def test_all_parts_of_a_shortened_message_are_slices_of_it_in_order(
     text: str, limit: int
 ) -> None:
     message = TypedMessage(1, text.strip(), tuple(rule_spans(text.strip())))
@@ -174,9 +168,7 @@ def test_all_pieces_of_a_shortened_message_are_slices_of_it_in_order(
 
 
 @given(st.lists(TEXTS, max_size=8), st.integers(0, 300))
-def test_what_the_user_said_never_takes_more_than_its_room(
-    texts: list[str], room: int
-) -> None:
+def test_the_users_text_never_exceeds_its_tokens(texts: list[str], room: int) -> None:
     quotes, outdated = quotes_within(said(*texts), room)
     assert (
         sum(estimate_text(f"[#{quote.seq}] {quote.text}\n") for quote in quotes) <= room

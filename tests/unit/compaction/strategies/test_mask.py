@@ -1,4 +1,4 @@
-"""Old results give way to lines that name them."""
+"""Masking replaces old results with lines that name the call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT = "A line of a file, or of what a command printed.\n" * 40
 
 
 class Log:
-    """Steps of one call each."""
+    """Return steps of one call each."""
 
     def __init__(self) -> None:
         self.entries: tuple[Entry, ...] = ()
@@ -45,7 +45,7 @@ class Log:
         *,
         is_error: bool = False,
     ) -> int:
-        """Seq of the result."""
+        """Return the sequence number of the result."""
         call_id = f"call_{len(self.entries)}"
         self._add(AssistantMessage("a", (ToolCall(call_id, name, arguments),)))
         return self._add(ToolResult(call_id, (Text(text),), is_error=is_error))
@@ -95,7 +95,7 @@ SIZES = st.sampled_from([0, 50, 2_000, 50_000])
 
 
 @given(histories(), SIZES, st.sampled_from([1, 500, 20_000]), st.none() | SIZES)
-def test_masking_changes_results_alone_gains_what_was_asked_and_is_done_once(
+def test_masking_changes_only_results_frees_enough_and_is_idempotent(
     history: History, tail: int, at_least: int, target: int | None
 ) -> None:
     entries = history.entries
@@ -131,7 +131,7 @@ def test_masking_changes_results_alone_gains_what_was_asked_and_is_done_once(
 
 
 @given(histories(), SIZES, st.sampled_from([1, 500]), SIZES)
-def test_masking_stops_where_its_target_and_another_batch_are_reached(
+def test_masking_stops_one_batch_below_its_target(
     history: History, tail: int, at_least: int, target: int
 ) -> None:
     entries = history.entries
@@ -157,7 +157,7 @@ def test_masking_stops_where_its_target_and_another_batch_are_reached(
 
 
 @given(histories(), st.integers(0, 6))
-def test_only_the_newest_images_stay(history: History, most: int) -> None:
+def test_only_the_newest_images_are_kept(history: History, most: int) -> None:
     entries = history.entries
     rewrites = _mask_images(entries, most, recall_hint=True)
     masked = apply_rewrites(entries, rewrites)
@@ -201,7 +201,7 @@ def images(entries: tuple[Entry, ...]) -> list[object]:
         ("shell", {"command": "x" * 900}, f"shell {'x' * 100}...: "),
     ],
 )
-def test_a_line_names_the_call_what_it_held_and_where_to_read_it(
+def test_a_placeholder_names_the_call_its_size_and_where_to_read_it(
     name: str, arguments: JsonObject, named: str
 ) -> None:
     log = Log()

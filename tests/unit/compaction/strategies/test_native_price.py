@@ -80,7 +80,7 @@ def block(said: str, encrypted: int) -> UserMessage:
     ],
     ids=["answers", "an encrypted item", "what the agent told"],
 )
-def test_it_is_asked_if_most_of_the_conversation_is_not_the_users(
+def test_openai_compacts_if_the_user_wrote_less_than_most_of_the_text(
     messages: list[Message],
 ) -> None:
     provider = Provider()
@@ -94,7 +94,7 @@ def test_it_is_asked_if_most_of_the_conversation_is_not_the_users(
     [talk(LONG, SHORT), talk(SHORT, SHORT, block(LONG.text * 12, 300))],
     ids=["prompts", "prompts that were kept before"],
 )
-def test_it_is_not_asked_if_most_of_the_conversation_is_what_the_user_said(
+def test_openai_does_not_compact_if_the_user_wrote_most_of_the_text(
     messages: list[Message],
 ) -> None:
     provider = Provider()

@@ -1,4 +1,4 @@
-"""Control characters as they are shown to the model."""
+"""Control characters in texts for the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = "int a;\n\x0c\nint b; /* \x1b[31mred\x1b[0m */\n"
 
 @given(any_text)
 @example("\x1b␛─")
-def test_what_is_shown_has_no_control_character_and_reads_back_as_what_it_was(
+def test_shown_text_has_no_control_characters_and_converts_back(
     text: str,
 ) -> None:
     notation = Notation.of(text)
@@ -37,7 +37,7 @@ def test_what_is_shown_has_no_control_character_and_reads_back_as_what_it_was(
 @given(any_text)
 @example("a\r\r\nb")
 @example("a\rb\r\nc\n\x1b␛")
-def test_writing_a_file_as_it_was_shown_leaves_every_byte_of_it(text: str) -> None:
+def test_writing_a_file_as_shown_keeps_every_byte(text: str) -> None:
     notation = notation_of(text)
     shown = "\n".join(
         notation.show(line) for line in shown_lines(text.removeprefix("\ufeff"))
@@ -52,7 +52,7 @@ async def test_control_characters_are_shown_matched_and_written_back(
     read = await workspace.text("read", path="a.c")
     assert read == (
         "1\tint a;\n2\t␌\n3\tint b; /* ␛[31mred␛[0m */\n"
-        "(control characters are shown as ␌ for U+000C, ␛ for U+001B; write them in the same way)"
+        "(control characters are shown as ␌ for U+000C, ␛ for U+001B; write them the same way)"
     )
     edits: list[Any] = [
         {
@@ -69,7 +69,7 @@ async def test_control_characters_are_shown_matched_and_written_back(
     assert path.read_text() == changed.replace("int c", "int d")
 
 
-async def test_control_characters_match_as_they_are_too(workspace: Workspace) -> None:
+async def test_control_characters_also_match_as_such(workspace: Workspace) -> None:
     path = workspace.file("a.c", PAGE)
     await workspace.call("read", path="a.c")
     await workspace.call(
@@ -78,7 +78,7 @@ async def test_control_characters_match_as_they_are_too(workspace: Workspace) ->
     assert path.read_text() == PAGE.replace("m */", "m*/")
 
 
-async def test_a_picture_in_a_file_without_the_character_is_a_picture(
+async def test_a_picture_in_a_file_without_the_control_character_is_literal(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("keys.md", "␛ leaves\n")
@@ -91,7 +91,7 @@ async def test_a_picture_in_a_file_without_the_character_is_a_picture(
     assert path.read_text() == "␛ goes back\n"
 
 
-async def test_a_picture_beside_the_character_that_it_depicts_is_told_from_it(
+async def test_a_picture_and_its_control_character_are_distinguished(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("keys.md", "␛ is \x1b\n")
@@ -105,14 +105,14 @@ async def test_a_picture_beside_the_character_that_it_depicts_is_told_from_it(
 
 
 @pytest.mark.parametrize("tool", ["edit", "write"])
-async def test_what_earlier_versions_showed_for_control_characters_never_replaces_them(
+async def test_the_replacement_character_never_replaces_control_characters(
     workspace: Workspace, tool: str
 ) -> None:
     path = workspace.file("a.c", PAGE)
     await workspace.call("read", path="a.c")
     shown = CONTROL.sub(REPLACEMENT, PAGE)
     if tool == "write":
-        with pytest.raises(ToolError, match=r"would be lost \(U\+000C, U\+001B\)"):
+        with pytest.raises(ToolError, match=r"might be lost \(U\+000C, U\+001B\)"):
             await workspace.call("write", path="a.c", content=shown)
         assert path.read_text() == PAGE
         return
@@ -123,7 +123,7 @@ async def test_what_earlier_versions_showed_for_control_characters_never_replace
         edits=[{"old_text": line, "new_text": line.replace("int b", "int c")}],
     )
     assert path.read_text() == PAGE.replace("int b", "int c")
-    with pytest.raises(ToolError, match="would be lost"):
+    with pytest.raises(ToolError, match="might be lost"):
         await workspace.call(
             "edit", path="a.c", edits=[{"old_text": "int a;", "new_text": "\ufffd"}]
         )
@@ -138,10 +138,10 @@ async def test_grep_shows_the_control_characters_that_an_edit_matches(
     )
 
 
-async def test_a_picture_that_stands_for_nothing_in_a_file_is_told_of_when_it_is_written(
+async def test_writing_a_picture_of_a_control_character_is_reported(
     workspace: Workspace,
 ) -> None:
-    told = "␌ (U+240C) was written as that character; a control character is sent as such, like \\u001b in JSON"
+    told = "␌ (U+240C) was written as this visible character; to write a control character, send it as \\u001b in JSON"
     assert told in await workspace.text("write", path="new.c", content="␌\nint a;\n")
     workspace.file("b.c", "int b;\n")
     await workspace.call("read", path="b.c")

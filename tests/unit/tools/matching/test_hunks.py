@@ -1,5 +1,5 @@
-"""The changed lines of a text as hunks: whole, in order, and found in a time that grows
-with the text.
+"""The changed lines of a text as hunks: complete, in order, and computed in linear
+time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def applied(old_text: str, text: str) -> str:
 
 
 @given(old=TEXTS, new=TEXTS)
-def test_a_text_with_its_hunks_applied_is_the_new_text(old: str, new: str) -> None:
+def test_applying_the_hunks_gives_the_new_text(old: str, new: str) -> None:
     text = hunks(old, new)
     assert applied(old, text) == new
     assert (text == "") == (old == new)
@@ -53,7 +53,7 @@ def test_a_text_with_its_hunks_applied_is_the_new_text(old: str, new: str) -> No
     assert added - removed == len(whole_lines(new)) - len(whole_lines(old))
 
 
-def test_a_line_among_equal_lines_is_the_only_one_that_is_shown_as_changed() -> None:
+def test_only_the_changed_line_among_equal_lines_is_shown() -> None:
     old = "    pass\n" * 1_500 + "x = 1\n"
     text = hunks(old, old + "y = 2\n")
     assert added_in(text) == "y = 2\n"
@@ -86,7 +86,7 @@ def test_two_changes_far_apart_are_two_hunks() -> None:
         "two halves exchanged",
     ],
 )
-def test_hunks_take_a_time_that_is_linear(
+def test_hunks_take_linear_time(
     change: Callable[[list[str]], list[str]],
 ) -> None:
     def work(text: str) -> None:

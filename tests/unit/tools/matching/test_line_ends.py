@@ -37,13 +37,13 @@ def texts_and_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 
 @given(st.text("ab\r\n", max_size=20))
-def test_lines_and_ends_make_up_the_text(text: str) -> None:
+def test_lines_and_line_ends_join_to_the_text(text: str) -> None:
     assert Lines.of(text).text == text
 
 
 @given(texts_and_lines(), st.integers(0, 7), st.integers(1, 4))
 @example(("a\r\nb\nc\r\n", ["a", "x", "b"]), 0, 2)
-def test_an_edit_of_some_lines_changes_no_other_line_and_brings_no_new_kind_of_end(
+def test_an_edit_changes_no_other_lines_and_adds_no_new_kind_of_end(
     case: tuple[str, list[str]], first: int, count: int
 ) -> None:
     text, new = case
@@ -87,7 +87,7 @@ def test_an_edit_of_some_lines_changes_no_other_line_and_brings_no_new_kind_of_e
         ("1%\r2%\ndone\n", "1%␍2%", "1%\n2%", "1%\n2%\ndone\n"),
     ],
 )
-def test_a_changed_line_takes_the_end_of_the_line_that_it_replaces(
+def test_a_changed_line_keeps_the_end_of_the_line_it_replaces(
     before: str, old: str, new: str, after: str
 ) -> None:
     editing = Editing(before)
@@ -95,13 +95,13 @@ def test_a_changed_line_takes_the_end_of_the_line_that_it_replaces(
     assert editing.text == after
 
 
-def test_every_place_is_changed_with_its_own_line_ends() -> None:
+def test_every_occurrence_is_changed_with_its_own_line_ends() -> None:
     editing = Editing("x\ny\n--\nx\r\ny\r\n")
     editing.replace("x\ny", "x\nz", everywhere=True, name="old_text")
     assert editing.text == "x\nz\n--\nx\r\nz\r\n"
 
 
-async def test_a_file_of_mixed_ends_is_edited_and_written_as_it_was_read(
+async def test_a_file_with_mixed_line_ends_keeps_them_when_edited_or_written(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("a", before := b"one\r\ntwo\nthree\r\nfour\n")
@@ -116,7 +116,7 @@ async def test_a_file_of_mixed_ends_is_edited_and_written_as_it_was_read(
     assert path.read_bytes() == before
 
 
-async def test_a_file_whose_lines_end_with_cr_is_read_edited_and_searched_by_its_lines(
+async def test_a_file_with_cr_line_ends_is_read_edited_and_searched_by_line(
     workspace: Workspace,
 ) -> None:
     path = workspace.file("mac", b"one\rtwo\rthree\r")

@@ -39,7 +39,7 @@ def files(workspace: Workspace) -> list[Path]:
 
 
 @pytest.mark.parametrize(("there", "written", "told"), ALIKE)
-async def test_the_only_name_that_looks_like_the_one_written_is_taken_and_named(
+async def test_the_only_lookalike_name_is_used_and_reported(
     workspace: Workspace, there: str, written: str, told: str
 ) -> None:
     path = workspace.file(there, "one\n")
@@ -57,16 +57,16 @@ async def test_the_only_name_that_looks_like_the_one_written_is_taken_and_named(
 
 
 @pytest.mark.parametrize(("there", "written", "told"), ALIKE[:-2])
-async def test_a_file_that_is_made_beside_one_whose_name_looks_like_it_is_told_of_that(
+async def test_creating_a_file_next_to_a_lookalike_is_reported(
     workspace: Workspace, there: str, written: str, told: str
 ) -> None:
     workspace.file(there, "one\n")
     made = await workspace.text("write", path=written, content="new\n")
-    assert f"Beside it is {there!r}, whose name has {told}." in made
+    assert f"The directory also has {there!r}, whose name has {told}." in made
     assert len(files(workspace)) == 2
 
 
-async def test_a_new_file_goes_into_the_folder_whose_name_looks_like_the_one_written(
+async def test_a_new_file_goes_into_the_only_lookalike_directory(
     workspace: Workspace,
 ) -> None:
     folder = workspace.file("Donne\u0301es/a.md").parent
@@ -77,7 +77,7 @@ async def test_a_new_file_goes_into_the_folder_whose_name_looks_like_the_one_wri
     }
 
 
-async def test_of_two_names_that_look_like_the_one_written_none_is_taken(
+async def test_neither_of_two_lookalike_names_is_used(
     workspace: Workspace,
 ) -> None:
     workspace.file("a\u00a0b")
@@ -85,12 +85,12 @@ async def test_of_two_names_that_look_like_the_one_written_none_is_taken(
     with pytest.raises(ToolError) as caught:
         await workspace.call("read", path="a b")
     assert (
-        "There is 'a\\xa0b', whose name has U+00A0 where you wrote U+0020 and 'a\\u202fb'"
+        "Did you mean 'a\\xa0b', whose name has U+00A0 where you wrote U+0020 and 'a\\u202fb'"
         in str(caught.value)
     )
 
 
-async def test_a_name_that_is_there_is_taken_whatever_looks_like_it(
+async def test_an_existing_name_is_used_despite_lookalikes(
     workspace: Workspace,
 ) -> None:
     workspace.file("a\u00a0b", "other\n")
@@ -98,7 +98,7 @@ async def test_a_name_that_is_there_is_taken_whatever_looks_like_it(
     assert await workspace.text("read", path="a b") == "1\tthis"
 
 
-async def test_a_folder_whose_name_looks_like_the_one_written_is_listed_and_searched(
+async def test_a_lookalike_directory_is_listed_and_searched(
     workspace: Workspace,
 ) -> None:
     workspace.file("Donne\u0301es/a.md", "x\n")

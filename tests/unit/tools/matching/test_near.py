@@ -22,14 +22,14 @@ letters = st.text(
 
 @given(st.text(st.characters(codec="utf-8")))
 @example("a\u0323\u0307")
-def test_the_folds_of_the_pieces_of_a_text_make_up_its_fold(text: str) -> None:
+def test_folded_pieces_join_to_the_folded_text(text: str) -> None:
     assert "".join(map(fold, clusters(text))) == fold(text)
     assert fold(text).count("\n") == text.count("\n")
     assert fold(unicodedata.normalize("NFC", text)) == fold(text)
 
 
 @given(letters, letters, letters)
-def test_a_place_that_looks_like_a_text_has_its_fold_and_splits_no_character(
+def test_a_lookalike_place_has_the_same_fold_and_splits_no_character(
     before: str, part: str, after: str
 ) -> None:
     text = before + part + after
@@ -43,7 +43,7 @@ def test_a_place_that_looks_like_a_text_has_its_fold_and_splits_no_character(
 
 
 @given(letters, letters, letters)
-def test_what_stays_the_same_in_a_replacement_keeps_the_characters_of_the_file(
+def test_unchanged_parts_of_a_replacement_keep_the_files_characters(
     start: str, old: str, end: str
 ) -> None:
     there = f"<{start}[{old}]{end}>"
@@ -76,7 +76,7 @@ def test_what_stays_the_same_in_a_replacement_keeps_the_characters_of_the_file(
         ("wait…", "wait...", "U+2026 where you wrote U+002E U+002E U+002E"),
     ],
 )
-async def test_the_only_place_that_looks_like_a_text_is_taken_and_named_by_its_code_points(
+async def test_the_only_lookalike_place_is_used_and_its_code_points_reported(
     workspace: Workspace, there: str, written: str, told: str
 ) -> None:
     path = workspace.file("a.txt", f"{there}|first\nsecond\n")
@@ -87,18 +87,18 @@ async def test_the_only_place_that_looks_like_a_text_is_taken_and_named_by_its_c
     assert f"found at line 1, where the file has {told};" in answer
 
 
-def test_of_two_places_that_look_like_a_text_none_is_taken() -> None:
+def test_neither_of_two_lookalike_places_is_used() -> None:
     editing = Editing("it’s a\nit\u02bcs a\n")
     with pytest.raises(
         ToolError,
-        match=r"but has U\+2019 where you wrote U\+0027, .* first at lines 1 and 2",
+        match=r"but have U\+2019 where you wrote U\+0027, first at lines 1 and 2",
     ):
         editing.replace("it's a", "b", everywhere=False, name="old_text")
     editing.replace("it's a", "b", everywhere=True, name="old_text")
     assert editing.text == "b\nb\n"
 
 
-def test_a_place_that_is_the_same_is_preferred_to_one_that_looks_like_it() -> None:
+def test_an_exact_place_is_preferred_to_a_lookalike() -> None:
     editing = Editing("it’s\nit's\n")
     editing.replace("it's", "is", everywhere=True, name="old_text")
     assert editing.text == "it’s\nis\n"
@@ -115,11 +115,11 @@ def test_a_place_that_is_the_same_is_preferred_to_one_that_looks_like_it() -> No
         (
             "a\nb\nc = 1\n",
             "a\nb\nc = 2",
-            r"from line 1 on, but its line 3 is not: line 3 of the file is 'c = 1'",
+            r"from line 1 on, but its line 3 differs: line 3 of the file is 'c = 1'",
         ),
         ("a\nb\nc = 1\n", "a\nb\nc = 2", r"it has U\+0031 where you wrote U\+0032"),
-        ("a\nb", "a\nb\nc", "The file ends before line 3 of it"),
-        ("a\n", "zzz", "Not even its first line is there"),
+        ("a\nb", "a\nb\nc", "The file ends before line 3 of this text"),
+        ("a\n", "zzz", "Not even its first line is in the file"),
     ],
 )
 def test_a_miss_says_at_which_line_and_character_the_text_differs(

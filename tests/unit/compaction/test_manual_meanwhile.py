@@ -1,5 +1,5 @@
-"""`/compact` while a summary is being prepared, or is ready: what is there already is
-used, and nobody pays twice.
+"""`/compact` while a summary is being prepared or is ready: that summary is used, and
+no second one is paid for.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from support.models import Reply, Usage
 
 
 async def writing(it: Desk) -> None:
-    """A turn behind which a summary is being written, and held."""
+    """Run a turn after which a summary is being written and pauses."""
     await it.filled()
     await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE + 50, 5)))
     await it.server.wait_held()
 
 
-async def test_a_summary_that_is_ready_is_put_in_its_place_at_once(
+async def test_a_ready_summary_is_used_at_once(
     tmp_path: Path,
 ) -> None:
     async with desk(tmp_path, Reply(SUMMARY, usage=Usage(500, 50))) as it:
@@ -53,7 +53,7 @@ async def test_a_summary_that_is_ready_is_put_in_its_place_at_once(
 
 
 @both_editors
-async def test_a_summary_that_is_being_written_is_gone_on_with_and_seen_from_its_beginning(
+async def test_a_running_summary_is_continued_and_shown_from_its_beginning(
     tmp_path: Path, editor: Editor
 ) -> None:
     first = "# Goal\nA "

@@ -1,5 +1,5 @@
-"""What is said where a compaction has to fit: in its receipt, to the model, and while
-it streams.
+"""What the receipt, the model and the stream report if a compaction has to make the
+context fit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
         ("no-such", None, "summary", "summary."),
     ],
 )
-def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_changed(
+def test_a_receipt_says_why_a_step_was_skipped(
     strategy: str, native: NativeCompaction | None, answer: str | Move, said: str
 ) -> None:
     state = ConversationState.of(history(20, 6_000), window=36_000)
@@ -82,7 +82,7 @@ def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_chan
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None:
+def test_the_context_mentions_recall_only_if_the_model_has_it(strategy: str) -> None:
     image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
     calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
     read = [calls, ToolResult("c", (Text("cart_total\n" * 3_200),))]
