@@ -102,11 +102,11 @@ def accepted(
         if policy.must_fit
         else budget.window * (0 if policy.idle else LEAST_GAIN)
     )
-    must = policy.manual or (
+    is_required = policy.manual or (
         policy.must_fit and (budget.used > budget.limit or limits_exceeded)
     )
     if (
-        must
+        is_required
         or budget.used - after >= least
         or (limits_exceeded and not policy.limits.exceeded(result.messages))
     ):
@@ -264,24 +264,23 @@ def _rewritten(
     after = result.tokens_after
     if policy.must_fit and strategy != "mask" and after > state.budget.most:
         raise no_room(state, after, state.budget.most)
-    relieved = policy.limits.exceeded(
+    meets_limits = policy.limits.exceeded(
         state.request.messages
     ) and not policy.limits.exceeded(result.messages)
-    enough = estimate_messages(entry.message for entry in entries) <= masked_target(
-        state
-    )
+    tokens = estimate_messages(entry.message for entry in entries)
+    masked_enough = tokens <= masked_target(state)
+    budget = state.budget
     if policy.must_fit:
-        must = (
-            state.budget.used > state.budget.limit
-            or state.budget.used - after >= state.budget.least_answer
+        frees_enough = (
+            budget.used > budget.limit or budget.used - after >= budget.least_answer
         )
-        return (
-            result
-            if (enough if strategy == "mask" else must) and after <= state.budget.most
-            else None
-        )
-    good = policy.manual or enough or (relieved and after <= state.budget.usable)
-    return result if good and (after < state.budget.used or relieved) else None
+        is_enough = masked_enough if strategy == "mask" else frees_enough
+        return result if is_enough and after <= budget.most else None
+    is_worthwhile = (
+        policy.manual or masked_enough or (meets_limits and after <= budget.usable)
+    )
+    is_smaller = after < budget.used or meets_limits
+    return result if is_worthwhile and is_smaller else None
 
 
 def _result(

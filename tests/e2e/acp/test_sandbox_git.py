@@ -106,7 +106,7 @@ async def test_a_clean_of_ignored_files_names_the_options_that_leave_placeholder
         branches(it.folder)
         await it.prompt()
         result = results(it)[0]
-        assert "its exit status is 1 only because of them" in result
+        assert "its exit status is 1 only because of these folders" in result
         assert not (it.folder / "new.txt").exists()
         excludes = result.partition("run `git clean` with `")[2].partition("`")[0]
     line = f"git clean {options} {excludes}"
@@ -138,7 +138,7 @@ async def test_a_stash_of_ignored_files_says_how_to_finish_it_and_loses_nothing(
         await it.prompt()
         assert asked(it) == []
         second = it.server.calls[1].body
-        assert "Run `git reset --hard` to finish it" in str(second)
+        assert "Run `git reset --hard` to finish" in str(second)
         assert "Dropped refs/stash" in results(it)[0]
         assert (it.folder / "a.txt").read_text() == "two\n"
         assert (it.folder / "new.txt").read_text() == "x\n"
