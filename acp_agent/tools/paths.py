@@ -291,7 +291,7 @@ def absolute(path: str, cwd: Path) -> Path:
             "The path contains a NUL character, which no file name can contain. Give a path without it."
         )
     if path == "~" or path.startswith("~/"):
-        path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
+        path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails without a home directory
     whole = os.path.normpath(cwd / path)
     if (size := len(whole.encode(errors="replace"))) > LONGEST_PATH:
         raise ToolError(

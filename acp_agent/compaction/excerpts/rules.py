@@ -2,8 +2,8 @@
 "never", "do not" and "from now on".
 
 The table misses many rules. It only decides which messages of the user have priority if
-not all of them fit, and a sentence that is wrongly taken for a rule would displace a
-real one.
+not all of them fit. It is kept short, since a sentence that is wrongly taken for a rule
+would displace a real rule.
 
 Fenced blocks, lines quoted with `>`, and paragraphs of more than `MAX_TYPED` characters
 that look pasted are skipped.

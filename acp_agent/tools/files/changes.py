@@ -51,8 +51,8 @@ class DiskText(str):
 
 
 class DivergedText(str):
-    """A file's unsaved text in the editor, if the file on the disk has been changed to
-    a different text.
+    """A file's unsaved text in the editor, if the file on disk has been changed to a
+    different text.
     """
 
     __slots__ = ()
@@ -164,9 +164,8 @@ async def text_to_change(target: Target) -> str | None:
     """Return the text of a file that is about to be changed, including unsaved changes
     in the editor.
 
-    :raises ToolError: see `current_text`; also if the editor did not provide its text
-        of a file of the project, or if the file has changed both in the editor and on
-        the disk.
+    :raises ToolError: see `current_text`; also if the editor did not provide the text
+        of a project file, or if the file has changed both in the editor and on disk.
     """
     text = await current_text(target)
     if isinstance(text, DiskText) and target.environment.is_inside(target.real):
@@ -195,7 +194,7 @@ async def seen_text(target: Target) -> str | None:
     seen = target.environment.seen.get(str(target.path))
     if text is not None and seen is None:
         raise ToolError(
-            f"{label} was not changed: it was not read in this context. Read the file first, then change it."
+            f"{label} was not changed: it was not read in this context. Read it first, then change it."
         )
     if text is not None and seen != digest(text):
         raise ToolError(

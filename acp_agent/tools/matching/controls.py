@@ -53,7 +53,7 @@ class Notation:
         """Return the notation of a text. Equal texts have the same notation.
 
         :param more: further characters to show in this way, such as a carriage return
-            that ends no line.
+            that does not end a line.
         :raises ToolError: if no unused character is left to stand for a control
             character.
         """

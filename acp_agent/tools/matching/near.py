@@ -250,7 +250,7 @@ def _kept(
     was: Folded, there: Folded, start: int, end: int
 ) -> tuple[int, int, str] | None:
     """Return the largest range of these pieces whose bounds are also bounds of pieces
-    in the file's text, and the file's text in that range, or None if there is none.
+    in the file, and the file's text in that range. Return None if there is none.
 
     :param was: the text that the model wanted to replace.
     :param there: the text in the file.

@@ -37,8 +37,8 @@ _MAX_GLOB = 1000
 _MAX_ALTERNATIVES = 100
 _OPENED = "\0"
 _CLOSED = "\n"
-"""Replace braces that must not be expanded again. A glob contains neither of these
-characters.
+"""Characters that stand for braces which must not be expanded again. No glob contains
+them.
 """
 _BRACKET = re.compile(r"[\[\]]")
 _CHOICE = re.compile(r"\{([^{},]*+,[^{}]*+)\}")

@@ -140,7 +140,7 @@ async def test_where_the_editor_fails_to_read_a_file_the_model_sees_the_disk_and
         it.agent.handlers["fs/read_text_file"] = answering(wire)
         assert await it.prompt() == {"stopReason": "end_turn"}
         read, edited, written, _ = returned(it)
-        assert "did not give its text" in read
+        assert "did not provide the text in its buffer" in read
         for refused in (edited, written):
             assert "the editor could not provide the text in its buffer" in refused
             assert reason in refused
@@ -196,7 +196,7 @@ async def test_a_file_that_the_editor_does_not_know_or_cannot_take_is_read_from_
             it.agent.handlers["fs/write_text_file"] = answering(AgentError(code))
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
-        assert "did not give" not in str(returned(it))
+        assert "did not provide" not in str(returned(it))
 
 
 async def test_a_write_that_the_editor_refuses_is_not_made_behind_its_back(

@@ -67,9 +67,7 @@ async def test_an_unread_or_changed_file_is_not_edited(
     workspace: Workspace, tool: str, arguments: dict[str, JsonValue]
 ) -> None:
     path = workspace.file("a", "x")
-    assert "Read the file first" in await refusal(
-        workspace, tool, path="a", **arguments
-    )
+    assert "Read it first" in await refusal(workspace, tool, path="a", **arguments)
     await workspace.call("read", path="a")
     path.write_text("x, changed by the user")
     assert "Read the file again" in await refusal(

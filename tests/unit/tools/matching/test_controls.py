@@ -148,7 +148,7 @@ async def test_writing_a_picture_of_a_control_character_is_reported(
     edits: list[Any] = [{"old_text": "int b;", "new_text": "␌\nint b;"}]
     assert told in await workspace.text("edit", path="b.c", edits=edits)
     edits = [{"old_text": "␌", "new_text": "\x0c"}]
-    assert "written as that" not in await workspace.text(
+    assert "written as this" not in await workspace.text(
         "edit", path="b.c", edits=edits
     )
     assert (workspace.root / "b.c").read_text() == "\x0c\nint b;\n"
