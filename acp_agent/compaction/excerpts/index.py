@@ -14,6 +14,7 @@ from threading import Lock
 from acp_agent.compaction.facts import (
     RUNS,
     USER,
+    Kind,
     Speaker,
     facts_of_run,
     key_of,
@@ -31,8 +32,13 @@ that stand only in results or in what the user pasted.
 """
 UNSPOKEN_SHARE = 0.35
 """Factor on the weight of a term that neither the user nor the model mentioned."""
-WORD_WEIGHT = 0.7
-"""Weight of a plain word, relative to a fact with the same mentions."""
+NAME_WEIGHT = 1.6
+PATH_WEIGHT = 1.3
+WORD_WEIGHT = 1.1
+"""Weights of an identifier or the name of an error, of a path, and of a plain word,
+relative to another fact with the same mentions. The model writes identifiers again
+almost twice as often as numbers.
+"""
 MOST_ENTRIES = 3
 """Entries above which a plain word is worth nothing; facts outweigh words that stand
 everywhere.
@@ -45,6 +51,7 @@ BESIDE = 3
 _WORD = re.compile(r"[^\W\d_]{5,30}")
 _ANY_WORD = re.compile(r"\w+")
 _NOTHING: tuple[tuple[int, ...], int] = ((), 0)
+_EMPTY: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
 
 
 @dataclass(slots=True)
@@ -62,16 +69,24 @@ class Unit:
 
 @dataclass(slots=True)
 class Term:
-    """A fact or a plain word."""
+    """A fact or a plain word.
+
+    :ivar kind: None for a plain word.
+    """
 
     name: str
-    is_fact: bool
+    kind: Kind | None
     last_entry: int = 0  # number of the last entry that contains it, from 1
     last_seq: int = 0
     count: int = 0
     by_user: int = 0  # lines of the user that contain it
     mentions: float = 0.0  # weight of all other lines that contain it
     spoken: bool = False  # whether the user or the model wrote it
+
+    @property
+    def is_fact(self) -> bool:
+        """Return whether it is a fact."""
+        return self.kind is not None
 
     def weight(self, entries: int, prose: bool) -> float:
         """Return the weight in a conversation of so many entries.
@@ -88,7 +103,7 @@ class Term:
         weight = math.log1p(mentions) / (1 + (entries - self.last_entry) / halved_after)
         if not self.spoken:
             weight *= UNSPOKEN_SHARE
-        return weight if self.is_fact else weight * WORD_WEIGHT
+        return weight * _weight_of(self.kind)
 
 
 class ExcerptIndex:
@@ -158,11 +173,12 @@ class ExcerptIndex:
                         term.by_user += 1
                     else:
                         term.mentions += mention
-                    term.spoken |= spoken
-                    term.last_entry = self.entries
-                    if term.last_seq != entry.seq:
+                    if spoken:
+                        term.spoken = True
+                    if term.last_entry != self.entries:
+                        term.last_entry = self.entries
+                        term.last_seq = entry.seq
                         term.count += 1
-                    term.last_seq = entry.seq
 
     def known_terms(self, texts: Iterable[str]) -> set[int]:
         """Return the indexed terms that occur in these texts."""
@@ -179,34 +195,51 @@ class ExcerptIndex:
         """Return the terms of a line, those with fewer than `BESIDE` words before them,
         and those with fewer after them.
         """
-        runs = [self._known(run) for run in RUNS.findall(text)]
-        terms = dict.fromkeys(term for found, _ in runs for term in found)
-        return tuple(terms), _at_edge(runs), _at_edge(reversed(runs))
-
-    def _known(self, run: str) -> tuple[tuple[int, ...], int]:
-        known = self._terms_of_runs.get(run)
-        if known is None:
-            known = self._terms_of_runs[run] = self._read(run)
-        return known
+        known = self._terms_of_runs
+        runs: list[tuple[tuple[int, ...], int]] = []
+        terms: list[int] = []
+        for run in RUNS.findall(text):
+            read = known.get(run)
+            if read is None:
+                read = known[run] = self._read(run)
+            runs.append(read)
+            terms += read[0]
+        if not terms:
+            return _EMPTY
+        each_once = tuple(dict.fromkeys(terms))
+        if len(runs) == 1:
+            return each_once, each_once, each_once
+        return each_once, _at_edge(runs), _at_edge(reversed(runs))
 
     def _read(self, run: str) -> tuple[tuple[int, ...], int]:
         """Return the terms of a run, and how many words it has."""
-        facts = [key for key, *_ in facts_of_run(run)]
-        if facts and facts[0] == key_of(run):
-            del facts[1:]  # the names inside a path go with it
-        # The space tells words from facts.
-        words = (f" {word.lower()}" for word in _WORD.findall(run))
+        facts = facts_of_run(run)
+        if len(facts) > 1 and facts[0][0] == key_of(run):
+            facts = facts[:1]  # the names inside a path go with it
+        # A word inside a name comes up again only with the name. The space tells words
+        # from facts.
+        words = [] if facts else [f" {word.lower()}" for word in _WORD.findall(run)]
         terms = (
-            *(self._id(name, True) for name in facts),
-            *(self._id(word, False) for word in words),
+            *(self._id(name, kind) for name, _, _, kind in facts),
+            *(self._id(word, None) for word in words),
         )
-        return terms, len(_ANY_WORD.findall(run))
+        return terms, 1 if run.isalnum() else len(_ANY_WORD.findall(run))
 
-    def _id(self, name: str, is_fact: bool) -> int:
-        if name not in self._ids:
-            self._ids[name] = len(self.terms)
-            self.terms.append(Term(name, is_fact))
-        return self._ids[name]
+    def _id(self, name: str, kind: Kind | None) -> int:
+        number = self._ids.get(name)
+        if number is None:
+            number = self._ids[name] = len(self.terms)
+            self.terms.append(Term(name, kind))
+        return number
+
+
+def _weight_of(kind: Kind | None) -> float:
+    """Return the weight of facts of this kind; of words, if it is None."""
+    if kind is None:
+        return WORD_WEIGHT
+    if kind in ("name", "error"):
+        return NAME_WEIGHT
+    return PATH_WEIGHT if kind == "path" else 1.0
 
 
 def _at_edge(runs: Iterable[tuple[tuple[int, ...], int]]) -> tuple[int, ...]:

@@ -394,6 +394,26 @@ def test_names_the_model_wrote_outrank_names_the_user_only_pasted() -> None:
     assert "The culprit is cart_total." in text
 
 
+@pytest.mark.parametrize("other", ["4711", "8.15"])
+def test_an_identifier_is_worth_more_than_a_number_or_a_version(
+    other: str,
+) -> None:
+    name = "x_" + "y" * (len(other) - 2)
+    lines = [f"It is {name} so far.", f"It is {other} so far."]
+    for said in ("\n".join(lines), "\n".join(reversed(lines))):
+        text = excerpts_of(ExcerptIndex.of(entries(answer(said))), 9)
+        assert without_names(text) == f"[#1] you:\n {lines[0]}"
+
+
+def test_the_words_inside_a_name_add_nothing_to_what_a_line_is_worth() -> None:
+    index = ExcerptIndex.of(
+        entries(answer("parse_header_fields\ngamma-delta\nsrc/kernel/module.py"))
+    )
+    index.complete()
+    words = [term.name.strip() for term in index.terms if not term.is_fact]
+    assert words == ["gamma", "delta"]
+
+
 def test_without_code_old_words_of_both_speakers_count_like_new_ones() -> None:
     talk = entries(
         user("Grandmother collects porcelain elephants."),
