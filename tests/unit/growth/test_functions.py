@@ -120,7 +120,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     ),
     "complaints of a command": lambda text: (
         guarded.split_placeholders(f"rm: cannot remove '{text}", [Path("/nowhere")]),
-        guarded.unwritten(text),
+        guarded.unchanged_files(text),
     ),
     "what a terminal shows": _screen,
     "control characters": notation_of,
