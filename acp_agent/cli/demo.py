@@ -34,6 +34,8 @@ _LATER = (
 _INSTRUCTIONS = "keep the test that I still want"
 _NOW = "Now the test that I asked for."
 _SCRIPTED_MODEL = "demo/script"
+_PACE = 0.006
+"""Seconds before each piece of an answer."""
 _AGENTS = """\
 # For agents
 
@@ -213,7 +215,9 @@ def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
     home.mkdir(mode=0o700)
     for name, text in _FILES.items():
         (project / name).write_text(text, "utf-8")
-    provider = {"kind": "scripted", "script": str(Path(__file__).with_suffix(".yaml"))}
+    script = home / "demo.yaml"
+    script.write_text(_script(sys.stdout.isatty()), "utf-8")
+    provider = {"kind": "scripted", "script": str(script)}
     config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
     (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
     return project, {
@@ -227,6 +231,16 @@ def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
         # A file that is edited within a second may look unchanged to Python.
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def _script(watched: bool) -> str:
+    """Return what the model says.
+
+    :param watched: someone watches; the text then appears word by word, at a pace that
+        can be read.
+    """
+    script = Path(__file__).with_suffix(".yaml").read_text("utf-8")
+    return f"delay: {_PACE}\n{script}" if watched else script
 
 
 def _run_tests(project: Path) -> tuple[int, int]:

@@ -11,7 +11,9 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from types import ModuleType
 
 import pytest
+import yaml
 
+from acp_agent.cli import demo
 from support.checkout import REPOSITORY, environment
 from support.processes import marked
 
@@ -41,8 +43,10 @@ def in_order(text: str, *pieces: str) -> None:
         position = found + len(piece)
 
 
-def without_tokens(text: str) -> str:
-    return re.sub(r"[\d,]+ → [\d,]+ tokens", "tokens", text)
+def without_measures(text: str) -> str:
+    """Leave out what is another number on another machine: tokens and seconds."""
+    text = re.sub(r"[\d,]+ → [\d,]+ tokens", "tokens", text)
+    return re.sub(r"· (under )?[\d.]+ s ·", "· seconds ·", text)
 
 
 @pytest.mark.process
@@ -98,9 +102,15 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(
     assert len(re.findall("^→ python3 -m unittest", ran.stdout, re.MULTILINE)) == 3
     shown = pictures.terminal_picture(pictures.compaction_in(ran.stdout))
     # Paths of this machine are in the conversation, and count.
-    assert without_tokens(shown) == without_tokens(pictures.TERMINAL.read_text()), (
+    assert without_measures(shown) == without_measures(pictures.TERMINAL.read_text()), (
         "run .ci/make_pictures.py"
     )
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_the_model_takes_its_time_only_where_somebody_watches(watched: bool) -> None:
+    script = yaml.safe_load(demo._script(watched))
+    assert (script.get("delay", 0) > 0) is watched
 
 
 def test_the_picture_of_a_session_was_made_of_the_page_as_it_is() -> None:
