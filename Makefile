@@ -24,9 +24,10 @@ JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 ARGS ?=
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-# pip installs exact versions, checked by hash, without output. --use-pep517 makes older releases of pip build packages
-# that have only a setup.py as newer releases do, instead of in the legacy way with a long warning.
+# pip and uv install exact versions, checked by hash, without output. --use-pep517 makes older releases of pip build
+# packages that have only a setup.py as newer releases do, instead of in the legacy way with a long warning.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --use-pep517
+UV_INSTALL := $(VENV)-pins/bin/uv pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode
 UV_VERSION := 0.13.9
 
 # Allow bytecode even if the environment forbids it; otherwise each process would compile the tests and the agent again.
@@ -137,11 +138,12 @@ $(RUNTIME): pyproject.toml .ci/requirements.txt
 	@$(PIP_INSTALL) --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): pyproject.toml .ci/requirements.txt .ci/requirements-dev.txt
+# With uv, which takes a fraction of pip's time.
+$(DEV): pyproject.toml .ci/requirements.txt .ci/requirements-dev.txt | $(VENV)-pins/bin/uv
 	$(call venv,$(VENV))
 	@echo "installing the agent and its development tools into $(VENV)"
-	@$(PIP_INSTALL) --require-hashes --requirement .ci/requirements-dev.txt
-	@$(PIP_INSTALL) --no-build-isolation --editable .
+	@$(UV_INSTALL) --require-hashes --requirement .ci/requirements-dev.txt
+	@$(UV_INSTALL) --no-build-isolation --editable .
 	@touch $(RUNTIME) $@
 
 $(VENV)-site/.stamp: .ci/requirements-site.txt $(VENV)-pins/bin/uv
