@@ -43,6 +43,10 @@ BASE = {
     "LANG": "C.UTF-8",
     "PYTHONPATH": str(REPOSITORY),
 }
+_WITH_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 READ_AT_START = (
     *("PYTHON", "LANG", "LC_", "LD_", "GLIBC_", "MALLOC_", "OPENSSL_", "COVERAGE_"),
     *("ANTHROPIC_LOG", "OPENAI_LOG", "PYDANTIC_", "OTEL_"),
@@ -62,7 +66,12 @@ class Forked:
     """
 
     def __init__(
-        self, pid: int, status: int, stdin: FileIO, stdout: FileIO, stderr: FileIO
+        self,
+        pid: int,
+        status: int,
+        stdin: FileIO | None = None,
+        stdout: FileIO | None = None,
+        stderr: FileIO | None = None,
     ) -> None:
         self.pid = pid
         self.stdin = stdin
@@ -113,13 +122,8 @@ def start(
     :param words: its arguments.
     :param env: its whole environment.
     """
-    assert allowed is None or allowed(), (
-        "this test starts a process without the mark that says so: @pytest.mark.process"
-    )
-    request = json.dumps(
-        {"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}
-    ).encode()
-    if _possible() and len(request) <= LONGEST and not _differs(env):
+    request = _request(module, words, cwd, env, terminal=False)
+    if request is not None:
         return _zygote().fork(request)
     return subprocess.Popen(
         [sys.executable, "-m", module, *words],
@@ -129,6 +133,33 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
+    )
+
+
+def start_in_terminal(
+    module: str,
+    words: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    terminal: int,
+) -> Started:
+    """Start `python -m module` as the leader of a session whose terminal is stdin,
+    stdout and stderr.
+
+    :param terminal: the end of a pseudo-terminal that is a program's.
+    """
+    request = _request(module, words, cwd, env, terminal=True)
+    if request is not None:
+        return _zygote().fork_in_terminal(request, terminal)
+    return subprocess.Popen(
+        [sys.executable, "-c", _WITH_TERMINAL, sys.executable, "-m", module, *words],
+        cwd=cwd,
+        env=env,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
     )
 
 
@@ -173,6 +204,32 @@ def run(
     return code, out, err
 
 
+def _request(
+    module: str,
+    words: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    terminal: bool,
+) -> bytes | None:
+    """Return what the zygote is asked; None where the process has to start as usual."""
+    assert allowed is None or allowed(), (
+        "this test starts a process without the mark that says so: @pytest.mark.process"
+    )
+    if not _possible() or _differs(env):
+        return None
+    request = json.dumps(
+        {
+            "module": module,
+            "words": list(words),
+            "cwd": str(cwd),
+            "env": dict(env),
+            "terminal": terminal,
+        }
+    ).encode()
+    return request if len(request) <= LONGEST else None
+
+
 def _differs(env: Mapping[str, str]) -> bool:
     """Whether a process with this environment would have begun otherwise than the
     zygote.
@@ -208,17 +265,27 @@ class _Zygote:
         stdin, to_stdin = os.pipe()
         from_stdout, stdout = os.pipe()
         from_stderr, stderr = os.pipe()
-        status, told = os.pipe()
-        theirs = [stdin, stdout, stderr, told]
+        theirs = [stdin, stdout, stderr]
         try:
-            socket.send_fds(self._control, [request], theirs)
+            pid, status = self._ask(request, theirs)
         finally:
             for fd in theirs:
                 os.close(fd)
-        pid = _number(status)
         return Forked(
             pid, status, FileIO(to_stdin, "w"), FileIO(from_stdout), FileIO(from_stderr)
         )
+
+    def fork_in_terminal(self, request: bytes, terminal: int) -> Forked:
+        return Forked(*self._ask(request, [terminal] * 3))
+
+    def _ask(self, request: bytes, streams: Sequence[int]) -> tuple[int, int]:
+        """Return the id of the new process, and where its exit status can be read."""
+        status, told = os.pipe()
+        try:
+            socket.send_fds(self._control, [request], [*streams, told])
+        finally:
+            os.close(told)
+        return _number(status), status
 
     def _end(self) -> None:
         self._control.close()

@@ -13,7 +13,6 @@ The process is `support.terminal`'s.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -22,6 +21,7 @@ from pathlib import Path
 import anyio
 import pyte
 
+from support.forked import Started
 from support.terminal import Typist, at_a_terminal
 
 ENTER = "\r"
@@ -44,9 +44,7 @@ class Watcher(Typist):
     :ivar raw: all bytes that the terminal was sent.
     """
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], terminal: int, *, columns: int
-    ) -> None:
+    def __init__(self, process: Started, terminal: int, *, columns: int) -> None:
         super().__init__(process, terminal)
         self._screen = pyte.HistoryScreen(columns, ROWS, history=5_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)

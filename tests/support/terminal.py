@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import pty
 import shlex
-import subprocess
 import sys
 import termios
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -83,7 +82,7 @@ class Typist:
     :ivar shown: what the terminal has shown so far.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+    def __init__(self, process: forked.Started, terminal: int) -> None:
         self._process = process
         self._terminal = terminal
         self.shown = ""
@@ -135,10 +134,6 @@ class Typist:
 
 
 T = TypeVar("T", bound=Typist)
-_WITH_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "os.execv(sys.argv[1], sys.argv[1:])"
-)
 
 
 @asynccontextmanager
@@ -146,7 +141,7 @@ async def at_a_terminal(
     home: Path,
     *words: str,
     env: Mapping[str, str],
-    person: Callable[[subprocess.Popen[bytes], int], T] = Typist,
+    person: Callable[[forked.Started, int], T] = Typist,
     size: tuple[int, int] | None = None,
     cwd: Path | None = None,
 ) -> AsyncGenerator[T]:
@@ -160,22 +155,12 @@ async def at_a_terminal(
     if size is not None:
         termios.tcsetwinsize(terminal, size)
     try:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                _WITH_TERMINAL,
-                sys.executable,
-                "-m",
-                "acp_agent",
-                *words,
-            ],
+        process = forked.start_in_terminal(
+            "acp_agent",
+            words,
             cwd=cwd or home,
             env={**environment(home), **env},
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
-            start_new_session=True,
+            terminal=inside,
         )
         os.close(inside)
         try:

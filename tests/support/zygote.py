@@ -4,12 +4,14 @@ what `support.forked` runs.
 It has one thread. Linux alone.
 
 A request is one message on the descriptor that it is given: JSON with `module`,
-`words`, `cwd` and `env`, and four descriptors: stdin, stdout, stderr, and where four
-bytes each are written of the child's id and of its exit status.
+`words`, `cwd`, `env` and whether stdin is to be its controlling `terminal`, and four
+descriptors: stdin, stdout, stderr, and where four bytes each are written of the child's
+id and of its exit status.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
@@ -18,6 +20,7 @@ import selectors
 import signal
 import socket
 import sys
+import termios
 import threading
 import time
 from contextlib import suppress
@@ -91,6 +94,11 @@ def become(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     for number, fd in enumerate(fds[:3]):
         os.dup2(fd, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if request["terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        # As the interpreter makes it where it finds a terminal.
+        vars(sys)["stdout"].reconfigure(line_buffering=True)
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()

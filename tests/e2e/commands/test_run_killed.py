@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
+from support import forked
 from support.called import call_command
-from support.checkout import REPOSITORY
+from support.checkout import environment
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 
 pytestmark = pytest.mark.process
@@ -29,33 +28,27 @@ def killed() -> Reply:
 
 async def killed_in_its_answer(home: Path, server: ModelServer) -> None:
     """Run a turn, and kill its process once part of the answer is in the log."""
-    base = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "PYTHONPATH": str(REPOSITORY),
-    }
-    env = {**base, **server.env(), "ACP_AGENT_HOME": str(home / "state")}
-    line = [
-        sys.executable,
-        "-m",
+    process = forked.start(
         "acp_agent",
-        "run",
-        "--output",
-        "stream-json",
-        "Begin",
-    ]
-    async with await anyio.open_process(
-        line, cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        seen = b""
-        with anyio.fail_after(40):
-            async for data in process.stdout:
-                seen += data
-                if b"The killed answer began" in seen:
-                    break
+        ["run", "--output", "stream-json", "Begin"],
+        cwd=home,
+        env={**environment(home), **server.env()},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        with process.stdin, process.stdout, process.stderr, anyio.fail_after(40):
+            process.stdin.close()
+            seen = b""
+            while b"The killed answer began" not in seen:
+                await anyio.wait_readable(process.stdout.fileno())
+                read = os.read(process.stdout.fileno(), 65_536)
+                assert read, seen
+                seen += read
+    finally:
         process.kill()
-        await process.wait()
+        process.wait()
 
 
 @pytest.mark.parametrize("output", ["text", "json", "stream-json"])
