@@ -6,8 +6,12 @@ project.run("git switch -q feat")  # the renamed paths
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from acp_agent.processes import environment_without
 from acp_agent.sandbox.sandbox import Sandbox
@@ -33,6 +37,39 @@ COMMIT = (
 """Without a file in the work tree, which would be renamed."""
 
 
+def run_git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ("git", *words),
+        cwd=folder,
+        env={**environment_without(()), **NAMES},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def commit(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    run_git(folder, "add", "-f", *files)
+    run_git(folder, "commit", "-qm", "x")
+
+
+@cache
+def _made() -> TemporaryDirectory[str]:
+    """Make the repository that every project is a copy of: git takes longer for it."""
+    made = TemporaryDirectory()
+    root = Path(made.name)
+    run_git(root, "init", "-qb", "main")
+    commit(root, {"a.txt": "one\n"})
+    run_git(root, "switch", "-qc", "feat")
+    commit(root, FILES)
+    run_git(root, "switch", "-q", "main")
+    return made
+
+
 class Project:
     """A repository with a branch `feat` that has guarded files, and the agent's home
     beside it.
@@ -43,31 +80,15 @@ class Project:
         self.home = folder / "home"
         self.home.mkdir()
         self.keeper = Kept()
-        self.root.mkdir()
-        self.git("init", "-qb", "main")
-        self.commit({"a.txt": "one\n"})
-        self.git("switch", "-qc", "feat")
-        self.commit(FILES)
-        self.git("switch", "-q", "main")
+        shutil.copytree(_made().name, self.root, symlinks=True)
+        # It knows the files that were copied by their inodes.
+        self.git("update-index", "-q", "--refresh")
 
     def git(self, *words: str) -> str:
-        env = {**environment_without(()), **NAMES}
-        done = subprocess.run(
-            ("git", *words),
-            cwd=self.root,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
+        return run_git(self.root, *words)
 
-    def commit(self, files: dict[str, str]) -> None:
-        for name, text in files.items():
-            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / name).write_text(text)
-        self.git("add", "-f", *files)
-        self.git("commit", "-qm", "x")
+    def commit(self, files: Mapping[str, str]) -> None:
+        commit(self.root, files)
 
     def run(self, line: str, cwd: Path | None = None) -> list[str]:
         """Run a command in the sandbox, and return what was renamed."""
