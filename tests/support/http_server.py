@@ -45,7 +45,9 @@ class Request:
     on_end: Callable[[], None] = field(default=lambda: None, repr=False)
 
     def strings(self) -> list[str]:
-        return list(_strings(self.body))
+        found: list[str] = []
+        _add_strings(self.body, found)
+        return found
 
     def mentions(self, text: str) -> bool:
         return any(text in string for string in self.strings())
@@ -234,12 +236,12 @@ def _phrase(status: int) -> str:
     )
 
 
-def _strings(value: Any) -> Any:
+def _add_strings(value: Any, found: list[str]) -> None:
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
+        found.append(value)
+    elif isinstance(value, dict):
         for member in value.values():
-            yield from _strings(member)
+            _add_strings(member, found)
     elif isinstance(value, list):
         for member in value:
-            yield from _strings(member)
+            _add_strings(member, found)

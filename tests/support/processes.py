@@ -125,6 +125,8 @@ async def outlive(watched: set[Process], seconds: float) -> set[Process]:
     """Wait until all of these have ended, and return those that have not after so many
     seconds.
     """
+    if not watched:
+        return set()
     # These are nobody's children here, so there is no event to wait for on every
     # system: look again, briefly.
     left = watched & set(processes())

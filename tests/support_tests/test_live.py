@@ -65,7 +65,10 @@ async def test_providers_with_a_key_are_tried_others_are_skipped_and_no_key_is_p
 ) -> None:
     async with model_server(answer) as server:
         printed = await make_live(
-            tmp_path, server, "-k", "(anthropic or google or own) and not reasoning"
+            tmp_path,
+            server,
+            "-k",
+            "((openai and not openrouter) or google or own) and not reasoning",
         )
         assert "6 passed, 6 skipped" in printed
         assert "google wants a key in GEMINI_API_KEY or GOOGLE_API_KEY" in printed
@@ -77,14 +80,17 @@ async def test_providers_with_a_key_are_tried_others_are_skipped_and_no_key_is_p
         assert [
             (provider, float(cost) > 0, sessions) for provider, cost, sessions in costs
         ] == [
-            ("anthropic", True, "5"),
-            ("openai", True, "1"),
+            ("openai", True, "5"),
+            ("anthropic", True, "1"),
         ]
         native = [call for call in server.calls if asks_to_compact(call)]
         assert len(native) == 2
     async with model_server(lambda _: Reply(f"An apple; your key is {KEY}.")) as server:
         failed = await make_live(
-            tmp_path, server, "-k", "question and anthropic and not reasoning"
+            tmp_path,
+            server,
+            "-k",
+            "question and openai and not openrouter and not reasoning",
         )
         assert "1 failed" in failed
         assert "an apple; your key is " in failed

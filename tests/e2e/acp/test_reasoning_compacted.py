@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from acp_agent.session import mcp
 from support.compactions import shown_compactions
 from support.mcp import mcp_program, ready, says, tool
 from support.models import DialectName
@@ -260,8 +261,9 @@ async def test_where_the_user_said_most_of_it_the_provider_that_keeps_all_of_tha
 
 @both_providers
 async def test_what_had_changed_around_the_conversation_is_told_again_after_a_compaction_of_the_provider(
-    tmp_path: Path, dialect: DialectName
+    tmp_path: Path, dialect: DialectName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mcp, "PATIENCE_SECONDS", 0)
     server = mcp_program(
         tmp_path,
         "files",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from acp_agent.session import mcp
 from support.mcp import mcp_program, ready, says, tool
 from support.models import DialectName, Reply, ToolCall
 from support.reasoning import Thinking, another_day, both_providers, strict, thinking
@@ -102,8 +103,9 @@ async def test_a_session_is_loaded_with_other_directories_and_tells_them_behind_
 
 @both_providers
 async def test_tools_that_come_late_are_appended_and_run(
-    tmp_path: Path, dialect: DialectName
+    tmp_path: Path, dialect: DialectName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mcp, "PATIENCE_SECONDS", 0)
     server = mcp_program(
         tmp_path,
         "files",

@@ -88,7 +88,7 @@ READERS = {
         "EOFError",
     ),
     "the terminal by its name": ("read x < /dev/tty; echo ended", "ended"),
-    "standard error": ("read -t 15 x <&2; echo status $?", "status 1"),
+    "standard error": ("read x <&2; echo status $?", "status 1\n"),
     "ssh-keygen": ("ssh-keygen -q -t ed25519 -f key; echo ended", "ended"),
     "git's questions": (
         "git -c credential.helper= credential fill < input; echo ended",

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from acp_agent.session.slash import offer
 from support.compactions import asked_last
 from support.editors import ZED_BETA
 from support.memory import stage
@@ -147,8 +150,9 @@ async def test_claude_code_commands_work_and_the_agents_own_recipes_come_first(
 
 
 async def test_a_changed_recipe_file_is_offered_again_without_a_prompt(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(offer, "WATCH_SECONDS", 0.05)
     folder = tmp_path / "project" / ".acp-agent" / "recipes"
     async with stage(tmp_path, Reply("One."), Reply("Two."), editor=ZED_BETA) as it:
         start = len(it.agent.lines)
