@@ -55,6 +55,8 @@ _SLOW = frozenset(
         "the files of a command line",
         "a replacement of what looks alike",
         "places that look alike",
+        "a question for a secret",
+        "tools of a command's file",
     }
 )
 """Take milliseconds for each text, so that fewer are tried."""
