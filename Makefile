@@ -55,8 +55,10 @@ test-e2e: $(DEV) ## run the tests of what a user does, mostly in memory, at most
 test-clients: $(DEV) $(NPM) ## run the tests with npm's clients, SDKs and a browser
 	$(PYTEST) -m clients $(ARGS)
 
-# The tests run one after another, because some measure. `make soak ARGS="--minutes 3"` shortens the hour of turns.
-soak: $(DEV) ## run the long tests: kills at every write, a million messages, an hour of turns; not part of CI
+# The properties are tried with 1,000 examples instead of 25, in all processes. Then the long tests run one after
+# another, because some measure. `make soak ARGS="--minutes 3"` shortens the hour of turns.
+soak: $(DEV) ## run the long tests: many examples, kills at every write, an hour of turns; not part of CI
+	$(PYTEST) -m hypothesis --hypothesis-profile=thorough --timeout 14400
 	$(BIN)/python -m pytest -m soak --timeout 14400 --capture no tests/soak $(ARGS)
 
 # This costs a few cents. `make live ARGS="--model ollama/qwen3:8b"` asks only this model.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -36,7 +37,7 @@ settings.register_profile(
     "everyday",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=50,
+    max_examples=25,
 )
 settings.register_profile("quick", settings.get_profile("everyday"), max_examples=15)
 settings.register_profile(
@@ -71,6 +72,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("unit")
         elif folder in ("clients", *APART):
             item.add_marker(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without looking for garbage: half a million objects, which
+    stay, would be looked through again and again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

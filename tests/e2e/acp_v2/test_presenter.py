@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.conversation.events import CallView, PlanEntry
@@ -191,7 +191,6 @@ def presented(
         yield from presenter.present(update)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(UPDATES, max_size=12), st.integers(0, 12))
 def test_every_update_is_one_of_the_schema_of_version_2(
     updates: list[Update], replayed: int
@@ -201,7 +200,6 @@ def test_every_update_is_one_of_the_schema_of_version_2(
         assert wire["sessionUpdate"] in kinds(2)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(UPDATES, max_size=12), st.sets(FLAGS))
 def test_every_update_is_one_of_the_schema_of_version_1_whatever_the_editor_has(
     updates: list[Update], flags: set[str]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.cuts import Cut
@@ -124,7 +124,6 @@ def test_the_size_is_filled_and_never_exceeded(size: int, summary: str) -> None:
     ),
     st.integers(300, 3_000),
 )
-@settings(max_examples=60, deadline=None)
 def test_every_excerpt_line_is_in_its_entry_and_has_the_right_speaker(
     said: list[tuple[str, str]], size: int
 ) -> None:

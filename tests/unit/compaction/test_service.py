@@ -61,7 +61,6 @@ class DownToo:
         raise ModelUnavailableError("down")
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=8),
     st.sampled_from([MANUAL, AT_THRESHOLD, MUST_FIT]),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.config.permission_rules import RULES_FILE, PermissionRules
@@ -26,7 +26,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(STEPS)
 def test_two_processes_always_see_each_other_s_rules(
     steps: list[tuple[str, bool, Path, list[str]]],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.config import Settings, load_settings
@@ -207,7 +207,6 @@ PROJECT = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=50)
 @given(USER, PROJECT)
 def test_a_project_sets_harmless_keys_freely_and_others_only_more_strictly(
     tmp_path_factory: pytest.TempPathFactory,

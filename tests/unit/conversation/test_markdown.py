@@ -113,7 +113,6 @@ def of(text: str, role: str) -> Message:
             return ToolResult("call", (Text(text),))
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.lists(
         st.tuples(TEXTS, st.sampled_from(["user", "assistant", "tool"])), max_size=4

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
@@ -178,7 +178,6 @@ def talked(dialect: str, turns: Sequence[Any], *, whole: bool = True) -> Talk:
 
 
 @both_apis
-@settings(max_examples=60)
 @given(turns=TURNS)
 def test_what_an_answer_is_bound_to_is_what_every_later_request_finds_there(
     dialect: str, turns: Any
@@ -191,7 +190,6 @@ def test_what_an_answer_is_bound_to_is_what_every_later_request_finds_there(
 
 
 @both_apis
-@settings(max_examples=60)
 @given(turns=TURNS, data=st.data())
 def test_a_conversation_that_is_encoded_in_pieces_has_the_digests_and_the_reasoning_of_the_whole(
     dialect: str, turns: Any, data: st.DataObject
@@ -221,7 +219,6 @@ def _upto(talk: Talk, at: int) -> ModelRequest:
 
 
 @both_apis
-@settings(max_examples=80)
 @given(turns=TURNS, data=st.data())
 def test_a_change_of_one_part_withholds_exactly_the_reasoning_behind_it(
     dialect: str, turns: Any, data: st.DataObject

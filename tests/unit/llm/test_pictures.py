@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.llm import pictures
@@ -63,7 +63,6 @@ def near(color: Any, other: tuple[int, int, int]) -> bool:
     st.integers(1, 420),
     st.integers(1, 420),
 )
-@settings(max_examples=40, deadline=None)
 def test_whatever_comes_in_what_goes_out_is_within_the_limits_and_the_same_each_time(
     form: str, mode: str, width: int, height: int
 ) -> None:

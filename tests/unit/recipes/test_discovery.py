@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.hooks.handlers import known_handlers
@@ -75,7 +75,6 @@ def folders(tmp_path: Path) -> Folders:
 NAMES = st.sets(st.sampled_from(["a", "b", "c-1", "d_2"]))
 
 
-@settings(deadline=None, max_examples=40)
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_the_later_folder_wins_and_a_broken_file_takes_nothing_away(
     tmp_path_factory: pytest.TempPathFactory,
@@ -319,7 +318,6 @@ FILES = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(FILES, FILES)
 def test_the_signature_is_another_one_exactly_where_files_are(
     tmp_path_factory: pytest.TempPathFactory,

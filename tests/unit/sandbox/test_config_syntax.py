@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
@@ -39,7 +39,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("config") / "config"
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.sampled_from(PIECES + MORE), max_size=12).map("".join), st.booleans()
 )

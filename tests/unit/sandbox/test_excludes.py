@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
@@ -174,7 +174,6 @@ def test_nothing_is_left_of_a_killed_agent_after_the_next_command(
     assert (sorted(common.rglob("*")), listed(root)) == before
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.text(
         st.characters(exclude_characters="/\0", exclude_categories=["Cs"]),

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.processes import environment_without
@@ -77,7 +77,6 @@ AFTER = (
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(["", "\n", " "]),
     st.booleans(),
@@ -97,7 +96,6 @@ def test_a_file_of_a_reference_means_what_git_takes_it_for(
     assert (commit in tips_of(shared)) == (by_git == commit)
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     st.sampled_from([" ", "\t", "\r", "x", "  "]),
     st.booleans(),

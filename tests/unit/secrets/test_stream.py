@@ -4,11 +4,10 @@ secret is shown on the way.
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.secrets.stream import MAX_HELD, StreamMask
@@ -44,7 +43,6 @@ def pieces(text: str, cuts: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(ends)]
 
 
-@settings(max_examples=int(os.environ.get("STREAM_EXAMPLES", "300")))
 @given(
     TEXTS,
     st.lists(st.integers(0, 600), max_size=20),
@@ -60,7 +58,6 @@ def test_pieces_are_masked_as_the_whole_is(
     assert stream.flush() == ""
 
 
-@settings(max_examples=100)
 @given(TEXTS, st.sampled_from([*SECRETS, KEY]), TEXTS)
 def test_no_part_of_a_secret_is_shown_before_it_is_whole(
     before: str, secret: str, after: str

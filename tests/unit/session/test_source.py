@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.excerpts.index import ExcerptIndex
@@ -49,7 +49,6 @@ async def sourced(
         await store.aclose()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(legal_logs(), st.data())
 def test_originals_updated_step_by_step_equal_those_read_at_once(
     log: tuple[LoggedEvent, ...], data: st.DataObject

@@ -11,8 +11,6 @@ from support.stores import START, Open, notes, opened, read
 
 
 @settings(
-    max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(log=legal_logs())

@@ -245,8 +245,6 @@ async def test_results_of_earlier_searches_are_not_found(open_store: Open) -> No
 
 
 @settings(
-    max_examples=80,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
@@ -296,8 +294,6 @@ _MESSAGES = st.one_of(
 
 
 @settings(
-    max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(events=st.lists(_MESSAGES, max_size=8))

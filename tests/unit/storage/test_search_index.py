@@ -158,8 +158,6 @@ async def test_all_messages_with_an_identifier_come_first(
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

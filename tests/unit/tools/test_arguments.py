@@ -153,9 +153,7 @@ async def test_every_invalid_argument_is_reported_by_name(
 
 
 @settings(
-    max_examples=150,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    deadline=None,
 )
 @given(
     tool=st.sampled_from(TOOLS),

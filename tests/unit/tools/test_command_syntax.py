@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.tools.shell.syntax import parse
@@ -80,7 +80,6 @@ def test_quoted_words_are_returned_unchanged(arguments: list[str]) -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-@settings(max_examples=60, deadline=None)
 @given(st.text("ab-'\"\\ =#~^%+:@,.{}[]!\t", min_size=1, max_size=14))
 def test_an_understood_line_has_the_same_words_in_bash(rest: str) -> None:
     parsed = parse(f"show {rest}")

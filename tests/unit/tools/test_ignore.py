@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.tools.search import walk as walk_module
@@ -86,7 +86,6 @@ async def by_walk(root: Path, base: Path | None = None) -> set[str]:
     return await anyio.to_thread.run_sync(walked)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     files=st.lists(paths, max_size=12),
     ignores=st.dictionaries(

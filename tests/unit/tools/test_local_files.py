@@ -22,9 +22,7 @@ def names_in(directory: Path) -> list[str]:
 
 
 @settings(
-    max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    deadline=None,
 )
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 async def test_a_text_is_read_back_as_it_was_written(tmp_path: Path, text: str) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import JsonValue
@@ -97,7 +97,6 @@ def test_links_are_resolved_to_decide_whether_a_path_is_outside(tmp_path: Path) 
     assert not outside(root / "out" / "x", (root, elsewhere))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     links=st.lists(
         st.tuples(

@@ -198,8 +198,6 @@ async def test_without_a_log_there_is_nothing_to_recall(workspace: Workspace) ->
 
 
 @settings(
-    max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

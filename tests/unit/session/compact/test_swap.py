@@ -122,7 +122,6 @@ def layers(context: Context) -> list[Text]:
 
 
 @settings(
-    max_examples=50,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(legal_logs(), st.data(), st.integers(0, 3_000))
