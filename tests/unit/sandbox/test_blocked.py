@@ -242,7 +242,7 @@ def test_an_unfinished_rebase_runs_nothing_that_a_command_put_into_it(
     done, blocked = in_sandbox(
         root, "mv .git/rebase-merge.blocked .git/rebase-merge && git rebase --abort"
     )
-    assert (done.returncode, blocked) == (0, [])
+    assert (done.returncode, blocked) == (0, []), done.stderr
 
 
 @pytest.mark.process
