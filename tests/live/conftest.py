@@ -8,7 +8,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ class Asked:
 
     :ivar token: for Anthropic, in place of a key.
     :ivar put: see `note`.
+    :ivar clients: closes the clients of the provider's SDK at the end of the test.
     """
 
     provider: str
@@ -84,6 +85,7 @@ class Asked:
     token: str | None
     headers: Mapping[str, str]
     put: Callable[[str, str, str], None]
+    clients: ExitStack
 
     def note(self, question: str, answer: str) -> None:
         """Print an answer at the end of the run."""
@@ -217,7 +219,7 @@ def asked(
     tmp_path: Path,
     request: pytest.FixtureRequest,
     note: Callable[[str, str, str], None],
-) -> Asked:
+) -> Generator[Asked]:
     home = tmp_path / "state"
     settings, keys = provider_settings(model, home, request)
     name, _, id = model.partition("/")
@@ -226,16 +228,18 @@ def asked(
     }
     endpoint = Places(settings, env, ModelAccess(KeyStore(home))).endpoint(name)
     SECRETS.update(endpoint.secrets)
-    return Asked(
-        name,
-        id,
-        endpoint.kind,
-        endpoint.base_url,
-        endpoint.key,
-        endpoint.token,
-        endpoint.headers,
-        note,
-    )
+    with ExitStack() as clients:
+        yield Asked(
+            name,
+            id,
+            endpoint.kind,
+            endpoint.base_url,
+            endpoint.key,
+            endpoint.token,
+            endpoint.headers,
+            note,
+            clients,
+        )
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from typing import Any
 
 import anthropic
@@ -65,13 +66,14 @@ class Claude:
 
     def __init__(self, asked: Asked) -> None:
         self.model = asked.model
-        self.client = anthropic.Anthropic(
+        client = anthropic.Anthropic(
             base_url=asked.base_url,
             api_key=None if asked.token else asked.key or "none",
             auth_token=asked.token,
             default_headers=dict(asked.headers),
             max_retries=2,
         )
+        self.client = asked.clients.enter_context(client)
 
     def send(
         self, messages: list[Any], *, betas: list[str] | None = None, **extra: Any
@@ -107,12 +109,13 @@ class Gpt:
 
     def __init__(self, asked: Asked) -> None:
         self.model = asked.model
-        self.client = openai.OpenAI(
+        client = openai.OpenAI(
             base_url=asked.base_url,
             api_key=asked.key or "none",
             default_headers=dict(asked.headers),
             max_retries=2,
         )
+        self.client = asked.clients.enter_context(client)
 
     def send(self, items: list[Any], effort: str = "low") -> dict[str, Any]:
         params: dict[str, Any] = {
@@ -378,7 +381,9 @@ def test_whether_xai_gives_reasoning_and_takes_it_back(xai: Asked) -> None:
 
 
 @pytest.fixture
-def xai(note: Callable[[str, str, str], None], request: pytest.FixtureRequest) -> Asked:
+def xai(
+    note: Callable[[str, str, str], None], request: pytest.FixtureRequest
+) -> Generator[Asked]:
     if request.config.getoption("--model"):
         pytest.skip("another model was chosen")
     key = os.environ.get("XAI_API_KEY", "")
@@ -388,7 +393,8 @@ def xai(note: Callable[[str, str, str], None], request: pytest.FixtureRequest) -
     url = os.environ.get("XAI_BASE_URL") or XAI_URL
     model = os.environ.get("XAI_MODEL", "")
     if not model:
-        listed = openai.OpenAI(base_url=url, api_key=key).models.list()
+        with openai.OpenAI(base_url=url, api_key=key) as client:
+            listed = client.models.list()
         names = sorted(
             each.id
             for each in listed
@@ -396,4 +402,5 @@ def xai(note: Callable[[str, str, str], None], request: pytest.FixtureRequest) -
         )
         assert names, "set XAI_MODEL to a model that reasons"
         model = names[-1]
-    return Asked("xai", model, "openai-responses", url, key, None, {}, note)
+    with ExitStack() as clients:
+        yield Asked("xai", model, "openai-responses", url, key, None, {}, note, clients)

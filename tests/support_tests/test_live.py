@@ -56,7 +56,7 @@ async def make_live(home: Path, server: ModelServer, *args: str) -> str:
         *args,
     ]
     ran = await anyio.run_process(command, cwd=REPOSITORY, env=env, check=False)
-    assert ran.stderr == b""
+    assert ran.stderr == b"", ran.stderr.decode()
     return ran.stdout.decode()
 
 
