@@ -233,7 +233,7 @@ def names_little(entries: Sequence[Entry]) -> bool:
     return facts < lines * _FACTS_A_LINE
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _lines_and_facts(text: str) -> tuple[int, int]:
     """Return the number of lines in a text, and the number of facts in them.
 

@@ -26,6 +26,8 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
+_LONGEST_CACHED = 4_000
+"""Maximum characters of a message whose rules are cached."""
 _MASK = "m"
 """Replaces each character of a file name or a link before a text is searched for rules."""
 _MENTIONED = re.compile(
@@ -119,18 +121,21 @@ def _typed_message(entry: Entry) -> TypedMessage:
     lead = len(text) - len(text.lstrip())
     text = text.strip()
     named = _typed_text(entry, lambda part: _MASK * len(address_of(part)))
-    return TypedMessage(entry.seq, text, _rules_in(named[lead:].rstrip()))
+    named = named[lead:].rstrip()
+    find = _rules_in if len(named) > _LONGEST_CACHED else _cached_rules_in
+    return TypedMessage(entry.seq, text, find(named))
 
 
-@lru_cache(maxsize=4096)
 def _rules_in(text: str) -> tuple[tuple[int, int], ...]:
     """Return the spans of the rules in a message, ignoring words in links and file
     names.
-
-    The result is cached, since every compaction needs it twice for each message.
     """
     masked = _MENTIONED.sub(lambda found: _MASK * len(found[0]), text)
     return tuple(rule_spans(masked))
+
+
+# Every compaction needs the rules of each message twice.
+_cached_rules_in = lru_cache(maxsize=1024)(_rules_in)
 
 
 def render_quotes(
