@@ -216,7 +216,7 @@ def commands() -> str:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "config.keys": partial(keys, config.Settings),
-    "config.compaction": partial(keys, config.CompactionChoices),
+    "config.compaction": partial(keys, config.CompactionSettings),
     "config.model": partial(keys, config.ModelSettings),
     "config.prices": partial(keys, config.ModelPrices),
     "config.provider": partial(keys, config.ProviderSettings),

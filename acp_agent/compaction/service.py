@@ -84,23 +84,24 @@ class CompactionService:
         :param writer: the model that `call` uses; None for the conversation's own
             model.
         :param index: an index of the state's original entries; None to build one.
-        :returns: None if there is nothing to compact.
-        :raises CompactionError: if no step of the ladder returned a usable result; the
-            message is the last step's reason.
-        :raises ModelError: if the last step failed because the model could not be
+        :returns: None if there is nothing to compact, or if every result would free
+            too little.
+        :raises NoRoomError: if no result could fit the model's window.
+        :raises CompactionError: if no strategy of the ladder returned a usable result;
+            the message is that of the last strategy that failed.
+        :raises ModelError: if that strategy failed because the model could not be
             called.
         """
         calls = calls or ModelCalls(call, show)
         failures: list[AgentError] = []
+        unreachable: set[str | None] = set()  # models; None is the conversation's own
         size = await to_thread.run_sync(size_of, state, policy, abandon_on_cancel=True)
         task = Task(state, policy, size, calls, native, writer, index)
         for name in self.ladder(policy):
-            if (
-                failures
-                and isinstance(failures[-1], ModelUnavailableError | ModelAuthError)
-                and name in ASKS_A_MODEL
-            ):
-                continue  # it would ask the same model
+            # `native` asks the conversation's own provider, whoever writes summaries.
+            model = writer.model if writer and name != "native" else None
+            if name in ASKS_A_MODEL and model in unreachable:
+                continue
             try:
                 draft = await self._draft(name, task)
                 if draft is None:
@@ -120,13 +121,15 @@ class CompactionService:
             except (CompactionError, ModelError) as error:
                 _log.info("compaction by %s failed: %s", name, error)
                 failures.append(error)
+                if isinstance(error, ModelUnavailableError | ModelAuthError):
+                    unreachable.add(model)
                 continue
             if result is not None:
                 return _with_receipt(result, task, failures)
         if not failures:
             return None
-        # The last step's error says why nothing worked. The earlier errors only say why
-        # that step was reached.
+        # The last error says why nothing worked. The earlier errors only say why that
+        # strategy was reached.
         failure = failures[-1]
         if isinstance(failure, ModelError):
             raise type(failure)(
@@ -184,8 +187,8 @@ class CompactionService:
         if policy.manual:
             return (policy.strategy,)
         also = ("summary",) if policy.strategy == "native" else ()
-        # Shortening a message in place invalidates the reasoning of all later answers,
-        # and frees little room.
+        # Where reasoning is bound to the messages before it, shortening a message in place
+        # invalidates the reasoning of all later answers, and frees little room.
         first = () if policy.native_first else ("mask",)
         return tuple(dict.fromkeys((*first, policy.strategy, *also, LAST_STEP)))
 

@@ -229,8 +229,9 @@ class CompactionPolicy:
     :ivar steps: the strategies to try, in order; None for the default ladder.
     :ivar written: an existing summary to use; None to ask a model for one.
     :ivar limits: the limits of a request besides tokens.
-    :ivar native_first: whether automatic compactions try the provider's own compaction
-        first, since only that keeps the reasoning of the kept messages.
+    :ivar native_first: whether automatic compactions leave out `mask`, since only the
+        provider's own compaction keeps the reasoning of the kept messages. With the
+        strategy `native`, they then begin with it.
     :ivar keeps_reasoning: whether the provider's own compaction keeps the reasoning of
         the kept messages.
     :ivar keeps_prompts: whether the provider's own compaction keeps all text of the

@@ -50,7 +50,7 @@ from acp_agent.config.project import Project
 from acp_agent.config.sandbox import tightened
 from acp_agent.config.settings import (
     MODES,
-    CompactionChoices,
+    CompactionSettings,
     HookCommand,
     Origin,
     SandboxSettings,
@@ -314,7 +314,7 @@ def _remove_disallowed(document: Document, user_file: Path) -> list[DocumentErro
     user_only = f"cannot be set by a project, since others may have written its files; move it to {user_file}"
     sections = {
         (): Settings,
-        ("compaction",): CompactionChoices,
+        ("compaction",): CompactionSettings,
         ("sandbox",): SandboxSettings,
     }
     for place, known in (

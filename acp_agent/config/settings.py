@@ -71,7 +71,7 @@ threshold, so that lowering only the threshold is not an error.
 
 
 @frozen
-class CompactionSettings:
+class MergedCompaction:
     """When and how the context is compacted, after merging all layers.
 
     :ivar auto: whether to compact automatically. `/compact` always works.
@@ -99,7 +99,7 @@ class CompactionSettings:
 
 
 @frozen
-class CompactionChoices(ConfigSection):
+class CompactionSettings(ConfigSection):
     """The compaction settings of one layer. None means not set, and False for `prepare`
     means off.
 
@@ -140,15 +140,15 @@ class CompactionChoices(ConfigSection):
     model, otherwise the session's
     """
 
-    def over(self, below: CompactionChoices) -> CompactionChoices:
+    def over(self, below: CompactionSettings) -> CompactionSettings:
         """Merge this layer over another one, which provides the values that this layer
         does not set.
         """
         return replace(below, **self._set_values())
 
-    def settled(self) -> CompactionSettings:
+    def settled(self) -> MergedCompaction:
         """Return the settings with defaults for everything that is not set."""
-        settled = replace(CompactionSettings(), **self._set_values())
+        settled = replace(MergedCompaction(), **self._set_values())
         if not settled.auto:
             return replace(settled, prepare=None, idle="off")
         if self.prepare is False:
@@ -195,7 +195,7 @@ class ModelSettings(ConfigSection):
     """maximum number of tokens in one answer"""
     prices: ModelPrices = ModelPrices()
     """US dollars per million tokens"""
-    compaction: CompactionChoices = CompactionChoices()
+    compaction: CompactionSettings = CompactionSettings()
     """compaction settings for this model, which override the [general
     ones](#compaction)
     """
@@ -410,7 +410,7 @@ class Settings(ConfigSection):
     """time limit in seconds for a shell command, unless the call sets its own. Default:
     120
     """
-    compaction: CompactionChoices = CompactionChoices()
+    compaction: CompactionSettings = CompactionSettings()
     """when and how a long context is compacted: [below](#compaction)"""
     models: Mapping[ModelName, ModelSettings] = field(
         default_factory=dict[str, ModelSettings]
@@ -455,9 +455,7 @@ class Settings(ConfigSection):
     Defaults are not included
     """
 
-    def compaction_for(
-        self, model: str, auto: bool | None = None
-    ) -> CompactionSettings:
+    def compaction_for(self, model: str, auto: bool | None = None) -> MergedCompaction:
         """Return the compaction settings for a model: its own section merged over the
         general one.
 
@@ -467,6 +465,6 @@ class Settings(ConfigSection):
         own = (
             self.models[model].compaction
             if model in self.models
-            else CompactionChoices()
+            else CompactionSettings()
         )
-        return CompactionChoices(auto=auto).over(own).over(self.compaction).settled()
+        return CompactionSettings(auto=auto).over(own).over(self.compaction).settled()

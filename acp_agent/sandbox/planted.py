@@ -161,7 +161,7 @@ def settle(
 ) -> None:
     """Make everything that a finished command created harmless, and tell the user.
 
-    :param sweep: see `watching`.
+    :param sweep: see `settling`.
     :param until: the time after which the command cannot have created anything; see
         `Sweep`.
     """

@@ -266,7 +266,7 @@ class Sandbox:
             settle(left.baseline, sweep, self.keeper, self.tips(), left.until)
 
     def tips(self) -> TipStore:
-        """Return the record of the commits that commands have created."""
+        """Return the record that tells the user's commits from those of commands."""
         return TipStore(self._kept(_TIPS), lambda: tips_known(self._kept(_RUNNING)))
 
     def _kept(self, name: str) -> Path | None:

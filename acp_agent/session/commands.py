@@ -1,5 +1,8 @@
-"""Parses prompts: finds the slash command at the beginning, and the parts around it.
-The functions have no side effects.
+"""The table of built-in slash commands, and functions that find the slash command at
+the beginning of a prompt and the parts around it.
+
+A built-in command that changes nothing is also listed in `slash.context.only_reads`, so
+that it is not logged.
 """
 
 from __future__ import annotations

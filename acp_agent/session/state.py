@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.config import Settings
 from acp_agent.config.sandbox import sandbox_of
-from acp_agent.config.settings import CompactionSettings, McpServer
+from acp_agent.config.settings import McpServer, MergedCompaction
 from acp_agent.conversation.context import Context
 from acp_agent.llm.places import key_variables
 from acp_agent.nofollow import resolved
@@ -122,7 +122,7 @@ class SessionState:
         """Return the limits on the files that tools may read, in every mode."""
         return ReadLimits.of(self.real_directories, self.settings.sandbox.read_deny)
 
-    def compaction(self, model: str) -> CompactionSettings:
+    def compaction(self, model: str) -> MergedCompaction:
         """Return the compaction settings for a model in this session.
 
         :param model: `provider/model`.

@@ -2,7 +2,7 @@
 truncated.
 
 Some editors show only the title (CodeCompanion), some render it as Markdown (Zed), and
-many truncate it. So the title starts with the path and keeps both ends of a long text.
+many truncate it. So the title names the place before long texts, and keeps both ends of these.
 The facts contain the full text, with every character visible.
 """
 
@@ -43,7 +43,7 @@ _IN_THE_DIFF = frozenset({"path", "content", "edits"})
 class Question:
     """What a permission request shows.
 
-    :ivar title: one line that starts with the path and keeps both ends of a long text.
+    :ivar title: one line that names the place before long texts, and keeps both ends of these.
     :ivar facts: the most important first, with every character visible.
     :ivar access: what the call would access.
     :ivar by_hook: whether a hook requires the question. If so, it is asked in every

@@ -14,6 +14,7 @@ from acp_agent.compaction.state import (
     CompactionPolicy,
     ConversationState,
 )
+from acp_agent.compaction.strategy import Writer
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -125,12 +126,13 @@ def run(
     model: Model,
     service: CompactionService | None = None,
     native: NativeCompaction | None = None,
+    writer: Writer | None = None,
 ) -> CompactedState | None:
     """What the service makes of a conversation, maybe nothing."""
 
     async def compact() -> CompactedState | None:
         return await (service or CompactionService())(
-            state, policy, model, native=native
+            state, policy, model, native=native, writer=writer
         )
 
     return anyio.run(compact)

@@ -45,7 +45,7 @@ class BackgroundSummary:
     _concurrent: SummaryDraft | None = None
     _in_turn: bool = False  # whether a turn that has called the model is running
 
-    def give_way(self) -> None:
+    def note_model_call(self) -> None:
         """Record that the turn is about to call the model.
 
         If the model's server answers one request at a time, the summary waits until the
@@ -73,7 +73,7 @@ class BackgroundSummary:
         if draft.is_answered and draft.order.model.provider is active.provider:
             requests.learn_queue(active.provider.name)
 
-    def go_on(self) -> None:
+    def note_turn_end(self) -> None:
         """Record that the turn is over, and let the summary proceed."""
         self._in_turn = False
         if self._draft is not None:

@@ -124,9 +124,12 @@ class Compactor:
             # everything that is in the log.
             with anyio.CancelScope(shield=True):
                 *_, swapped = await self._log.append_built(build)
-                await self._hooks.add(added)
+                # From here on the compaction has succeeded, even if something fails.
+                try:
+                    await self._hooks.add(added)
+                except AgentError as error:
+                    _logger.warning("texts of hooks were not logged: %s", error)
                 await self._show(finished(swapped))
-                # The swap has succeeded, whether or not the usage can be shown.
                 with suppress(AgentError):
                     await self._show(await self._requests.usage())
         except anyio.get_cancelled_exc_class():
@@ -283,7 +286,7 @@ class Compactor:
     async def _approve_summary(
         self, order: Order, result: CompactedState
     ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
-        """Ask the recipe's `turn_end` hooks whether to swap in a summary that a model
+        """Ask the hooks of `turn_end`, the recipe's and all others, whether to swap in a summary that a model
         or another hook wrote. Excerpts and masking need no approval.
 
         :returns: the approved result, the swap that the hooks requested, and texts that

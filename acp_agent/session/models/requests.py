@@ -20,7 +20,7 @@ from acp_agent.compaction.estimate import (
     used_tokens,
 )
 from acp_agent.config import Settings
-from acp_agent.config.settings import CompactionSettings
+from acp_agent.config.settings import MergedCompaction
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     Event,
@@ -107,7 +107,7 @@ class Requests:
         """See `SessionState.read_limits`."""
         return self._state.read_limits
 
-    def compaction(self, model: str) -> CompactionSettings:
+    def compaction(self, model: str) -> MergedCompaction:
         """See `SessionState.compaction`."""
         return self._state.compaction(model)
 

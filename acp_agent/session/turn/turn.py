@@ -55,8 +55,9 @@ hook that always continues.
 """
 
 MAX_LEFT_OUT = 2
-"""Maximum number of steps of one turn that are left out because the provider refuses
-them. After another one the turn fails, since the model insists on the step.
+"""How often in one turn the model is called again after a step was left out because the
+provider refuses it. The next such step is left out too, but then the turn fails, since
+the model insists on the step.
 """
 
 
@@ -101,7 +102,8 @@ class Turn:
             parts.options.is_stale = True  # the next turn reads the settings again
             raise
         except ModelError as error:
-            # The message says which setting to change.
+            # The error's message asks the user to change a setting, so the next turn reads
+            # the settings again.
             is_size = isinstance(error, ContextOverflowError) or error.may_be_overflow
             parts.options.is_stale = parts.options.is_stale or is_size
             raise
@@ -213,7 +215,7 @@ class Turn:
                 await self._compaction.use_ready_summary()
             return stop
         finally:
-            background.go_on()
+            background.note_turn_end()
 
     async def _call_until_done(self) -> StopReason:
         """Call the model and run its tool calls until an answer ends the turn, or one
@@ -224,8 +226,10 @@ class Turn:
         cost_before = requests.context.cost
         for number in range(settings.max_turn_requests):
             is_steered = number > 0 and settings.prompts_while_working == "steer"
-            if is_steered and await self._parts.intake.join(self._mailbox):
-                return "end_turn"
+            if is_steered:
+                is_ended_by_hook = await self._parts.intake.join(self._mailbox)
+                if is_ended_by_hook:
+                    return "end_turn"
             stop = await self._step()
             if stop is not None:
                 return stop
@@ -245,7 +249,7 @@ class Turn:
         active = await self._compaction.before_request()
         await parts.requests.tell_changes()
         background = parts.compaction.background
-        background.give_way()
+        background.note_model_call()
         on_answer = partial(background.turn_answered, active, parts.requests)
         try:
             reply = await parts.answers.ask(active, on_answer)
@@ -259,15 +263,18 @@ class Turn:
             if is_refused and await self._leave_out_refused():
                 return None
             raise
+        # If the answer certainly ends the turn, both are written in one transaction.
+        # `run` then finds the turn closed.
         ending = [TurnEnded("end_turn")] if self._ends_turn(reply.message) else []
         await parts.answers.log(active, reply, *ending)
         return await self._handle(reply.message, active, reply.explanation)
 
     async def _leave_out_refused(self) -> bool:
-        """Remove the part of an earlier turn because of which the provider refuses
-        every request, or the step that repeats it.
+        """Remove from the context what the provider has refused in an earlier turn, or
+        the newest step if its tool calls repeat those of a step that was removed for
+        that reason.
 
-        Nothing is removed if the earlier turns were not refused.
+        Nothing is removed if the provider refused nothing in the earlier turns.
 
         :returns: whether to call the model again.
         """

@@ -20,7 +20,7 @@ from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.compaction.strategies import by_name, installed_strategies
-from acp_agent.compaction.strategy import Draft, Task
+from acp_agent.compaction.strategy import Draft, Task, Writer
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -163,6 +163,19 @@ def test_an_unavailable_provider_is_not_asked_again() -> None:
     )
     assert result is not None
     assert (result.strategy, model.wire) == ("excerpts", 1)
+
+
+def test_another_model_writes_the_summary_if_the_provider_is_unavailable() -> None:
+    model = Model(["summary"])
+    result = run(
+        state_of(history(12, 4_000)),
+        replace(MUST_FIT, strategy="native"),
+        model,
+        native=DownToo(),
+        writer=Writer("other", WINDOW, 4_000),
+    )
+    assert result is not None
+    assert result.strategy == "summary"
 
 
 def test_a_failing_package_strategy_does_not_stop_the_ladder() -> None:

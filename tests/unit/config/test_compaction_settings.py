@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from acp_agent.config import load_settings
 from acp_agent.config.forms import Share
-from acp_agent.config.settings import CompactionChoices, CompactionSettings
+from acp_agent.config.settings import CompactionSettings, MergedCompaction
 from support.configuration import Machine
 
 SIZES = st.integers(1_000, 1_000_000) | st.floats(0.02, 0.9).map(Share)
@@ -28,19 +28,19 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "idle": st.sampled_from(["auto", "off"]),
 }
 CHOICES = st.builds(
-    CompactionChoices, **{key: st.none() | value for key, value in KEYS.items()}
+    CompactionSettings, **{key: st.none() | value for key, value in KEYS.items()}
 )
 
 
 @given(CHOICES, CHOICES, CHOICES)
 def test_every_key_comes_from_the_topmost_layer_that_sets_it(
-    top: CompactionChoices, middle: CompactionChoices, bottom: CompactionChoices
+    top: CompactionSettings, middle: CompactionSettings, bottom: CompactionSettings
 ) -> None:
     merged = top.over(middle).over(bottom)
-    nothing = CompactionChoices()
+    nothing = CompactionSettings()
     assert merged == top.over(middle.over(bottom))
     assert top.over(nothing) == nothing.over(top) == top.over(top) == top
-    for field in fields(CompactionChoices):
+    for field in fields(CompactionSettings):
         said = [getattr(layer, field.name) for layer in (top, middle, bottom)]
         assert getattr(merged, field.name) == next(
             (value for value in said if value is not None), None
@@ -48,7 +48,7 @@ def test_every_key_comes_from_the_topmost_layer_that_sets_it(
 
 
 @given(CHOICES)
-def test_defaults_are_used_for_keys_that_are_not_set(said: CompactionChoices) -> None:
+def test_defaults_are_used_for_keys_that_are_not_set(said: CompactionSettings) -> None:
     settled = said.settled()
     assert settled.auto is (said.auto is not False)
     assert settled.threshold == (0.80 if said.threshold is None else said.threshold)
@@ -76,44 +76,44 @@ OWN = "models: {a/b: {compaction: {threshold: 0.9, prepare: 0.85, strategy: summ
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", CompactionSettings(True, 0.80, 0.70, False, None, None, None)),
+        ("", MergedCompaction(True, 0.80, 0.70, False, None, None, None)),
         (
             "compaction: {threshold: 0.5}\n",
-            CompactionSettings(threshold=0.5, prepare=0.4375),
+            MergedCompaction(threshold=0.5, prepare=0.4375),
         ),
         (
             "compaction: {threshold: 0.95}\n",
-            CompactionSettings(threshold=0.95, prepare=0.70),
+            MergedCompaction(threshold=0.95, prepare=0.70),
         ),
         (
             "compaction: {threshold: 60%, prepare: 12.5 %}\n",
-            CompactionSettings(threshold=0.6, prepare=0.125),
+            MergedCompaction(threshold=0.6, prepare=0.125),
         ),
         *(
-            (f"compaction: {{prepare: {off}}}\n", CompactionSettings(prepare=None))
+            (f"compaction: {{prepare: {off}}}\n", MergedCompaction(prepare=None))
             for off in ("off", "false")
         ),
         (
             "models: {a/b: {compaction: {auto: false}}}\n",
-            CompactionSettings(auto=False, prepare=None, idle="off"),
+            MergedCompaction(auto=False, prepare=None, idle="off"),
         ),
         (
             "compaction: {idle: off}\nmodels: {a/b: {compaction: {idle: auto}}}\n",
-            CompactionSettings(),
+            MergedCompaction(),
         ),
-        ("compaction: {idle: off}\n", CompactionSettings(idle="off")),
+        ("compaction: {idle: off}\n", MergedCompaction(idle="off")),
         (
             GENERAL,
-            CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small"),
+            MergedCompaction(True, 0.7, None, True, Share(0.4), "mask", "a/small"),
         ),
         (
             GENERAL + OWN,
-            CompactionSettings(True, 0.9, 0.85, False, 3_000, "summary", "a/small"),
+            MergedCompaction(True, 0.9, 0.85, False, 3_000, "summary", "a/small"),
         ),
     ],
 )
 def test_a_model_s_section_overrides_the_general_one_and_the_defaults(
-    machine: Machine, text: str, expected: CompactionSettings
+    machine: Machine, text: str, expected: MergedCompaction
 ) -> None:
     assert machine.load(text).compaction_for("a/b") == expected
 
@@ -224,7 +224,7 @@ models:
     compaction: {{tail: {value}, ledger: 1, requests: 1, summary: 1, strategy: truncate, size: 30%}}
 """
     found = machine.load(text, "compaction: {strategy: truncate}\n")
-    assert found.compaction == CompactionChoices(threshold=0.7, strategy="excerpts")
+    assert found.compaction == CompactionSettings(threshold=0.7, strategy="excerpts")
     assert found.compaction_for("a/b").strategy == "excerpts"
     user, project = found.notices
     assert user.startswith(

@@ -17,7 +17,7 @@ from acp_agent.config import Settings, load_settings
 from acp_agent.config.forms import Share
 from acp_agent.config.settings import (
     MODES,
-    CompactionChoices,
+    CompactionSettings,
     McpServer,
     ModelPrices,
     ModelSettings,
@@ -116,7 +116,7 @@ def test_the_user_s_file_can_set_everything(machine: Machine) -> None:
         max_turn_requests=50,
         max_turn_cost=2.5,
         shell_timeout=30.0,
-        compaction=CompactionChoices(
+        compaction=CompactionSettings(
             False, 0.7, 0.6, None, True, 30_000, "mask", "a/small"
         ),
         models={
@@ -124,7 +124,7 @@ def test_the_user_s_file_can_set_everything(machine: Machine) -> None:
                 200_000,
                 64_000,
                 ModelPrices(3.0, 0.3, 3.75, 15.0),
-                CompactionChoices(
+                CompactionSettings(
                     True, 0.9, False, None, False, Share(0.3), "summary", "a/b"
                 ),
             )
@@ -276,7 +276,7 @@ def test_a_project_s_unknown_keys_are_ignored_with_a_notice_each(
     found = machine.load("", project)
     assert (found.context_window, found.compaction) == (
         5,
-        CompactionChoices(prepare=False),
+        CompactionSettings(prepare=False),
     )
     first, second, third = found.notices
     assert (

@@ -38,7 +38,7 @@ from acp_agent.conversation.updates import (
     Update,
     UsageUpdated,
 )
-from acp_agent.errors import CompactionError
+from acp_agent.errors import CompactionError, StorageError
 from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.handlers import known_handlers
 from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
@@ -90,6 +90,7 @@ class Desk:
     on_show: Callable[[Update], Awaitable[None]] | None = None
     instructions: str = "You are careful."
     afterwards: Callable[[], Awaitable[None]] | None = None
+    on_add: Callable[[], Awaitable[None]] | None = None
 
     async def show(self, update: Update) -> None:
         if self.on_show is not None:
@@ -116,6 +117,8 @@ class Desk:
 
     async def add(self, texts: Sequence[str]) -> None:
         assert not texts
+        if self.on_add is not None:
+            await self.on_add()
 
     async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
         pass
@@ -317,6 +320,19 @@ async def test_the_cost_of_an_unused_prepared_summary_is_logged(
             if isinstance(event, CompactionFailed)
         ]
         assert [usage and usage.output_tokens for usage in spent] == [10]
+
+
+async def test_a_swap_stays_completed_if_a_hook_s_text_cannot_be_logged(
+    tmp_path: Path,
+) -> None:
+    async def fail() -> None:
+        raise StorageError("The disk is full.")
+
+    async with desk(tmp_path) as one:
+        one.on_add = fail
+        assert await one.compact()
+        assert any(isinstance(each, ContextSwapped) for each in await one.events())
+        assert one.statuses == ["completed"]
 
 
 async def test_a_used_summary_is_not_ready_a_second_time(
