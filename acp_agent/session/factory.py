@@ -19,6 +19,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent import nofollow
+from acp_agent.allocator import limit_arenas
 from acp_agent.config import Settings
 from acp_agent.config.project import Project
 from acp_agent.config.settings import McpServer
@@ -317,6 +318,7 @@ def _import_for_turns(
     mcp: SessionMcp, models: SessionModels, model: str | None
 ) -> Callable[[SessionParts], TurnParts]:
     with _one_at_a_time:
+        limit_arenas()
         import acp_agent.session.turn.turn  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the first turn
         from acp_agent.session.turn.factory import build_parts
 

