@@ -2,8 +2,8 @@
 with "Always allow".
 
 The rules are in one small file in the agent's home, never in the project, so that a
-repository cannot allow itself anything. An invalid file allows nothing. A rule must
-match in full: a rule for the shell is the exact command line.
+repository cannot allow itself anything. An invalid file allows nothing. A rule for the
+shell is the exact command line, or the first words of the commands that it allows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from acp_agent.config.state_file import StateFile
 RULES_FILE = "permissions.json"
 
 _VERSION = 2
-"""In a file of version 1, rules for the shell were prefixes of command lines. They are
-now read as exact command lines, which allows less.
+"""In a file of version 1, all rules for the shell were prefixes of command lines. They
+are now read as exact command lines, which allows less.
 """
 
 

@@ -68,7 +68,8 @@ field of its answer that holds the window.
 """
 _LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
 """The paths at which Ollama and LM Studio report their windows, and the field of the
-answer that holds the window. They apply whatever name the provider is configured with.
+answer that holds the window. A local server is asked at these paths if it is configured
+under another name and its usual path gives no window.
 """
 _WINDOWS = (
     "max_input_tokens",
@@ -151,7 +152,10 @@ class ModelClient:
             except CallFailed as failure:
                 asked = request
                 retry, request = tries.after(failure, asked, call, partial=partial)
-                if failure.kind == "ignored":  # the answer still costs money
+                if failure.kind == "ignored":
+                    # The provider has answered, but not with the compaction that was
+                    # asked for. This proves that it does not support it, and the answer
+                    # costs money.
                     for event in await _kept(tries.succeeded(), whole, learned):
                         yield event
                     retry = AskedAgain(
@@ -305,7 +309,9 @@ class ModelClient:
         except (ConfigError, ModelAuthError):
             return  # the next request to the model reports the error
         except CallFailed as failure:
-            if failure.kind != "status" or classify(failure) != "rejected":
+            # A server that refuses the question has no answer, and is not asked again.
+            is_refused = failure.kind == "status" and classify(failure) == "rejected"
+            if not is_refused:
                 return
         self._windows[model] = window or self._windows.get(model)
 

@@ -12,7 +12,7 @@ own code anyway. The column `how` says how a path is handled:
 - `private`: the same, but commands get a copy that they may write to (see `copies`),
   since build tools write to it in ordinary work.
 - `closed`: commands may not write to it. If a command creates it, it is renamed (see
-  `planted`).
+  `blocked`).
 - `kept`: commands may not write to it if it exists. A new one is left alone, either
   because other programs may create it or because it has no effect on its own.
 - `asked`: commands may write to it, either because ordinary work requires that or

@@ -68,8 +68,8 @@ class Sandbox:
     :ivar env: wildcards for the names of environment variables that commands do not
         inherit.
     :ivar off: whether the user wants commands to run without the sandbox.
-    :ivar keeper: records what commands create that other programs act on automatically;
-        None if no record is needed.
+    :ivar keeper: records what commands create that other programs act on automatically.
+        Without one, as in tests, new repositories are not searched for.
     """
 
     roots: tuple[Path, ...]
@@ -196,8 +196,8 @@ class Sandbox:
         blocked: list[str] | None = None,
         ends_with_agent: bool = True,
     ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Yield two command lines: one that succeeds if the sandbox works, and one that
-        runs a program in it.
+        """Yield two command lines: one that does nothing and succeeds if the sandbox
+        works, for callers that want to try it first, and one that runs a program in it.
 
         The program must end before the `with` block does. Run both command lines
         without `LOADER_VARIABLES`. The program gets these variables anyway.
@@ -206,7 +206,7 @@ class Sandbox:
         :param network: whether the program has network access, even if other commands
             do not.
         :param blocked: a list that, by the end of the `with` block, has a line for each
-            planted path that was renamed.
+            guarded path that the command created and that was renamed.
         :param ends_with_agent: whether the command ends if the agent is killed, as the
             agent's own children do.
         :raises SandboxError: if the session's directories can no longer be protected,
@@ -214,6 +214,8 @@ class Sandbox:
         """
         self.settle_unfinished()
         tips = self.tips()
+        # An earlier command may have taken permissions away from its own folders; while
+        # these are read, the permissions are given back.
         with restoring(_tops(self.roots)):
             before = survey(self.roots, self._writable())
             nested = self._nested(before, self.roots)
@@ -227,6 +229,8 @@ class Sandbox:
                 before, policy, tips, ends_with_agent=ends_with_agent
             )
         sweep = sweep_of(baseline, [] if blocked is None else blocked)
+        # They end in the reverse order: what the command created is searched for last,
+        # when nothing of the sandbox is left in its folders.
         with (
             recorded(self._kept(_RUNNING), baseline) as touch,
             settling(baseline, sweep, self.keeper, tips),

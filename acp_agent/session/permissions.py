@@ -80,8 +80,8 @@ def _covers(decision: Decision, access: Access) -> bool:
     """Return whether a hook's `allow` counts for a call.
 
     A project's own hook may only answer questions about that project: edits within the
-    session's directories, except for guarded paths, and commands that the sandbox
-    confines to these directories.
+    session's directories, and commands that the sandbox confines to these directories.
+    `access.outside` also contains guarded paths inside the directories.
     """
     if not decision.by_project:
         return True
@@ -220,13 +220,14 @@ class Permissions:
             before the user answered.
         """
         grant = _grant_of(prepared.access, one_by_one=self._one_by_one)
-        named = grant is None or visible(grant.label) == grant.label == one_line(
+        # The question repeats what "always allow" covers if the button cannot show it.
+        is_shown = grant is None or visible(grant.label) == grant.label == one_line(
             grant.label, MAX_LABEL
         )
         question = question_of(
             prepared,
             call.arguments,
-            "" if named or grant is None else grant.subject,
+            "" if is_shown or grant is None else grant.subject,
             by_hook=by_hook,
         )
         view = replace(prepared.view, title=question.title)

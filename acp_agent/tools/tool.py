@@ -24,8 +24,8 @@ class Access:
     :ivar effect: `none` changes nothing outside the conversation, like the plan.
     :ivar outside: resolved paths that the mode does not cover: outside the roots or,
         for an edit, in a guarded folder (see `paths.Target`).
-    :ivar subject: what "always allow" covers, such as `edit`, `grep` or `shell: git
-        log`; short enough for the name of the option.
+    :ivar subject: what "always allow" covers, such as `edit`, `grep` or, for the shell,
+        the whole command line: `shell: git log --oneline`.
     :ivar sandboxed: whether the call runs in the sandbox.
     :ivar by_recipe: whether the running recipe's `allowed_commands` allow it.
     :ivar words: the command's words if "always allow" may cover all commands that begin

@@ -59,7 +59,7 @@ class BackgroundSummary:
             draft.courtesy.give_way()
             self._concurrent = None if draft.is_answered else draft
 
-    def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
+    def note_answer(self, active: ActiveModel, requests: Requests) -> None:
         """Record that the turn's answer has started to arrive.
 
         If the same server first finished the summary, it made the turn wait. So it

@@ -175,9 +175,11 @@ class Compactor:
         result = await to_thread.run_sync(
             refreshed, written, order.state, order.policy, order.index, written_from
         )
-        if order.uncached is None:
+        if order.uncached_prices is None:
             return result
-        saving = saving_of(result.tokens_before, result.tokens_after, order.uncached)
+        saving = saving_of(
+            result.tokens_before, result.tokens_after, order.uncached_prices
+        )
         return replace(result, receipt=replace(result.receipt, saving=saving))
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
@@ -286,8 +288,9 @@ class Compactor:
     async def _approve_summary(
         self, order: Order, result: CompactedState
     ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
-        """Ask the hooks of `turn_end`, the recipe's and all others, whether to swap in a summary that a model
-        or another hook wrote. Excerpts and masking need no approval.
+        """Ask the hooks of `turn_end`, the recipe's and all others, whether to swap in
+        a summary that a model or another hook wrote. Excerpts and masking need no
+        approval.
 
         :returns: the approved result, the swap that the hooks requested, and texts that
             hooks add for the model.

@@ -74,7 +74,7 @@ class Order:
     :ivar model: the model that writes the summary. `writer` describes it if it is not
         the session's own model.
     :ivar index: the index of the state's original entries.
-    :ivar uncached: prices of the next request, if the provider no longer has the
+    :ivar uncached_prices: prices of the next request, if the provider no longer has the
         context in its cache.
     """
 
@@ -88,7 +88,7 @@ class Order:
     writer: Writer | None
     index: ExcerptIndex
     note: str = ""
-    uncached: Prices | None = None
+    uncached_prices: Prices | None = None
 
     def is_like(self, other: Order) -> bool:
         """Return whether a summary prepared for this order can be used for `other`."""

@@ -377,14 +377,14 @@ class TurnCompaction:
         prompt cache has expired.
         """
         draft = self._background.draft
-        prices = self._uncached(active)
+        prices = self._uncached_prices(active)
         if draft is None or draft.result is None or prices is None:
             return False
         used = self._requests.used(active)
         gained = draft.result.tokens_before - draft.result.tokens_after
         return pays(saving_of(used, used - gained, prices))
 
-    def _uncached(self, active: ActiveModel) -> Prices | None:
+    def _uncached_prices(self, active: ActiveModel) -> Prices | None:
         """Return the prices of the next request if the provider no longer has the
         context in its cache.
 
@@ -408,7 +408,7 @@ class TurnCompaction:
             now = await self._parts.orders.renewed(
                 draft.order, active, after_turn=after_turn
             )
-            now = replace(now, uncached=self._uncached(active))
+            now = replace(now, uncached_prices=self._uncached_prices(active))
             await self._parts.compactor.compact(now, draft)
         except AgentError as error:
             self._background.fail(error)

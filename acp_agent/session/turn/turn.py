@@ -250,7 +250,7 @@ class Turn:
         await parts.requests.tell_changes()
         background = parts.compaction.background
         background.note_model_call()
-        on_answer = partial(background.turn_answered, active, parts.requests)
+        on_answer = partial(background.note_answer, active, parts.requests)
         try:
             reply = await parts.answers.ask(active, on_answer)
         except ContextOverflowError as overflow:
@@ -287,7 +287,7 @@ class Turn:
         return self._left_out <= MAX_LEFT_OUT
 
     def _ends_turn(self, answer: AssistantMessage) -> bool:
-        """Return whether the turn ends with this answer.
+        """Return whether the turn certainly ends with this answer.
 
         The answer must be final, no hook may act after it, and no summary may be ready
         to be swapped in.
