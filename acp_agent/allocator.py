@@ -23,7 +23,7 @@ def limit_arenas() -> None:
     """
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return
-    import ctypes  # imported here, because it takes 10 ms
+    import ctypes  # imported here, since few commands of the command line need it
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
+from acp_agent.allocator import limit_arenas
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.home import CLAUDE_FOLDER, user_home
 from acp_agent.config.keys import KeyStore
@@ -216,6 +217,7 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     :param handshake: the result of the first line.
     """
     env = os.environ
+    limit_arenas()  # before the first worker thread starts
     start_home_logging(env)
     transport = StdioTransport(read_fd, write_fd, initial=handshake.unread)
     async with (

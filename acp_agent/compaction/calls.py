@@ -155,7 +155,7 @@ class ModelCalls:
             raise self._overflow(request, error) from error
         except ModelStreamError as error:
             raise CompactionError(
-                "The summary is incomplete, because the connection was lost or the model failed, so it was not used.",
+                "The summary broke off, because the connection was lost or the model failed, so it was not used.",
                 "The history is unchanged; try /compact again.",
             ) from error
         if answer is None:

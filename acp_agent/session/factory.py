@@ -318,7 +318,7 @@ def _import_for_turns(
     mcp: SessionMcp, models: SessionModels, model: str | None
 ) -> Callable[[SessionParts], TurnParts]:
     with _one_at_a_time:
-        limit_arenas()
+        limit_arenas()  # again, for `acp-agent serve` and other ways to get here
         import acp_agent.session.turn.turn  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the first turn
         from acp_agent.session.turn.factory import build_parts
 

@@ -87,7 +87,10 @@ async def judge(
         or usage.output_tokens > model.max_output_tokens
     )
     is_low = (
-        last is not None and last.model == model.name and counted < _resent_tokens(last)
+        last is not None
+        and last.model == model.name
+        and counted < _resent_tokens(last)
+        and not _repeats(last, counted)
     )
     return Reading((is_high or is_low) and not _is_confirmed(asked, counted))
 
@@ -154,6 +157,13 @@ def _resent_tokens(answer: AssistantMessage) -> int:
     # Our estimate may be too high, and part of the count may be reasoning.
     kept = min(said, answer.usage.output_tokens) // 2
     return answer.usage.prompt_tokens + kept
+
+
+def _repeats(answer: AssistantMessage, counted: int) -> bool:
+    """Return whether a count is the same as an earlier one. Some gateways repeat a count
+    for a while; it is not below the last good one, so it is used.
+    """
+    return answer.usage is not None and counted == answer.usage.prompt_tokens
 
 
 def _is_confirmed(asked: Context, counted: int) -> bool:

@@ -99,7 +99,7 @@ async def test_a_project_cannot_add_directories(tmp_path: Path) -> None:
         )
     assert not (tmp_path / "shared" / "new.txt").exists()
     [notice] = load_settings({"ACP_AGENT_HOME": str(tmp_path / "state")}, shop).notices
-    assert "additional_directories: may not be set by a project" in notice
+    assert "additional_directories: cannot be set by a project" in notice
 
 
 async def test_a_directory_that_is_not_there_is_an_error_before_anything_is_sent(

@@ -77,7 +77,7 @@ async def test_drafts_that_a_hook_rejects_are_on_stderr(
     else:
         assert (ran.code, ran.out) == (4, "")
         assert re.search(
-            r"go on 5 times .* not have the form .* `acp-agent hooks list`",
+            r"go on 5 times .* not have the required format: .* `acp-agent hooks list`",
             last_word(ran),
         )
 

@@ -18,7 +18,7 @@ async def test_forbidden_and_unknown_keys_of_a_project_are_reported_and_ignored(
     ) as it:
         assert await it.prompt("One?") == {"stopReason": "end_turn"}
         for key in (
-            "config.yaml:2: providers: may not be set by a project",
+            "config.yaml:2: providers: cannot be set by a project",
             "config.yaml:4: frobnicate: unknown key",
         ):
             assert it.agent.text().count(key) == 1
