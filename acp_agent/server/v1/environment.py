@@ -8,7 +8,9 @@ written to the disk as well.
 
 An editor may still show a file as it was before a command changed it. So we remember
 the last text that the editor and the disk had in common. If the editor still has that
-text, the text on the disk is used.
+text, the text on the disk is used. If the buffer had unsaved changes when the file was
+first read, we remember the text on the disk instead. That shows later whether the disk
+has changed as well.
 
 ACP, "File System", "Terminals".
 """
@@ -62,8 +64,9 @@ class EditorFiles:
     offers them.
 
     :param in_step: by path, the digest of the last text that the editor and the disk
-        had in common; None if there was no file. All sessions of a connection share
-        this mapping, as they share the editor's buffers.
+        had in common, or of the text on the disk at the first read if they have had
+        none since; None if there was no file. All sessions of a connection share this
+        mapping, as they share the editor's buffers.
     """
 
     def __init__(
@@ -138,22 +141,21 @@ class EditorFiles:
             if on_disk.startswith(_BOM) and not shown.startswith(_BOM):
                 self._to_disk.add(path)
             return on_disk
-        is_known = path in self._in_step
-        before = self._in_step.get(path)
+        now = None if on_disk is None else digest(on_disk)
+        # At the first read, the disk has the text that the unsaved changes began from,
+        # as far as we know.
+        before = self._in_step.setdefault(path, now)
         unchanged = (
             not shown if before is None else before in [digest(form) for form in forms]
         )
-        if is_known and unchanged:
+        if unchanged:
             if on_disk is None:
                 raise FileNotFoundError(str(path))
             return on_disk
         text = forms[-1] if on_disk is not None and on_disk.startswith(_BOM) else shown
         if text is not shown:
             self._to_disk.add(path)
-        has_changed = is_known and before != (
-            None if on_disk is None else digest(on_disk)
-        )
-        return DivergedText(text) if has_changed else text
+        return text if before == now else DivergedText(text)
 
     async def _from_disk(
         self, path: Path, real: Path, error: RpcError | TimeoutError | ToolError

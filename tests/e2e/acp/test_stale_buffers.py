@@ -189,6 +189,70 @@ async def test_nothing_is_written_if_both_the_editor_and_the_disk_have_changed(
         assert path.read_text() == "one\nTWO\n3\n"
 
 
+UNSAVED = "one\ntwo\nthree\nunsaved\n"
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        turn(READ, SED, edit("three", "3")),
+        turn(READ, SED, READ, edit("three", "3")),
+        turn(READ, SED, write(f"{UNSAVED}more\n")),
+        [*turn(READ), *turn(SED), *turn(edit("three", "3"))],
+    ],
+    ids=["edit", "read-again", "write", "turns"],
+)
+async def test_nothing_is_written_if_the_disk_changes_under_text_unsaved_at_the_read(
+    tmp_path: Path, replies: list[Reply]
+) -> None:
+    replies = [*replies, *turn(READ, edit("three", "3"))]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        buffers = Buffers(it)
+        path = it.folder / "a.txt"
+        buffers.texts[str(path)] = UNSAVED
+        while len(it.server.calls) < len(replies) - 3:
+            await it.prompt()
+        refusal = results(it.server.calls[-1].body)[-1].text
+        assert "Writing it would lose one of the two changes" in refusal
+        assert path.read_text() == "one\nTWO\nthree\n"
+        buffers.texts.clear()  # the user reloads the file
+        await it.prompt()
+        assert path.read_text() == "one\nTWO\n3\n"
+
+
+async def test_a_file_that_a_command_makes_under_unsaved_text_is_not_overwritten(
+    tmp_path: Path,
+) -> None:
+    make = ToolCall("shell", {"command": "echo made > a.txt"})
+    replies = turn(READ, make, edit("three", "3"))
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        buffers = Buffers(it)
+        path = it.folder / "a.txt"
+        path.unlink()
+        buffers.texts[str(path)] = UNSAVED
+        await it.prompt()
+        assert "Writing it would lose one of the two changes" in returned(it)[2]
+        assert path.read_text() == "made\n"
+
+
+async def test_unsaved_text_at_the_first_read_can_be_edited_if_the_disk_is_unchanged(
+    tmp_path: Path,
+) -> None:
+    replies = [
+        *turn(READ, edit("three", "3")),
+        *turn(READ, edit("two", "2")),
+    ]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        buffers = Buffers(it)
+        path = it.folder / "a.txt"
+        buffers.texts[str(path)] = UNSAVED
+        await it.prompt()
+        assert path.read_text() == "one\ntwo\n3\nunsaved\n"
+        buffers.texts[str(path)] += "typed\n"
+        await it.prompt()
+        assert path.read_text() == "one\n2\n3\nunsaved\ntyped\n"
+
+
 @pytest.mark.parametrize(
     "change", [edit("hello", "HELLO"), write("HELLO\n")], ids=["edit", "write"]
 )
