@@ -29,7 +29,7 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 @frozen
-class _Part:
+class Part:
     """A range of lines in the old text, and the range in the new text that replaces it.
     The ends are exclusive.
     """
@@ -54,7 +54,7 @@ def hunks(old_text: str, new_text: str, first_changed: int | None = None) -> str
     if first_changed is not None:
         skipped = max(0, first_changed - 1 - common_length(old, new))
     return "".join(
-        _hunk(old, new, group, skipped) for group in _groups(_changes(old, new))
+        _hunk(old, new, group, skipped) for group in _groups(changed_parts(old, new))
     )
 
 
@@ -69,9 +69,9 @@ def change_counts(text: str) -> tuple[int, int]:
     return marks["+"], marks["-"]
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
+def changed_parts(old: Sequence[str], new: Sequence[str]) -> Iterator[Part]:
     """Yield the parts that differ, in order. All lines between them are equal."""
-    waiting = [_Part(0, len(old), 0, len(new))]
+    waiting = [Part(0, len(old), 0, len(new))]
     while waiting:
         part = _trimmed(old, new, waiting.pop())
         old_lines = old[part.old_start : part.old_end]
@@ -87,13 +87,13 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
             yield part
 
 
-def _trimmed(old: Sequence[str], new: Sequence[str], part: _Part) -> _Part:
+def _trimmed(old: Sequence[str], new: Sequence[str], part: Part) -> Part:
     """Return a part without the common lines at its beginning and its end."""
     old_lines = old[part.old_start : part.old_end]
     new_lines = new[part.new_start : part.new_end]
     first = common_length(old_lines, new_lines)
     last = common_length(old_lines[first:][::-1], new_lines[first:][::-1])
-    return _Part(
+    return Part(
         part.old_start + first,
         part.old_end - last,
         part.new_start + first,
@@ -131,20 +131,20 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
-def _between(part: _Part, anchors: Iterable[tuple[int, int]]) -> Iterator[_Part]:
+def _between(part: Part, anchors: Iterable[tuple[int, int]]) -> Iterator[Part]:
     """Yield the parts of a part before, between and after its anchors."""
     old_start = part.old_start
     new_start = part.new_start
     for old_index, new_index in anchors:
         old_end = part.old_start + old_index
         new_end = part.new_start + new_index
-        yield _Part(old_start, old_end, new_start, new_end, part.depth + 1)
+        yield Part(old_start, old_end, new_start, new_end, part.depth + 1)
         old_start = old_end + 1
         new_start = new_end + 1
-    yield _Part(old_start, part.old_end, new_start, part.new_end, part.depth + 1)
+    yield Part(old_start, part.old_end, new_start, part.new_end, part.depth + 1)
 
 
-def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_Part]:
+def _compared(part: Part, old: Sequence[str], new: Sequence[str]) -> Iterator[Part]:
     """Yield the differing parts of short texts, found by difflib."""
     # Imported here, because most runs do not need it.
     from difflib import (
@@ -155,7 +155,7 @@ def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_
         None, old, new
     ).get_opcodes():
         if tag != "equal":
-            yield _Part(
+            yield Part(
                 part.old_start + old_start,
                 part.old_start + old_end,
                 part.new_start + new_start,
@@ -163,11 +163,11 @@ def _compared(part: _Part, old: Sequence[str], new: Sequence[str]) -> Iterator[_
             )
 
 
-def _groups(changes: Iterable[_Part]) -> Iterator[list[_Part]]:
+def _groups(changes: Iterable[Part]) -> Iterator[list[Part]]:
     """Yield groups of changes that form one hunk, because their context overlaps or
     touches.
     """
-    group: list[_Part] = []
+    group: list[Part] = []
     for change in changes:
         if group and change.old_start - group[-1].old_end > 2 * _CONTEXT:
             yield group
@@ -178,7 +178,7 @@ def _groups(changes: Iterable[_Part]) -> Iterator[list[_Part]]:
 
 
 def _hunk(
-    old: Sequence[str], new: Sequence[str], changes: Sequence[_Part], skipped: int
+    old: Sequence[str], new: Sequence[str], changes: Sequence[Part], skipped: int
 ) -> str:
     """Return one hunk of a patch."""
     before = min(_CONTEXT, changes[0].old_start)

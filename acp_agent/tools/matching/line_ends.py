@@ -2,8 +2,8 @@
 line.
 
 A model writes LF, regardless of the file's line ends, so texts are compared by their
-lines. A changed line gets the end of the line that it replaces, and a new line gets the
-end of its neighbour.
+lines. An unchanged line keeps its end, a changed line gets the end of the line that it
+replaces, and a new line gets the end of its neighbour.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain, zip_longest
 
 from acp_agent.frozen import frozen
 from acp_agent.tools.matching.controls import Notation
-from acp_agent.tools.text import common_length
+from acp_agent.tools.matching.hunks import changed_parts
 
 LF = "\n"
 CR = "\r"
@@ -100,42 +101,58 @@ def as_sent(text: str, notation: Notation) -> Lines:
     return Lines(notation.read(plain), ends)
 
 
-def fitted(
-    new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str
-) -> tuple[str, ...]:
-    """Return the line ends for lines that replace others.
+class Fitting:
+    """The line ends for lines that replace others, at any number of places.
+
+    An unchanged line keeps its end, and a changed one gets the end of the line that it
+    replaces. An added line gets the end of the line before it.
 
     :param new: the new lines, with the ends that the model wrote.
     :param old: the lines that the model named, with the ends that it wrote or was
         shown.
-    :param kept: the ends that the old lines have in the file.
-    :param after: the end of the line that contains the last of the old lines; empty if
-        it has none.
-    :param usual: the most common line end of the file.
     """
-    if set(kept) | {after or usual} == {usual} and CR not in new.ends:
-        return (usual,) * len(new.ends)
-    olds = old.plain.split(LF)
-    news = new.plain.split(LF)
-    start = common_length(olds, news)
-    common_end = min(
-        common_length(olds[::-1], news[::-1]), len(olds) - start, len(news) - start
-    )
-    last = len(olds) - common_end - 1  # the last replaced line
-    ends: list[str] = []
-    for index, written in enumerate(new.ends):
-        at = index
-        if index >= len(news) - common_end:
-            at = index - len(news) + len(olds)
-        elif index >= start:
-            at = max(min(index, last), start - 1, 0)
-        was_written = old.ends[at] if at < len(old.ends) else LF
-        if (written == CR) != (was_written == CR):
-            # The model was shown a CR among other ends, so it means to change or add
-            # one.
-            ends.append(CR if written == CR else usual if usual != CR else LF)
-        elif at < len(kept):
-            ends.append(kept[at])
-        else:
-            ends.append(after or (kept[-1] if kept else usual))
-    return tuple(ends)
+
+    def __init__(self, new: Lines, old: Lines) -> None:
+        self._new = new
+        self._old = old
+
+    def ends(self, kept: Sequence[str], after: str, usual: str) -> tuple[str, ...]:
+        """Return the line ends of the new lines at one place.
+
+        :param kept: the ends that the old lines have in the file.
+        :param after: the end of the line that contains the last of the old lines; empty
+            if it has none.
+        :param usual: the most common line end of the file.
+        """
+        new = self._new.ends
+        old = self._old.ends
+        if set(kept) | {after or usual} == {usual} and CR not in new:
+            return (usual,) * len(new)
+        ends: list[str] = []
+        for written, at in zip(new, self._replaced, strict=False):
+            was_written = old[at] if at < len(old) else LF
+            if (written == CR) != (was_written == CR):
+                # The model was shown a CR among other ends, so it means to change or
+                # add one.
+                ends.append(CR if written == CR else usual if usual != CR else LF)
+            elif at < len(kept):
+                ends.append(kept[at])
+            else:
+                ends.append(after or (kept[-1] if kept else usual))
+        return tuple(ends)
+
+    @cached_property
+    def _replaced(self) -> Sequence[int]:
+        """For each new line, the index of the old line whose end it gets."""
+        olds = self._old.plain.split(LF)
+        news = self._new.plain.split(LF)
+        replaced: list[int] = []
+        at = 0  # the first old line after the previous part
+        for part in changed_parts(olds, news):
+            replaced += range(at, part.old_start)
+            last = max(part.old_end - 1, 0)
+            for index in range(part.new_end - part.new_start):
+                replaced.append(min(part.old_start + index, last))
+            at = part.old_end
+        replaced += range(at, len(olds))
+        return replaced

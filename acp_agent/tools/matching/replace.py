@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.matching.controls import CONTROL, REPLACEMENT, Notation, code
-from acp_agent.tools.matching.line_ends import CR, CRLF, LF, Lines, as_sent, fitted
+from acp_agent.tools.matching.line_ends import CR, CRLF, LF, Fitting, Lines, as_sent
 from acp_agent.tools.matching.misses import explained
 from acp_agent.tools.matching.near import carried, differences, near_places
 
@@ -48,7 +48,8 @@ def whole(before: str, content: str) -> str:
     if CRLF in content and CRLF not in old.ends:
         return mark + notation.read(content)  # the model wants CRLF
     new = as_sent(content, notation)
-    ends = fitted(new, Lines(old.plain, old.shown_ends), old.ends, "", old.usual)
+    fitting = Fitting(new, Lines(old.plain, old.shown_ends))
+    ends = fitting.ends(old.ends, "", old.usual)
     return mark + Lines(new.plain, ends).text
 
 
@@ -97,6 +98,7 @@ class Editing:
         places = self._places(old.plain, everywhere=everywhere, name=name)
         self._refuse_added(old.plain, new.plain, name)
         self._refuse_growth(places, old.plain, new.plain, name)
+        fitting = Fitting(new, old)
         made: dict[str, str] = {}
         pieces: list[str] = []
         ends: list[str] = []
@@ -115,9 +117,7 @@ class Editing:
                 )
             pieces += (plain[at:start], made[part])
             ends += self._lines.ends[line:first]
-            ends += fitted(
-                new,
-                old,
+            ends += fitting.ends(
                 self._lines.ends[first:last],
                 after or self._end_before(first),
                 self.usual,

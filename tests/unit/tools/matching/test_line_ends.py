@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import chain
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from acp_agent.tools.matching.line_ends import Lines, shown_lines
-from acp_agent.tools.matching.replace import Editing, notation_of
+from acp_agent.tools.matching.replace import Editing, notation_of, whole
 from support.workspace import Workspace
 
 KINDS = [
@@ -82,6 +82,18 @@ def test_an_edit_changes_no_other_lines_and_adds_no_new_kind_of_end(
         ("a\rb\rc\r", "b\nc", "b\nNEW\nc", "a\rb\rNEW\rc\r"),
         ("a\rb\r\nc\n", "a\nb\nc", "A\nB\nC", "A\rB\r\nC\n"),
         ("a\nb\r\nc", "c", "c\nd", "a\nb\r\nc\r\nd"),
+        (
+            "a\r\nb\r\nc\nd\r\ne\n",
+            "b\nc\nd",
+            "B\nNEW\nc\nD",
+            "a\r\nB\r\nNEW\r\nc\nD\r\ne\n",
+        ),
+        (
+            "a\r\nb\r\nc\nd\r\ne\n",
+            "a\nb\nc\nd\ne",
+            "A\nc\nd\nE",
+            "A\r\nc\nd\r\nE\n",
+        ),
         ("one\ntwo\n", "one\r\ntwo", "1\r\n2", "1\n2\n"),
         ("1%\r2%\ndone\n", "1%␍2%", "1%␍3%", "1%\r3%\ndone\n"),
         ("1%\r2%\ndone\n", "1%␍2%", "1%\n2%", "1%\n2%\ndone\n"),
@@ -99,6 +111,27 @@ def test_every_occurrence_is_changed_with_its_own_line_ends() -> None:
     editing = Editing("x\ny\n--\nx\r\ny\r\n")
     editing.replace("x\ny", "x\nz", everywhere=True, name="old_text")
     assert editing.text == "x\nz\n--\nx\r\nz\r\n"
+
+
+@given(st.data())
+def test_every_unchanged_line_keeps_its_line_end(data: st.DataObject) -> None:
+    ends = data.draw(st.lists(st.sampled_from(["\n", "\r\n"]), min_size=1, max_size=9))
+    kept = {f"line {number}": end for number, end in enumerate(ends)}
+    new: list[str] = []
+    for line in kept:
+        new += data.draw(st.lists(st.sampled_from(["new", ""]), max_size=2))
+        new.append(data.draw(st.sampled_from([line, line, f"changed {line}"])))
+    before = "".join(chain.from_iterable(kept.items()))
+    old_text = "".join(f"{line}\n" for line in kept)
+    new_text = "".join(f"{line}\n" for line in new)
+    assume(new_text != old_text)
+    editing = Editing(before)
+    editing.replace(old_text, new_text, everywhere=False, name="old_text")
+    for text in (editing.text, whole(before, new_text)):
+        after = Lines.of(text)
+        assert after.plain == new_text
+        for line, end in zip(new, after.ends, strict=True):
+            assert end == kept.get(line, end)
 
 
 async def test_a_file_with_mixed_line_ends_keeps_them_when_edited_or_written(
