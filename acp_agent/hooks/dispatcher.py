@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.config.hook_events import OBSERVED, EventName
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, sentence
 from acp_agent.hooks.contract import ORIGINS, Hook, Origin, Services
 from acp_agent.hooks.events import HookEvent, TurnEnd, changed
 from acp_agent.hooks.outcomes import (
@@ -168,7 +168,9 @@ class Dispatcher:
         elif hook.on_error == "ask" and name == "before_tool_call":
             decision = Decision("ask", reason)
             effect = "You will be asked about the call."
-        await self._tell_once(hook, "failed", f"failed at {name}. {failure} {effect}")
+        await self._tell_once(
+            hook, "failed", f"failed at {name}. {sentence(failure)} {effect}"
+        )
         return Outcome(decision)
 
     async def _tell_ignored(

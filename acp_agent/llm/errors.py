@@ -28,6 +28,7 @@ from acp_agent.errors import (
     ModelUnavailableError,
     OverflowLimit,
     RequestRefusedError,
+    sentence,
 )
 from acp_agent.llm.places import BUILT_IN, GIVEN_KEY, Endpoint
 from acp_agent.secrets.text import mask
@@ -514,7 +515,7 @@ def _error_of(
     status = f" (status {failure.status})" if failure.status else ""
     message = " ".join(mask(failure.message, endpoint.secrets).split())
     message = message if len(message) <= _MAX_DETAIL else message[:_MAX_DETAIL] + " …"
-    detail = f" It said: {message}" if message else ""
+    detail = f" It said: {sentence(message)}" if message else ""
     match classify(failure):
         case _ if (
             after_empty

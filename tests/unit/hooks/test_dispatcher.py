@@ -309,6 +309,13 @@ async def test_a_failure_is_reported_with_its_effect_at_the_event(
     assert shown[0].endswith(meant)
 
 
+async def test_what_a_failed_program_says_ends_before_the_effect_is_told() -> None:
+    shown: list[str] = []
+    hook = RecordingHook("bad", fails(HookError("It said: no license")))
+    await dispatcher(hook, shown=shown).dispatch(CALL)
+    assert shown[0].endswith("It said: no license. You will be asked about the call.")
+
+
 async def test_a_failure_lets_the_agent_continue_only_once() -> None:
     shown: list[str] = []
     # The hooks of an installed module have the same source.

@@ -120,6 +120,23 @@ def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_ha
     assert isinstance(told(SHAPES[shape](long)), ContextOverflowError)
 
 
+@pytest.mark.parametrize(
+    ("status", "after_empty", "advice"),
+    [
+        (400, True, "Some servers do this"),
+        (401, False, "The key may be mistyped"),
+        (404, False, "Check the name openai/gpt-test"),
+    ],
+)
+def test_what_a_server_says_ends_before_the_advice_begins(
+    status: int, after_empty: bool, advice: str
+) -> None:
+    failure = CallFailed("status", "Kein Platz im model", status=status)
+    place = endpoint("openai", "http://localhost")
+    error = error_of(failure, place, model="gpt-test", after_empty=after_empty)
+    assert f"It said: Kein Platz im model. {advice}" in str(error)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     "shape", ["Gemini", "LM Studio, Ollama", "FastAPI", "text", "nothing"]
@@ -138,7 +155,7 @@ async def test_the_sdks_hand_on_the_whole_body(dialect: str, shape: str) -> None
         _, error = await outcome(adapter(dialect, url), request())
     assert type(error) is RequestRefusedError
     assert str(error).endswith(
-        "status 422)." if shape == "nothing" else "It said: team budget is spent"
+        "status 422)." if shape == "nothing" else "It said: team budget is spent."
     )
     assert asked == 1
 
