@@ -12,7 +12,7 @@ from acp_agent.cli.chat.plain import PlainText, StreamedText
 from acp_agent.cli.chat.screen import FOLDED_ROWS, Screen, cut_row
 from acp_agent.cli.chat.wrapping import restyled
 from acp_agent.cli.terminal.client import Line, TerminalView, patch_lines
-from acp_agent.cli.terminal.sessions import REFUSED
+from acp_agent.cli.terminal.sessions import LEFT_OUT, REFUSED
 from acp_agent.conversation.updates import CallFinished, CallOutput, Command, TurnOver
 from acp_agent.conversation.views import CallView
 from acp_agent.errors import AgentError
@@ -22,7 +22,7 @@ from acp_agent.tools.text import counted
 _MOST_FOLDED = 50
 """Outputs that can be unfolded, the newest."""
 _STOPS = {
-    "refusal": REFUSED,
+    "refusal": f"{REFUSED} {LEFT_OUT}",
     "cancelled": "Cancelled.",
     "max_tokens": "The answer was cut off at the model's output limit.",
     "max_turn_requests": "The turn has reached its limit of model requests. Send a prompt to continue.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.cli.terminal.sessions import REFUSED
+from acp_agent.cli.terminal.sessions import LEFT_OUT, REFUSED
 from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -56,7 +56,7 @@ that make no sense.
 _STOPS: Mapping[str, tuple[str, str]] = {
     "refusal": (
         "refused",
-        f"{REFUSED} Rephrase the prompt, or choose another model with `--model`.",
+        "Rephrase the prompt, or choose another model with `--model`.",
     ),
     "max_tokens": (
         "limit",
@@ -99,13 +99,17 @@ class TurnResult:
     def end(self, stop: str, veto: str, *, done: bool) -> None:
         """Take how the turn ended.
 
-        :param veto: why a hook ended it; "" if none did.
+        :param veto: why a hook ended it, or why the model refused to answer; "" if there
+            is no reason.
         :param done: whether a command did what it was asked for.
         """
         self.stop = stop
         if stop in _STOPS:
             self.status, self.error = _STOPS[stop]
-            if self.session_id is not None and stop != "refusal":
+            if stop == "refusal":
+                why = sentence(veto) if veto else REFUSED
+                self.error = f"{why} {LEFT_OUT} {self.error}"
+            elif self.session_id is not None:
                 self.error += (
                     f' `acp-agent run -c {self.session_id} "Go on."` continues.'
                 )
@@ -121,7 +125,8 @@ class TurnResult:
         """Take the final answer and the usage from the events of the turn.
 
         An answer that was cut off and the one that goes on from there are one; a call
-        or a hook's message ends it.
+        or a hook's message ends it. A blank answer counts as empty, as it does for the
+        session, which asks the model again.
 
         :param message_id: the id of the turn's prompt. Earlier events belong to other
             turns: to a turn that a killed process left open and that was closed only
@@ -139,9 +144,10 @@ class TurnResult:
                 continue
             match logged.event:
                 case AssistantAnswered(message):
-                    self.answer = (
-                        message.text if is_over else (self.answer or "") + message.text
-                    )
+                    begun = self.answer or ""
+                    if is_over or not begun.strip():
+                        begun = ""
+                    self.answer = begun + message.text
                     is_over = bool(message.tool_calls)
                     usage = message.usage
                 case ContextAdded():
@@ -157,6 +163,8 @@ class TurnResult:
                 case _:
                     usage = None
             calls += [usage] if usage is not None else []
+        if self.answer is not None and not self.answer.strip():
+            self.answer = ""
         if calls:
             self.usage = {
                 "totalTokens": sum(call.total_tokens for call in calls),
@@ -192,7 +200,8 @@ class ScriptClient(TerminalClient):
     As text at a terminal, answers stream to stdout as they come.
 
     :param output: one of `OUTPUTS`.
-    :ivar veto: why a hook ended the turn; "" if none did.
+    :ivar veto: why a hook ended the turn, or why the model refused to answer; "" if there
+        is no reason.
     :ivar failed: whether a command was not carried out, or the turn has no answer.
     :ivar failure: why; empty if nothing failed.
     :ivar is_finished: whether the result is written.

@@ -31,10 +31,8 @@ from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
 from acp_agent.tools.text import counted
 from acp_agent.visible import on_one_line
 
-REFUSED = (
-    "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay in the "
-    "session's history."
-)
+REFUSED = "The model refused to answer."
+LEFT_OUT = "The prompt and what followed it were left out of the conversation, and stay in the session's history."
 _ID_BEGINS = "sess_"
 ALL = 1_000_000
 """As many sessions as one list may have."""

@@ -139,6 +139,60 @@ async def test_each_end_of_a_turn_has_an_exit_status_and_a_sentence(
         assert last_word(as_json) == f"acp-agent: {result['error']}"
 
 
+async def test_a_refusal_has_the_providers_reason_and_a_second_one_offers_a_fork(
+    tmp_path: Path,
+) -> None:
+    details = {
+        "type": "refusal",
+        "category": "cyber",
+        "explanation": "It asks for malware",
+    }
+    refused = Reply("", stop="refusal", stop_details=details)
+    async with model_server(
+        [Reply("Hello."), refused, refused, refused], "anthropic"
+    ) as server:
+        env = server.env()
+        await call_command(tmp_path, "run", "Hi.", env=env)
+        one = await call_command(tmp_path, "run", "--follow", "One?", env=env)
+        two = await call_command(tmp_path, "run", "--follow", "Two?", env=env)
+        as_json = await call_command(
+            tmp_path, "run", "--follow", "--output=json", "Three?", env=env
+        )
+    why = "acp-agent: anthropic/claude-test refused to answer: cyber: It asks for malware. "
+    assert last_word(one).startswith(
+        f"{why}The prompt and what followed it were left out"
+    )
+    assert "sessions fork" not in one.err
+    result = result_of(as_json)
+    fork = f"`acp-agent sessions fork {result['sessionId']} --at "
+    for ran in (two, as_json):
+        assert last_word(ran).startswith(why)
+        assert fork in last_word(ran)
+    assert last_word(as_json) == f"acp-agent: {result['error']}"
+    assert [(ran.code, ran.out) for ran in (one, two)] == [(3, "")] * 2
+
+
+@pytest.mark.parametrize("blank", ["", " \n"], ids=["empty", "blank"])
+async def test_two_answers_without_words_are_told_as_such_and_are_not_on_stdout(
+    tmp_path: Path, blank: str
+) -> None:
+    ran = await play(tmp_path, [Reply(blank)] * 2, "Go.")
+    assert (ran.code, ran.out) == (1, "")
+    told = "The model gave an empty answer twice."
+    assert last_word(ran).startswith(f"acp-agent: {told}")
+    as_json = await play(tmp_path, [Reply(blank)] * 2, "Go.", "--output", "json")
+    result = result_of(as_json)
+    assert (result["status"], result["answer"]) == ("failed", "")
+    assert result["error"].startswith(told)
+
+
+async def test_a_blank_answer_before_a_good_one_is_no_part_of_it(
+    tmp_path: Path,
+) -> None:
+    ran = await play(tmp_path, [Reply(" \n"), Reply("Fine.")], "Go.")
+    assert (ran.code, ran.out) == (0, "Fine.\n")
+
+
 async def test_a_command_is_answered_and_one_that_is_not_carried_out_is_no_success(
     tmp_path: Path,
 ) -> None:
