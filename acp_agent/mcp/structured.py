@@ -21,6 +21,12 @@ _MAX_LINES = 2_000
 """Maximum number of lines that are read as JSON, one value each."""
 _SEPARATORS = ("\n", "", " ", ", ")
 """What servers put between texts that they join."""
+_SEE_TEXT = "[see the text]"
+"""Stands for an item of a list that the texts already contain, if other items follow or
+precede it that they do not.
+"""
+_MAX_MISSES = 100
+"""Maximum number of strings of a list that are searched for in vain."""
 _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,4}[.)])[ \t]")
 _decoder = json.JSONDecoder()
 
@@ -49,6 +55,7 @@ class Told:
         for text in (*texts, *joined, *strings):
             self._strings.setdefault(_squeezed(text), []).append(_trimmed(text))
         whole = "\n".join(texts)
+        self._whole = _trimmed(whole)
         self._lists = {
             _items(lines)
             for text in (*texts, whole)
@@ -116,6 +123,9 @@ class Told:
         if isinstance(value, dict):
             more = self.missing(value)
             return _NOTHING if more is None else more
+        if isinstance(value, list):
+            more, _ = _ListSearch(self._whole).rest(value, 0)
+            return more
         return value
 
     def _has(self, value: JsonValue) -> bool:
@@ -130,8 +140,82 @@ class Told:
             return True
         if not isinstance(value, list):
             return False
+        blocks: list[JsonValue] = [_text_of_block(item) for item in value]
+        if blocks and None not in blocks:
+            return _canonical(blocks) in self._values
         lines = [_line_of(item) for item in value]
         return bool(lines) and None not in lines and _items(lines) in self._lists
+
+
+class _ListSearch:
+    """Looks for the long strings of one list in a text.
+
+    A string is found only after the strings of the items before it. So whatever is left
+    out of the list, the text tells its order and how often it occurs.
+
+    :param text: the text, as `_trimmed` returns it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._misses = 0
+
+    def rest(self, value: JsonValue, start: int) -> tuple[JsonValue, int]:
+        """Return what the text does not contain of a value, `_NOTHING` if it contains
+        all of it, and the position from which to look for the next item.
+
+        :param start: the position in the text from which to look.
+        """
+        match value:
+            case str() if len(value) >= _LONG:
+                end = self._end_of(_trimmed(clean(value)), start)
+                return (value, start) if end is None else (_NOTHING, end)
+            case list() if value:
+                return self._rest_of_list(value, start)
+            case dict() if value:
+                return self._rest_of_object(value, start)
+            case _:
+                return value, start
+
+    def _rest_of_list(
+        self, items: list[JsonValue], start: int
+    ) -> tuple[JsonValue, int]:
+        rest: list[JsonValue] = []
+        is_told = True
+        for item in items:
+            more, start = self.rest(item, start)
+            is_told = is_told and more is _NOTHING
+            rest.append(_SEE_TEXT if more is _NOTHING else more)
+        return (_NOTHING if is_told else rest), start
+
+    def _rest_of_object(self, members: JsonObject, start: int) -> tuple[JsonValue, int]:
+        """Return the same as `rest`. The text may have the members in any order."""
+        rest: JsonObject = {}
+        last = start
+        for key, value in members.items():
+            more, end = self.rest(value, start)
+            last = max(last, end)
+            if more is not _NOTHING:
+                rest[key] = more
+        return (rest or _NOTHING), last
+
+    def _end_of(self, value: str, start: int) -> int | None:
+        """Return the position after a string; None if it does not occur."""
+        if self._misses >= _MAX_MISSES:
+            return None
+        at = self._text.find(value, start)
+        if at < 0:
+            self._misses += 1
+            return None
+        return at + len(value)
+
+
+def _text_of_block(item: JsonValue) -> str | None:
+    """Return the text of one of MCP's own text blocks; None for any other item."""
+    if not isinstance(item, dict) or item.keys() != {"type", "text"}:
+        return None
+    text = item["text"]
+    return clean(text) if item["type"] == "text" and isinstance(text, str) else None
 
 
 def _parsed(text: str) -> JsonValue:

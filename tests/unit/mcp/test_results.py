@@ -179,6 +179,65 @@ def test_a_structured_result_in_another_shape_is_told_once(
     assert [part.text for part in parts if isinstance(part, Text)] == expected
 
 
+MORE = "More of a long file. " * 20
+PAGES = [{"title": "One", "body": LONG}, {"title": "Two", "body": MORE}]
+MARKDOWN = f"# One\n{LONG}\n\n# Two\n{MORE}"
+TITLES = [{"title": "One"}, {"title": "Two"}]
+SEE = "[see the text]"
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured", "added"),
+    [
+        ([LONG], {"content": [{"type": "text", "text": LONG}]}, None),
+        (["ok"], {"content": [{"type": "text", "text": "ok"}]}, None),
+        (
+            [LONG],
+            {"content": [{"type": "text", "text": LONG}], "isError": False},
+            {"isError": False},
+        ),
+        ([MARKDOWN], {"pages": PAGES}, {"pages": TITLES}),
+        (
+            [MARKDOWN],
+            {"site": {"pages": PAGES, "of": 9}},
+            {"site": {"pages": TITLES, "of": 9}},
+        ),
+        ([MARKDOWN], {"a": [[{"b": LONG}], [{"c": [MORE]}]]}, None),
+        ([MARKDOWN], {"a": [LONG, 2, {"b": MORE}]}, {"a": [SEE, 2, SEE]}),
+        (
+            [f"| 1 | {LONG} |\n| 2 | b |"],
+            {"rows": [{"id": 1, "t": LONG}, {"id": 2, "t": "b"}]},
+            {"rows": [{"id": 1}, {"id": 2, "t": "b"}]},
+        ),
+        (
+            [MARKDOWN],
+            {"pages": [{"body": MORE}, {"body": LONG}]},
+            {"pages": [SEE, {"body": LONG}]},
+        ),
+        ([LONG], {"pages": [LONG, LONG]}, {"pages": [SEE, LONG]}),
+        ([LONG], {"pages": [{"body": MORE}]}, {"pages": [{"body": MORE}]}),
+        (["a"], {"pages": [{"body": LONG}, {}]}, {"pages": [{"body": LONG}, {}]}),
+        (
+            [f"{LONG}\r\n{MORE}\r\n"],
+            {"pages": [{"body": f"{LONG}\n{MORE}"}]},
+            None,
+        ),
+    ],
+)
+def test_long_texts_in_a_list_are_left_out_if_the_texts_have_them_in_this_order(
+    texts: list[str], structured: Any, added: Any
+) -> None:
+    blocks = [{"type": "text", "text": text} for text in texts]
+    failed = answer(*blocks, structured=structured)
+    failed.is_error = True
+    for result in (answer(*blocks, structured=structured), failed):
+        parts = [part.text for part in result_parts(result) if isinstance(part, Text)]
+        assert parts[: len(texts)] == texts
+        assert [json.loads(part) for part in parts[len(texts) :]] == (
+            [] if added is None else [added]
+        )
+
+
 @pytest.mark.parametrize(
     ("text", "structured"),
     [
