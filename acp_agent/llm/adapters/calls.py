@@ -204,6 +204,15 @@ def is_ended_by_malformed(states: Sequence[ArgumentsState]) -> bool:
     return "malformed" in states and "cut" not in states and "none" not in states
 
 
+def is_ended_by_calls(states: Sequence[ArgumentsState], *, all_ended: bool) -> bool:
+    """Return whether an answer with these calls is complete although nothing has said
+    so: events have ended all parts of it, and no call is cut off.
+
+    :param all_ended: whether each part so far has been ended by an event of its own.
+    """
+    return all_ended and bool(states) and "cut" not in states
+
+
 def joined_name(begun: str, piece: str, tools: Collection[str]) -> str:
     """Return the name so far extended by one more piece, or an empty string if the
     piece does not continue the name.

@@ -180,9 +180,8 @@ class ChatFold(Fold):
             list(self._rest())  # too late to be shown
         states: list[ArgumentsState] = [call.state() for call in self._calls]
         if states:
-            # A call without arguments may have been cut off before them.
-            is_cut = "cut" in states or ("none" in states and not self._counts_last)
-            self.complete = (is_ended and not is_cut) or is_ended_by_malformed(states)
+            is_whole = is_ended and "cut" not in states
+            self.complete = is_whole or is_ended_by_malformed(states)
         elif is_ended:
             has_counted = self._counts_last and bool(self._thinking)
             self.complete = has_counted or bool(self._text)

@@ -1,6 +1,8 @@
 """Reads answers of the Messages API, from Anthropic and from gateways.
 
-Parsing is lenient; see `calls.py` for tool calls. Source: the types of the anthropic
+Parsing is lenient; see `calls.py` for tool calls. An answer without a stop reason is
+complete if no tool call is cut off and `message_stop` has arrived, or if all blocks have
+ended and either `[DONE]` follows or one of them is a call. Source: the types of the anthropic
 SDK 2.12, and the page on streaming at platform.claude.com.
 """
 
@@ -28,6 +30,7 @@ from acp_agent.conversation.strict_json import (
 from acp_agent.llm.adapters.calls import (
     ArgumentsState,
     CallPieces,
+    is_ended_by_calls,
     is_ended_by_malformed,
 )
 from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer
@@ -47,10 +50,12 @@ class _BlockPieces:
 
     :param index: the block's index in the API, which determines the order of blocks.
     :param start: the block as given in its first event.
+    :ivar is_ended: whether the event that ends the block has arrived.
     """
 
     def __init__(self, index: int, start: JsonObject) -> None:
         self.index = index
+        self.is_ended = False
         self.id = get_text(start, "id")
         self.type = get_text(start, "type")
         self.call = CallPieces(self.id, get_text(start, "name"))
@@ -87,6 +92,10 @@ class _BlockPieces:
         if text := get_text(delta, "text"):
             return (TextDelta(text),)
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
+
+    def has_content(self) -> bool:
+        """Return whether the block is more than the beginning of a text."""
+        return self.type not in ("text", "thinking") or bool(self._grown)
 
     def state(self) -> ArgumentsState:
         """Return what the arguments of this block, a tool call, are."""
@@ -136,6 +145,9 @@ class MessagesFold(Fold):
                 )
             case "content_block_delta":
                 return self._extend(self._index(event), get_object(event, "delta"))
+            case "content_block_stop":
+                if block := self._by_index.get(self._index(event)):
+                    block.is_ended = True
             case "message_start":
                 message = get_object(event, "message")
                 self._count(get_object(message, "usage"))
@@ -145,10 +157,7 @@ class MessagesFold(Fold):
                 self._note_stop(get_object(event, "delta"))
                 self._count(get_object(event, "usage"))
             case "message_stop":
-                if self._stop:
-                    self.complete = True
-                else:
-                    self.close(done=True)
+                self.complete = bool(self._stop) or self._is_whole()
                 if not self.complete:
                     raise CallFailed(
                         "dropped", "the stream ended without a stop reason"
@@ -163,11 +172,16 @@ class MessagesFold(Fold):
 
     def close(self, *, done: bool) -> None:
         # Some gateways omit the last event. The stop reason arrives after all content.
-        states: list[ArgumentsState] = [
-            block.state() for block in self._blocks if block.type == "tool_use"
-        ]
+        states = self._states()
         is_stopped = bool(self._stop) and "cut" not in states
-        self.complete = is_stopped or is_ended_by_malformed(states)
+        all_ended = all(block.is_ended for block in self._blocks)
+        is_done = done and all_ended and self._is_whole()
+        self.complete = (
+            is_stopped
+            or is_done
+            or is_ended_by_calls(states, all_ended=all_ended)
+            or is_ended_by_malformed(states)
+        )
 
     def answer(self) -> Answered:
         blocks = sorted(self._blocks, key=lambda each: each.index)
@@ -181,6 +195,17 @@ class MessagesFold(Fold):
         return build_answer(
             parts, self._stop, self._counted(), compacted, self._explanation
         )
+
+    def _states(self) -> list[ArgumentsState]:
+        """Return what the arguments of each call are."""
+        return [block.state() for block in self._blocks if block.type == "tool_use"]
+
+    def _is_whole(self) -> bool:
+        """Return whether the blocks are a whole answer if nothing follows them: there
+        is something in them, and no call is cut off.
+        """
+        has_content = any(block.has_content() for block in self._blocks)
+        return has_content and "cut" not in self._states()
 
     def _index(self, event: JsonObject) -> int:
         """Return the index of an event's block. An event without an index begins a
@@ -224,7 +249,7 @@ class MessagesFold(Fold):
         self._count(get_object(message, "usage"))
         self._note_dropped(message)
         self._note_stop(message)
-        self.complete = bool(self._stop)
+        self.complete = bool(self._stop) or self._is_whole()
         return shown
 
     def _note_stop(self, said: JsonObject) -> None:

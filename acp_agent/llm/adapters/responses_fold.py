@@ -1,6 +1,8 @@
 """Reads answers of the Responses API, from OpenAI and from gateways.
 
-Parsing is lenient; see `calls.py` for tool calls. Source: the types of the openai SDK
+Parsing is lenient; see `calls.py` for tool calls. An answer without its last event is
+complete if no tool call is cut off, and either `[DONE]` follows or all items are done
+and one of them is a call. Source: the types of the openai SDK
 3.54.
 """
 
@@ -27,6 +29,7 @@ from acp_agent.conversation.strict_json import (
 from acp_agent.llm.adapters.calls import (
     ArgumentsState,
     CallPieces,
+    is_ended_by_calls,
     is_ended_by_malformed,
     text_of,
 )
@@ -83,6 +86,12 @@ class _ItemPieces:
         self.item = self.item | {
             key: value for key, value in item.items() if value not in ("", None)
         }
+
+    def has_ended(self) -> bool:
+        """Return whether nothing more of the item follows. Some gateways end only the
+        arguments of a call, not its item.
+        """
+        return self.is_done or bool(self.item.get("arguments"))
 
     def state(self) -> ArgumentsState:
         """Return what the arguments of this item, a tool call, are."""
@@ -194,7 +203,12 @@ class ResponsesFold(Fold):
             for pieces in calls
         )
         is_ended = done and bool(self._items or self._said) and not is_cut
-        self.complete = is_ended or is_ended_by_malformed(states)
+        all_ended = all(pieces.has_ended() for pieces in self._items)
+        self.complete = (
+            is_ended
+            or is_ended_by_calls(states, all_ended=all_ended)
+            or is_ended_by_malformed(states)
+        )
 
     def answer(self) -> Answered:
         self.dropped = tuple(

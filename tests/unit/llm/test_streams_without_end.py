@@ -70,6 +70,7 @@ def call(arguments: str) -> dict[str, Any]:
     return {"index": 0, "id": "c", "function": {"name": "read", "arguments": arguments}}
 
 
+NO_ARGUMENTS = {"name": "read", "arguments": None}
 WHOLE: dict[str, tuple[list[dict[str, Any]], bytes, m.AssistantPart]] = {
     "text, then tokens": ([chunk(content="Hi"), COUNTED], b"", m.Text("Hi")),
     "text, then tokens and the word": (
@@ -90,6 +91,16 @@ WHOLE: dict[str, tuple[list[dict[str, Any]], bytes, m.AssistantPart]] = {
     ),
     "a call without arguments, then tokens": (
         [chunk(tool_calls=[call("")]), COUNTED],
+        DONE,
+        m.ToolCall("c", "read"),
+    ),
+    "a call with empty arguments, then the word": (
+        [chunk(tool_calls=[call("")])],
+        DONE,
+        m.ToolCall("c", "read"),
+    ),
+    "a call with null for its arguments, then the word": (
+        [chunk(tool_calls=[call("") | {"function": NO_ARGUMENTS}])],
         DONE,
         m.ToolCall("c", "read"),
     ),
@@ -120,7 +131,7 @@ CUT: dict[str, tuple[list[dict[str, Any]], bytes]] = {
         [chunk(tool_calls=[call('{"path":"a')])],
         DONE,
     ),
-    "before the arguments": ([chunk(tool_calls=[call("")])], DONE),
+    "before the arguments": ([chunk(tool_calls=[call("")])], b""),
     "a whole call, and no end": ([chunk(tool_calls=[call('{"path":"a"}')])], b""),
 }
 
@@ -244,6 +255,145 @@ async def test_such_a_call_in_an_item_that_is_done_is_a_whole_answer_of_response
     events = [done | {"item": item | {"arguments": "{'path': 'a'}"}}]
     played = await play("openai", lambda _: encoded(events))
     assert_given_back(*played, "{'path': 'a'}")
+
+
+def stopped_call(arguments: str) -> list[dict[str, Any]]:
+    """A stream of Messages with one call whose block has ended."""
+    stop = {"type": "content_block_stop", "index": 0}
+    return [*begun_call("anthropic", arguments), stop]
+
+
+def done_call(arguments: str) -> list[dict[str, Any]]:
+    """A stream of Responses with one call whose item is done."""
+    item = {"type": "function_call", "call_id": "c", "name": "read"}
+    done = {"type": "response.output_item.done", "output_index": 0}
+    return [
+        *begun_call("openai", arguments),
+        done | {"item": item | {"arguments": arguments}},
+    ]
+
+
+STOPPED_TEXT = [*BEGINNING["anthropic"], {"type": "content_block_stop", "index": 0}]
+STOP = {"type": "message_stop"}
+NULL_REASON = {"type": "message_delta", "delta": {"stop_reason": None}}
+GOOD = '{"path": "a"}'
+READ = m.ToolCall("c", "read", {"path": "a"})
+ENDED: dict[str, tuple[str, list[dict[str, Any]], bytes, m.AssistantPart]] = {
+    "text, then an end": ("anthropic", [*STOPPED_TEXT, STOP], b"", m.Text("Hi")),
+    "text, then no reason and an end": (
+        "anthropic",
+        [*STOPPED_TEXT, NULL_REASON, STOP],
+        b"",
+        m.Text("Hi"),
+    ),
+    "text, then the word": ("anthropic", STOPPED_TEXT, DONE, m.Text("Hi")),
+    "a call, then an end": ("anthropic", [*stopped_call(GOOD), STOP], b"", READ),
+    "a call in an open block, then an end": (
+        "anthropic",
+        [*begun_call("anthropic", GOOD), STOP],
+        b"",
+        READ,
+    ),
+    "a call, then no reason and an end": (
+        "anthropic",
+        [*stopped_call(GOOD), NULL_REASON, STOP],
+        b"",
+        READ,
+    ),
+    "a call, then the word": ("anthropic", stopped_call(GOOD), DONE, READ),
+    "a call in a block that has ended": ("anthropic", stopped_call(GOOD), b"", READ),
+    "a call without arguments in a block that has ended": (
+        "anthropic",
+        stopped_call(""),
+        b"",
+        m.ToolCall("c", "read"),
+    ),
+    "a call in an item that is done": ("openai", done_call(GOOD), b"", READ),
+    "a call whose arguments are done": (
+        "openai",
+        [
+            *begun_call("openai", GOOD),
+            {
+                "type": "response.function_call_arguments.done",
+                "output_index": 0,
+                "arguments": GOOD,
+            },
+        ],
+        b"",
+        READ,
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", ENDED)
+async def test_an_answer_without_its_last_event_is_whole_if_its_parts_have_ended(
+    stream: str,
+) -> None:
+    dialect, events, last, expected = ENDED[stream]
+    seen, error, asked = await play(dialect, lambda _: encoded(events) + last)
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (expected,)
+    is_call = isinstance(expected, m.ToolCall)
+    assert seen[-1].stop_reason == ("tool_use" if is_call else "end_turn")
+    assert len(asked) == 1
+
+
+async def test_messages_in_one_piece_without_a_reason_to_stop_are_a_whole_answer() -> (
+    None
+):
+    whole = WHOLE_ANSWERS["anthropic"] | {"stop_reason": None}
+    seen, error, _ = await play(
+        "anthropic", lambda sent: b"" if sent.body.get("stream") else [whole]
+    )
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.Text("Hi"), READ)
+    assert seen[-1].stop_reason == "tool_use"
+
+
+NOT_ENDED: dict[str, tuple[str, list[dict[str, Any]], bytes]] = {
+    "a call that is cut in a block that has ended": (
+        "anthropic",
+        [*stopped_call('{"path": "a'), STOP],
+        b"",
+    ),
+    "a call in an open block": ("anthropic", begun_call("anthropic", GOOD), b""),
+    "a call in an open block, then the word": (
+        "anthropic",
+        begun_call("anthropic", GOOD),
+        DONE,
+    ),
+    "a call that has ended, then one that is open": (
+        "anthropic",
+        [
+            *stopped_call(GOOD),
+            *(
+                event | {"index": 1}
+                for event in begun_call("anthropic", GOOD)
+                if "index" in event
+            ),
+        ],
+        b"",
+    ),
+    "a call in an item that is not done": ("openai", begun_call("openai", GOOD), b""),
+}
+
+
+@pytest.mark.parametrize("stream", NOT_ENDED)
+async def test_an_answer_with_a_call_that_has_not_ended_is_asked_for_again(
+    stream: str,
+) -> None:
+    dialect, events, last = NOT_ENDED[stream]
+    _, error, asked = await play(dialect, lambda _: encoded(events) + last)
+    assert isinstance(error, ModelUnavailableError)
+    assert len(asked) == 3
+
+
+async def test_text_of_messages_that_just_ends_after_its_block_is_broken_off() -> None:
+    _, error, asked = await play("anthropic", lambda _: encoded(STOPPED_TEXT))
+    assert isinstance(error, ModelStreamError)
+    assert len(asked) == 1
 
 
 BEGUN = ['{"path": "a', '{"path', '{"a": tr', '{"a": [1, -', '{"a": "\\u00', '"{']
