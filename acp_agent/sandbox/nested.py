@@ -25,6 +25,8 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.config_syntax import settings_in
+from acp_agent.sandbox.gitlinks import HASH_SIZES, gitlinks_in
 from acp_agent.sandbox.listing import entries, open_up
 from acp_agent.sandbox.repositories import (
     Repository,
@@ -42,13 +44,8 @@ from acp_agent.sandbox.walk import MARKS, MOST_DEEP, SKIPPED, TimeLimit, folder_
 
 _MOST_FOLDERS = 1500
 _MOST_REPOSITORIES = 300
-_LONGEST_PATH = 4096
 _MOST_INDEX = 64 * 1024 * 1024
-_GITLINK = b"\x00\x00\xe0\x00"
-_MODE = 24
-"""Offset of the mode in an index entry, in bytes. The flags follow 36 bytes after the
-mode, and then the path.
-"""
+_MOST_SETTINGS = 1024 * 1024
 
 
 @frozen
@@ -135,81 +132,59 @@ def gitlinks(git: Path) -> set[str]:
     tree.
     """
     found: set[str] = set()
+    settings = common_of(git) / "config"
     shared = (
         git / each.name for each in entries(git) if each.name.startswith("sharedindex.")
     )
     for file in (git / "index", *shared):
-        try:
-            status = file.lstat()
-            if status.st_size <= _MOST_INDEX:
+        with suppress(OSError):
+            if file.lstat().st_size <= _MOST_INDEX:
                 found |= _gitlinks_of(
-                    file, (status.st_ino, status.st_ctime_ns, status.st_size)
+                    file, settings, _version(file), _version(settings)
                 )
-        except OSError:
-            continue
     return found
 
 
+def _version(file: Path) -> tuple[int, int, int]:
+    """Return a value that changes when the file does; zeros if there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_ino, status.st_ctime_ns, status.st_size)
+
+
 @lru_cache(1_000)
-def _gitlinks_of(file: Path, version: tuple[int, int, int]) -> frozenset[str]:
+def _gitlinks_of(
+    file: Path, settings: Path, *versions: tuple[int, int, int]
+) -> frozenset[str]:
     """Return the paths of the gitlinks in an index.
 
-    :param version: a value that changes when the file does.
+    :param settings: the repository's `config`.
+    :param versions: values that change when one of the files does.
     """
+    index = read_regular(file, _MOST_INDEX)
     return frozenset(
-        os.fsdecode(path) for path in gitlinks_in(read_regular(file, _MOST_INDEX))
+        os.fsdecode(path)
+        for size in _hash_sizes(settings)
+        for path in gitlinks_in(index, size)
     )
 
 
-def gitlinks_in(index: bytes) -> Iterator[bytes]:
-    """Yield the paths of the gitlinks in an index. There may be false positives."""
-    if index[:4] != b"DIRC":
-        return
-    if index[4:8] == b"\0\0\0\4":
-        yield from _gitlinks_of_version_4(index)
-        return
-    at = index.find(_GITLINK)
-    while at >= 0:
-        flags = int.from_bytes(index[at + 36 : at + 38], "big")
-        begin = at + (40 if flags & 0x4000 else 38)
-        end = index.find(b"\0", begin, begin + 4096)
-        if end > begin:
-            yield index[begin:end]
-        at = index.find(_GITLINK, at + 1)
-
-
-def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
-    """Yield the paths of the gitlinks in an index of version 4, which omits prefixes
-    shared with the previous path.
+def _hash_sizes(settings: Path) -> tuple[int, ...]:
+    """Return the possible sizes of a repository's hashes; several if the settings
+    cannot be read, so that no gitlink is missed.
     """
-    path = b""
-    position = 12
-    for _ in range(int.from_bytes(index[8:12], "big")):
-        flags = int.from_bytes(index[position + 60 : position + 62], "big")
-        begin = position + (64 if flags & 0x4000 else 62)
-        left_out, begin = _varint(index, begin)
-        end = index.find(b"\0", begin)
-        if (
-            end < 0
-            or left_out > len(path)
-            or len(path) - left_out + end - begin > _LONGEST_PATH
-        ):
-            return
-        path = path[: len(path) - left_out] + index[begin:end]
-        if index[position + _MODE : position + _MODE + 4] == _GITLINK:
-            yield path
-        position = end + 1
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number in git's variable-width encoding, and the position after it."""
-    if at >= len(data):
-        return 0, at
-    value = data[at] & 0x7F
-    while data[at] & 0x80 and at + 1 < len(data) and value <= _LONGEST_PATH:
-        at += 1
-        value = (value + 1 << 7) | (data[at] & 0x7F)
-    return value, at + 1
+    found = "sha1"
+    try:
+        for name, value in settings_in(read_regular(settings, _MOST_SETTINGS)):
+            if name == b"extensions.objectformat":
+                found = (value or b"").decode("latin-1")
+    except FileNotFoundError:
+        return (HASH_SIZES["sha1"],)
+    except (OSError, ValueError):
+        return (*HASH_SIZES.values(),)
+    return (HASH_SIZES.get(found, HASH_SIZES["sha1"]),)
 
 
 def git_directory_of(mark: Path) -> Path | None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.git_settings import RepositorySurroundings, harmless
-from acp_agent.sandbox.nested import gitlinks, gitlinks_below, gitlinks_in, marks_below
+from acp_agent.sandbox.gitlinks import gitlinks_in
+from acp_agent.sandbox.nested import gitlinks, gitlinks_below, marks_below
 from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
 
@@ -196,9 +197,16 @@ def test_a_repository_behind_a_thousand_folders_is_found(tmp_path: Path) -> None
 def test_an_index_whose_paths_only_grow_is_read_no_further_than_a_path_can_be_long() -> (
     None
 ):
-    entry = bytes(24) + b"\x00\x00\xe0\x00" + bytes(34) + b"\0" + b"a" * 1_000 + b"\0"
+    entry = (
+        bytes(24)
+        + b"\x00\x00\xe0\x00"
+        + bytes(32)
+        + b"\x0f\xff\0"
+        + b"a" * 1_000
+        + b"\0"
+    )
     index = b"DIRC\0\0\0\4" + (5_000).to_bytes(4, "big") + entry * 5_000
-    assert sum(map(len, gitlinks_in(index))) < 20_000
+    assert sum(map(len, gitlinks_in(index, 20))) < 20_000
 
 
 @pytest.mark.process
