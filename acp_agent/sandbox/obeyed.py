@@ -9,14 +9,16 @@ that closes, checks or changes such a directory.
 - `remote`: a folder of remotes in the format of old git versions, with one file each. A
   command may not add one.
 - `unfinished`: the state of an operation that continues later. It may contain command
-  lines, or options that name programs or files. A command may leave such an operation
-  behind, but without these.
+  lines, options that name programs or files, or the name of a commit that git applies
+  to the work tree at the end. A command may leave such an operation behind, but without
+  these.
 
 Git also writes through links at the top of a git directory, in its logs, and in the
 state of an unfinished operation.
 
-Source: gitrepository-layout(5); git-rebase(1), "INTERACTIVE MODE"; githooks(5); git's
-sequencer.c, builtin/am.c and remote.c (`read_remotes_file`, `read_branches_file`);
+Source: gitrepository-layout(5); git-rebase(1), "INTERACTIVE MODE" and `--autostash`;
+git-merge(1), `--autostash`; githooks(5); git's sequencer.c (`apply_autostash_ref`),
+builtin/am.c and remote.c (`read_remotes_file`, `read_branches_file`);
 git-bisect.sh before git 2.30, which evaluates `BISECT_NAMES`
 """
 
@@ -97,6 +99,10 @@ TABLE = (
     Obeyed("branches", "remote"),
     Obeyed("rebase-merge", "unfinished"),
     Obeyed("rebase-apply", "unfinished"),
+    Obeyed("rebase-merge/autostash", "unfinished"),
+    Obeyed("rebase-apply/autostash", "unfinished"),
+    Obeyed("MERGE_AUTOSTASH", "unfinished"),
+    Obeyed("CHECKOUT_AUTOSTASH_HEAD", "unfinished"),
     Obeyed("sequencer", "unfinished"),
     Obeyed("BISECT_NAMES", "unfinished"),
 )
@@ -128,7 +134,8 @@ def state_of(git: Path) -> State:
     for name, commands_in in _COMMANDS.items():
         if os.path.lexists(f"{git}/{name}"):  # true for few directories
             open_up(git / name)
-            found.update(((name,), what) for what in commands_in(git / name))
+            path = tuple(name.split("/"))
+            found.update((path, what) for what in commands_in(git / name))
     for name in _REMOTES:
         found.update(
             ((name, each.name), _digest(Path(each))) for each in entries(git / name)
@@ -210,11 +217,22 @@ def _of_bisection(file: Path) -> Iterator[bytes]:
     yield from _unread(file)
 
 
+def _of_stash(file: Path) -> Iterator[bytes]:
+    """Yield the commit that git applies to the work tree with the user's next commit,
+    or when the operation ends or is aborted.
+    """
+    yield b"stash " + _content(file)
+
+
 _COMMANDS: dict[str, Callable[[Path], Iterator[bytes]]] = {
     "rebase-merge": _of_rebase,
     "rebase-apply": _of_patches,
     "sequencer": _of_picks,
     "BISECT_NAMES": _of_bisection,
+    "rebase-merge/autostash": _of_stash,
+    "rebase-apply/autostash": _of_stash,
+    "MERGE_AUTOSTASH": _of_stash,
+    "CHECKOUT_AUTOSTASH_HEAD": _of_stash,
 }
 
 

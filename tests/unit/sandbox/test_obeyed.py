@@ -75,6 +75,9 @@ def run(
     return blocked
 
 
+STASH = "echo x > a.txt; git stash create"
+
+
 PLACES = {
     "a new work tree": "git worktree add -q wt && cd wt",
     "a new work tree of a nested repository": "cd nested && git worktree add -q ../wt && cd ../wt",
@@ -144,6 +147,19 @@ UNFINISHED = {
         "rebase-apply",
     ),
     "names of a bisection": ("echo '$(touch ran)' > .git/BISECT_NAMES", "BISECT_NAMES"),
+    "stash of a merge": (f"{STASH} > .git/MERGE_AUTOSTASH", "MERGE_AUTOSTASH"),
+    "stash of a checkout": (
+        f"{STASH} > .git/CHECKOUT_AUTOSTASH_HEAD",
+        "CHECKOUT_AUTOSTASH_HEAD",
+    ),
+    "stash of a rebase": (
+        f"{REBASE}; {STASH} > $(dirname {TODO})/autostash",
+        "rebase-merge/autostash",
+    ),
+    "stash of a rebase by patches": (
+        f"mkdir .git/rebase-apply; {STASH} > .git/rebase-apply/autostash",
+        "rebase-apply/autostash",
+    ),
     "a remote of old form": (
         "mkdir -p .git/remotes; echo 'URL: ../evil.git' > .git/remotes/origin",
         "remotes/origin",
@@ -168,6 +184,41 @@ def test_no_unfinished_operation_and_no_remote_names_what_a_command_has_chosen(
     line, planted = UNFINISHED[name]
     assert run(root, line) == [f"{planted} → {planted}.blocked"]
     assert not (root / ".git" / planted).exists()
+
+
+@pytest.mark.process
+@needs_bubblewrap
+def test_no_stash_of_a_command_is_applied_by_the_user_s_next_commit(root: Path) -> None:
+    line = (
+        "echo evil > .envrc; git add -f .envrc; echo x > a.txt; stash=$(git stash create); "
+        "git reset -q --hard; echo $stash > .git/MERGE_AUTOSTASH"
+    )
+    blocked = run(root, line)
+    (root / "a.txt").write_text("mine\n")
+    git(root, "commit", "-qam", "mine")
+    assert "MERGE_AUTOSTASH → MERGE_AUTOSTASH.blocked" in blocked
+    assert not (root / ".envrc").exists()
+
+
+@pytest.mark.process
+@needs_bubblewrap
+def test_an_unfinished_rebase_with_commands_and_a_stash_is_renamed_as_a_whole(
+    root: Path,
+) -> None:
+    line = (
+        f"{REBASE}; echo 'exec false' > {TODO}; {STASH} > $(dirname {TODO})/autostash"
+    )
+    assert run(root, line) == ["rebase-merge → rebase-merge.blocked"]
+
+
+@pytest.mark.process
+@needs_bubblewrap
+def test_a_stash_that_the_user_left_in_a_merge_stays(root: Path) -> None:
+    (root / "a.txt").write_text("mine\n")
+    stash = git(root, "stash", "create").stdout
+    (root / ".git/MERGE_AUTOSTASH").write_text(stash)
+    assert run(root, "true") == []
+    assert (root / ".git/MERGE_AUTOSTASH").read_text() == stash
 
 
 WRITTEN = (
