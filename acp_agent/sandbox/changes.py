@@ -8,12 +8,12 @@ Source: inode(7), `st_ctime`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from acp_agent.sandbox.listing import entries
+from acp_agent.sandbox.git_programs import HOOKS
 from acp_agent.sandbox.nested import common_directory, git_directory_of
 from acp_agent.sandbox.pointers import pointer_of
 from acp_agent.sandbox.walk import MARKS
@@ -22,7 +22,11 @@ COARSE_NS = 20_000_000
 """How much later than its time on the file's clock a change may have happened."""
 SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 """The paths in a git directory that make git run programs."""
-_MOST_HOOKS = 100
+_HOOKS = tuple(f"hooks/{hook}" for hook in HOOKS)
+"""The files that git may run. Looking at each of them takes the same time no matter how
+many others a command adds.
+"""
+_MOST_INSIDE = 100
 
 
 def changed_by(mark: Path) -> int:
@@ -45,12 +49,7 @@ def set_in(git: Path) -> int:
     A file called `objects` or `refs` may have become executable.
     """
     files = [name for name in ("objects", "refs") if not (git / name).is_dir()]
-    return latest(git, (*SETTINGS, *files, *_hooks(git)))
-
-
-def _hooks(git: Path) -> Iterator[str]:
-    for entry in entries(git / "hooks")[:_MOST_HOOKS]:
-        yield f"hooks/{entry.name}"
+    return latest(git, (*SETTINGS, *files, *_HOOKS))
 
 
 def latest(folder: Path, names: Sequence[str]) -> int:
@@ -74,14 +73,16 @@ def earliest(mark: Path) -> int:
     if git is None:
         return oldest(mark)
     common = common_directory(git)
-    return min(changed(common / name) for name in (*SETTINGS[:3], *_hooks(common)))
+    return min(changed(common / name) for name in (*SETTINGS[:3], *_HOOKS))
 
 
 def oldest(path: Path) -> int:
     """Return the earliest change time, in nanoseconds, of a path and of what is in it."""
     inside: Iterable[Path] = ()
     with suppress(OSError):
-        inside = () if path.is_symlink() else list(islice(path.rglob("*"), _MOST_HOOKS))
+        inside = (
+            () if path.is_symlink() else list(islice(path.rglob("*"), _MOST_INSIDE))
+        )
     return min(changed(each) for each in (path, *inside))
 
 

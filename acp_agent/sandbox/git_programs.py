@@ -116,7 +116,7 @@ _INTERPRETERS = frozenset(
     )
 )  # fmt: skip
 """Programs that run a script, whose path may have no slash."""
-_HOOKS = (
+HOOKS = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
     "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
     "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
@@ -230,7 +230,7 @@ def _paths_of(named: _Named, top: Path) -> Iterator[Path]:
     """Yield the paths in the value of a setting."""
     if named.how == "hooks":
         for folder in _places(top, named.value):
-            yield from (folder / hook for hook in _HOOKS)
+            yield from (folder / hook for hook in HOOKS)
         for folder in _places(top / ".git", named.value):
             yield from (folder / hook for hook in _HOOKS_OF_A_PUSH)
     elif named.how == "path" or (named.how == "program" and "/" in named.value):

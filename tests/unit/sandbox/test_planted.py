@@ -4,7 +4,9 @@ found and made harmless.
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -349,6 +351,26 @@ def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(
     )
     assert len(keeper.planted) == 2
     assert not what_git_runs(root, ran)
+
+
+@pytest.mark.process
+@needs_bubblewrap
+def test_a_hook_that_becomes_executable_is_found_among_any_number_of_files(
+    root: Path,
+) -> None:
+    package = root / "node_modules/package"
+    package.mkdir(parents=True)
+    git(package, "init", "-q")
+    hook = package / ".git/hooks/post-checkout"
+    run(
+        root,
+        Kept(),
+        f"cd {hook.parent}; seq -f a%g 3000 | xargs touch; echo '#!/bin/sh' > {hook.name}",
+    )
+    while time.time_ns() - hook.stat().st_ctime_ns < 50_000_000:
+        os.sched_yield()  # clocks of files are coarse
+    run(root, Kept(), f"chmod +x {hook}")
+    assert not hook.exists()
 
 
 @pytest.mark.process
