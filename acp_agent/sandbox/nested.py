@@ -44,6 +44,8 @@ from acp_agent.sandbox.walk import MARKS, MOST_DEEP, SKIPPED, TimeLimit, folder_
 
 _MOST_FOLDERS = 1500
 _MOST_REPOSITORIES = 300
+_MOST_LINKS = 2_000
+"""Maximum number of gitlinks to follow, and of those whose folders do not exist."""
 _MOST_INDEX = 64 * 1024 * 1024
 _MOST_SETTINGS = 1024 * 1024
 
@@ -91,19 +93,21 @@ def marks_below(root: Path) -> Below:
             packages.append(path)
         elif depth < MOST_DEEP:
             folders.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
-    links = gitlinks_below(root, [*found])
+    links, has_all_links = gitlinks_below(root, [*found])
     for place in links:
         open_up(place)
         with suppress(OSError, ValueError):
             found[place / ".git"] = (place / ".git").lstat().st_ino
-    return Below(found, links, not folders, tuple(packages), symlinks)
+    is_whole = has_all_links and not folders
+    return Below(found, links, is_whole, tuple(packages), symlinks)
 
 
-def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
+def gitlinks_below(root: Path, marks: Iterable[Path]) -> tuple[set[Path], bool]:
     """Return the folders below a root that a repository's index names as separate
-    repositories.
+    repositories, and whether these are all that exist.
 
-    Like git, this continues with the index of each of these repositories.
+    Like git, this continues with the index of each of these repositories. An index may
+    name any number of folders, but a folder that does not exist is passed by quickly.
 
     :param marks: the known marks below the root.
     """
@@ -113,18 +117,39 @@ def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
         if mark.name == ".git" and (git := git_directory_of(mark)) is not None:
             waiting.append((mark.parent, git))
     found: set[Path] = set()
+    absent = 0
+    present = 0
     for _ in range(_MOST_REPOSITORIES):
         if not waiting:
             break
         tree, git = waiting.popleft()
         for link in gitlinks(git):
+            if _is_absent(f"{tree}/{link}"):
+                absent += 1
+                if absent > _MOST_LINKS:
+                    continue
+            else:
+                present += 1
+                if present > _MOST_LINKS:
+                    return found, False
             place = tree / link
             if place.is_relative_to(root) and place != root and place not in found:
                 found.add(place)
                 inner = git_directory_of(place / ".git")
                 if inner is not None:
                     waiting.append((place, inner))
-    return found
+    return found, not waiting
+
+
+def _is_absent(path: str) -> bool:
+    """Return whether a folder certainly does not exist."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):  # for example, a closed folder on the way
+        return False
+    return False
 
 
 def gitlinks(git: Path) -> set[str]:

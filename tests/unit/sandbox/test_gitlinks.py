@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.sandbox.gitlinks import gitlinks_in
-from acp_agent.sandbox.nested import gitlinks
+from acp_agent.sandbox.nested import gitlinks, marks_below
 
 NAMES = st.lists(
     st.text("ab", min_size=1, max_size=3) | st.just("c" * 200), min_size=1, max_size=24
@@ -121,3 +121,32 @@ def test_blocks_that_overlap_are_not_read_again_and_again() -> None:
     mark = b"EOIE" + (24).to_bytes(4, "big") + end.to_bytes(4, "big") + bytes(20)
     index = b"DIRC\0\0\0\2" + (1_000).to_bytes(4, "big") + entries
     assert len([*gitlinks_in(index + extension + mark + bytes(20), 20)]) < 4_000
+
+
+@pytest.mark.process
+def test_gitlinks_without_a_folder_hide_none_that_has_one(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    names = [f"absent/{number}" for number in range(5_000)]
+    place = "target/a/b"
+    stage(folder, dict.fromkeys((*names, place), "160000"), "sha1")
+    (folder / place).mkdir(parents=True)
+    git(folder / place, "init", "-q")
+    below = marks_below(folder)
+    assert folder / place in below.links
+    assert len(below.links) < 3_000
+    assert below.is_whole
+
+
+@pytest.mark.process
+def test_a_search_is_incomplete_if_an_index_names_thousands_of_folders(
+    tmp_path: Path,
+) -> None:
+    folder = repository(tmp_path / "project")
+    names = [f"there/{number}" for number in range(2_500)]
+    absent = [f"absent/{number}" for number in range(5_000)]
+    stage(folder, dict.fromkeys((*absent, *names), "160000"), "sha1")
+    for name in names:
+        (folder / name).mkdir(parents=True)
+    below = marks_below(folder)
+    assert len(below.links) < 4_500
+    assert not below.is_whole
