@@ -6,9 +6,10 @@ the files that any of these include, and environment variables. It looks for a r
 in the work tree, so a setting in the user's home can name a file of every project.
 Commands could fill that file, and git would run it with the user's next commit.
 
-All included files count, whatever the condition of their inclusion. Of a command line,
-only the programs count that it names by a path, and the scripts that it passes to an
-interpreter.
+All included files count, whatever the condition of their inclusion. A command line is
+not parsed as a shell would parse it: each word that may name a program or a script
+counts. Words that name a folder do not count, nor do the arguments of programs that run
+nothing.
 
 Source: git-config(1), "FILES", "Includes" and each setting; git-credential(1); git's
 config.c (`handle_path_include`); githooks(5)
@@ -17,8 +18,9 @@ config.c (`handle_path_include`); githooks(5)
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -50,6 +52,30 @@ _VARIABLES_OF_FILES = {
 """Variables that name a settings file, or a folder with this file."""
 _TOP = "$(git rev-parse --show-toplevel)"
 """How command lines often name the top of the work tree."""
+_TOP_IN_BACKQUOTES = "`git rev-parse --show-toplevel`"
+_MOST_LINKS = 40
+"""Maximum number of links that are followed in one path, as in Linux."""
+_MOST_WORDS = 500
+"""Maximum number of words in a command line that may name programs."""
+_MOST_FOLDERS = 8
+"""Maximum number of folders in which each of these words is looked up."""
+_QUOTES = re.compile(r"[\"']")
+_OPERATOR = re.compile(r"[;|&<>()`\n]")
+_VARIABLE = re.compile(r"^\$\{?\w*[^}/]{0,40}\}?/")
+_BEFORE_FOLDERS = frozenset(("cd", "pushd", "-C", "--chdir", "--directory"))
+"""Words before a folder in which a program then runs."""
+_RUNS_NOTHING = frozenset(
+    ("rm", "rmdir", "mkdir", "ls", "touch", "chmod", "test", "[", "[[")
+)
+"""Programs that neither run their arguments nor pass on the files that they name."""
+_GIT_RUNS_NOTHING = frozenset(
+    (
+        "add", "blame", "branch", "checkout", "cherry-pick", "clean", "commit", "describe", "diff", "log", "ls-files",
+        "ls-tree", "merge", "mv", "reset", "restore", "rev-list", "rev-parse", "revert", "rm", "shortlog", "show",
+        "show-branch", "stash", "status", "switch", "tag", "whatchanged", "worktree",
+    )
+)  # fmt: skip
+"""Commands of git whose arguments are no programs. What stands before them counts."""
 
 How: TypeAlias = Literal["include", "hooks", "path", "program", "command", "shell"]
 """What a value is: a settings file; a folder of hooks; another file or folder; a
@@ -98,6 +124,7 @@ _SETTINGS: dict[str, dict[str, How]] = {
     "alias": {"*": "shell"},
     "pager": {"*": "command"},
     "lfs": {"path": "program"},
+    "gc": {"recentobjectshook": "command"},
 }
 """The settings that name files, by their section and last part; `*` stands for any last
 part.
@@ -163,8 +190,7 @@ def named_by_the_user(folder: Path) -> Iterator[Path]:
     for file in files:
         # The user may keep a file in a project, and a link to it in the home.
         yield file
-        if file.is_symlink():
-            yield Path(os.path.realpath(file))
+        yield from _after_links(file)
     yield from _named_in(files, top)
     for how, value in _in_variables():
         yield from _paths_of(_Named(how, value), top)
@@ -230,7 +256,10 @@ def _paths_of(named: _Named, top: Path) -> Iterator[Path]:
     """Yield the paths in the value of a setting."""
     if named.how == "hooks":
         for folder in _places(top, named.value):
-            yield from (folder / hook for hook in HOOKS)
+            for hook in HOOKS:
+                yield folder / hook
+                if _is_link(folder / hook):
+                    yield from _after_links(folder / hook)
         for folder in _places(top / ".git", named.value):
             yield from (folder / hook for hook in _HOOKS_OF_A_PUSH)
     elif named.how == "path" or (named.how == "program" and "/" in named.value):
@@ -238,18 +267,47 @@ def _paths_of(named: _Named, top: Path) -> Iterator[Path]:
     elif named.how == "command" or (
         named.how == "shell" and named.value.startswith("!")
     ):
-        for program in _programs_in(named.value.removeprefix("!")):
+        line = named.value.removeprefix("!")
+        for program in _programs_in(line):
             yield from _places(top, program)
+        yield from _mentioned_in(line, top)
+    elif named.how == "shell":  # a command of git, which may have an option `--exec`
+        yield from _mentioned_in(f"git {named.value}", top)
 
 
 def _places(folder: Path, path: str) -> tuple[Path, ...]:
-    """Return what a path leads to, as written and with the links on the way resolved."""
+    """Return what a path leads to: as written, after each link on the way, and with all
+    links in its folder resolved.
+    """
     if "\0" in path:
         return ()
     whole = folder / _expanded(path)
     written = Path(os.path.normpath(whole))
-    real = Path(os.path.realpath(whole.parent)) / whole.name
-    return (written,) if real == written or whole.name == ".." else (written, real)
+    found = dict.fromkeys((written, *_after_links(written)))
+    if whole.name != "..":
+        found[Path(os.path.realpath(whole.parent)) / whole.name] = None
+    return tuple(found)
+
+
+def _after_links(path: Path) -> Iterator[Path]:
+    """Yield what a path becomes as its links are resolved one by one.
+
+    Whoever replaces a link in the middle of a chain decides what the path leads to.
+    """
+    for _ in range(_MOST_LINKS):
+        link = next(filter(_is_link, (*reversed(path.parents), path)), None)
+        if link is None:
+            return
+        target = link.parent / os.readlink(link)  # noqa: PTH115 - a text, and no path
+        path = Path(os.path.normpath(target / path.relative_to(link)))
+        yield path
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except (OSError, ValueError):  # a name that is too long
+        return False
 
 
 def _expanded(path: str) -> str:
@@ -281,6 +339,104 @@ def _programs_in(line: str, depth: int = 0) -> Iterator[str]:
             if is_script or "/" in word:
                 yield os.path.expandvars(word)
             is_expected = False
+
+
+def _mentioned_in(line: str, top: Path) -> Iterator[Path]:
+    """Yield the paths below the top of a work tree that words in a command line may
+    name, unless they are folders.
+    """
+    line = line.replace(_TOP, ".").replace(_TOP_IN_BACKQUOTES, ".")
+    commands = [
+        *_commands_of(_words(line)),
+        *(
+            each.split()
+            for each in _OPERATOR.split(_QUOTES.sub(" ", line.replace("\\", "")))
+        ),
+    ]
+    folders = _folders_of(commands, top)
+    words: dict[str, None] = {}
+    for command in commands:
+        for word in _arguments(command):
+            words.update(dict.fromkeys(_names_in(word)))
+    for word in [*words][:_MOST_WORDS]:
+        for folder in folders:
+            for path in _places(folder, word):
+                # A setting such as `sh .` does not close the whole work tree.
+                if path != top and path.is_relative_to(top) and not _is_folder(path):
+                    yield path
+
+
+def _commands_of(words: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the words of each command in a line, without the operators."""
+    command: list[str] = []
+    for word in words:
+        if word.strip("();|&<>"):
+            command.append(word)
+        else:
+            yield command
+            command = []
+    yield command
+
+
+def _folders_of(commands: Iterable[Sequence[str]], top: Path) -> tuple[Path, ...]:
+    """Return the folders in which a command line may look for files: the top of the
+    work tree, where `cd` leads, and folders that it names.
+    """
+    folders = {top: None}
+    for command in commands:
+        for before, word in zip(("", *command), command, strict=False):
+            is_entered = before in _BEFORE_FOLDERS
+            for name in _names_in(word):
+                for folder in tuple(folders):
+                    for inner in _places(folder, name):
+                        if len(folders) >= _MOST_FOLDERS:
+                            return tuple(folders)
+                        if is_entered or _is_folder(inner):
+                            folders[inner] = None
+    return tuple(folders)
+
+
+def _arguments(command: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command that may name programs or scripts."""
+    words = [*command]
+    while words and (words[0] in _BEFORE_PROGRAMS or _is_assignment(words[0])):
+        yield words.pop(0)
+    if not words or words[0] in _RUNS_NOTHING:
+        return
+    is_git = words[0].rpartition("/")[2] == "git"
+    is_script = False
+    before = ""
+    for word in words:
+        is_value = before in ("-c", "--config-env")
+        if is_git and not is_value and word in _GIT_RUNS_NOTHING:
+            return
+        if is_git and word != words[0] and not is_value and not word.startswith("-"):
+            is_git = before in _BEFORE_FOLDERS
+        if before not in _BEFORE_FOLDERS and ("/" in word or is_script):
+            yield word
+        if word.rpartition("/")[2] in _INTERPRETERS:
+            is_script = True
+        before = word
+
+
+def _names_in(word: str) -> Iterator[str]:
+    """Yield the paths that a word of a command line may name."""
+    expanded = os.path.expandvars(word)
+    for each in (expanded, expanded.rpartition("=")[2]):
+        if each.startswith("-"):
+            yield each[2:]
+            yield each[3:]
+        else:
+            yield each
+            # What stands before the slash may be a command's output or a variable.
+            yield _VARIABLE.sub("", each).lstrip("/")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _words(line: str) -> list[str]:

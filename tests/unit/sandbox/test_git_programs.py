@@ -79,6 +79,77 @@ def test_what_the_user_s_settings_name_in_a_project_is_run_by_git(
     assert is_run_by_git(root / path, (root,))
 
 
+RUN_BY_COMMAND_LINES = {
+    "behind an option with a value": "nice -n 10 scripts/fm",
+    "behind a number": "timeout 5 scripts/fm",
+    "behind an option of an interpreter": "bash -o pipefail scripts/fm",
+    "behind the top in backquotes": "`git rev-parse --show-toplevel`/scripts/fm",
+    "behind another command's output": "$(git rev-parse --show-cdup)scripts/fm",
+    "in the second line": "true\\n scripts/fm",
+    "behind a redirection": "2>/dev/null scripts/fm",
+    "in a folder that is entered": "cd scripts && ./fm",
+    "in a folder of a variable": "D=scripts; $D/fm",
+    "as a script in a folder that is entered": "cd scripts; bash fm",
+    "in a quoted line": "env -S 'bash scripts/fm'",
+    "printed and piped": "cat scripts/fm | sh",
+    "behind an unfinished quote": "it's; nice -n 1 scripts/fm",
+}
+RUN_BY_ALIASES = {
+    "an option of git": "rebase --exec ./scripts/fm HEAD~1",
+    "a joined option of git": "rebase --exec=scripts/fm HEAD~1",
+    "a setting of git": "-c core.fsmonitor=scripts/fm status",
+    "a setting of git in a shell": "!git -c core.fsmonitor=scripts/fm status",
+}
+
+
+@pytest.mark.parametrize("name", [*RUN_BY_COMMAND_LINES, *RUN_BY_ALIASES])
+def test_a_program_in_a_setting_s_command_line_is_guarded_wherever_it_stands(
+    home: Path, root: Path, name: str
+) -> None:
+    program = root / "scripts" / "fm"
+    program.parent.mkdir()
+    program.write_text("")
+    assert not is_run_by_git(program, (root,))
+    line = RUN_BY_COMMAND_LINES.get(name) or RUN_BY_ALIASES[name]
+    setting = "core]\nfsmonitor" if name in RUN_BY_COMMAND_LINES else "alias]\nx"
+    (root / ".git" / "config").write_text(f'[{setting} = "{line}"\n')
+    assert is_run_by_git(program, (root,))
+    assert program in Policy.of((root,), (), (), ()).run_elsewhere
+    assert not is_run_by_git(root / "scripts" / "other", (root,))
+
+
+def test_each_link_in_a_chain_of_links_to_a_hook_is_guarded(root: Path) -> None:
+    for folder in ("hk", "scripts"):
+        (root / folder).mkdir()
+    (root / "scripts" / "pre-commit").write_text("")
+    (root / "a").symlink_to("scripts/pre-commit")
+    (root / "hk" / "pre-commit").symlink_to("../a")
+    (root / ".git" / "config").write_text("[core]\nhooksPath = hk\n")
+    run = Policy.of((root,), (), (), ()).run_elsewhere
+    assert {root / "a", root / "scripts" / "pre-commit"} <= set(run)
+
+
+@pytest.mark.parametrize(
+    ("links", "named", "middle"),
+    [
+        ({"fm": "a", "a": "scripts/fm"}, "./fm", "a"),
+        ({"hk/fm": "a", "hk/a": "../scripts/fm"}, "hk/fm", "hk/a"),
+        ({"hk": "a", "a": "scripts"}, "hk/fm", "a/fm"),
+    ],
+)
+def test_each_link_in_a_chain_of_links_to_a_program_is_guarded(
+    root: Path, links: dict[str, str], named: str, middle: str
+) -> None:
+    (root / "scripts").mkdir()
+    (root / "scripts" / "fm").write_text("")
+    for name, target in links.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).symlink_to(target)
+    (root / ".git" / "config").write_text(f"[core]\nfsmonitor = {named}\n")
+    run = Policy.of((root,), (), (), ()).run_elsewhere
+    assert {root / named, root / middle, root / "scripts" / "fm"} <= set(run)
+
+
 HARMLESS = {
     "an alias of git": ("[alias]\nx = log src/main.py", "src/main.py"),
     "an argument": ('[alias]\nb = "!make -C build/out"', "build/out"),
