@@ -3,7 +3,8 @@
 Only running a program shows what it runs, so this module overestimates: any path,
 module or command in a hook that leads to a code file of the project counts, and that
 file is searched in the same way. Files that a script runs or reads count whatever their
-suffix. Installed packages are not searched, except for the programs that they put into
+suffix; in a shell script, that is any file that its commands name and do not write.
+Installed packages are not searched, except for the programs that they put into
 `node_modules/.bin` or a virtual environment.
 
 Python searches the folder of a script before its own library. So a file there with the
@@ -30,6 +31,7 @@ from acp_agent.config.script_reads import (
     names_read,
     names_written,
     perl_modules,
+    words_of_commands,
 )
 from acp_agent.frozen import frozen
 from acp_agent.regular import open_regular
@@ -73,6 +75,8 @@ _SCRIPT_SUFFIXES = (
     "/index.ts", "/index.mjs", "/package.json",
 )  # fmt: skip
 """What a name in an import may lack."""
+_SHELL_SUFFIXES = frozenset((".sh", ".bash", ".zsh", ".ksh", ".fish"))
+_SHELLS = re.compile(r"#![^\n]{0,200}\b(?:ba|da|z|k|fi)?sh\b")
 _MODULE_SUFFIXES = (".py", ".pyc", ".so", ".pyd")
 _PYTHON_FILES = (".py", ".pyw")
 _STANDARD = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
@@ -111,6 +115,15 @@ class ProgramText:
         return self.path is None or (
             self.path.name not in CONFIGURATION and self.path.suffix not in _SETTINGS
         )
+
+    @property
+    def is_shell(self) -> bool:
+        """Return whether this is a command line or a script of a shell, or may be one."""
+        if self.path is None or self.path.suffix in _SHELL_SUFFIXES:
+            return True
+        if self.content.startswith("#!"):
+            return _SHELLS.match(self.content) is not None
+        return not self.path.suffix and self.path.name not in CONFIGURATION
 
 
 @frozen
@@ -226,7 +239,7 @@ class _Places:
         yield from self._modules(text, words, bases)
         if text.is_python:
             yield from self._shadows(text, bases)
-        yield from self._read_by(words)
+        yield from self._read_by(words, bases)
         for folder in globs:
             for base in bases:
                 yield from self._code_in(base, folder)
@@ -269,11 +282,19 @@ class _Places:
         for piece in names_read(text.content):
             names[piece] = None
             names.update(_words_of(piece)[0])
+        mentioned: dict[str, None] = {}
+        if text.is_shell:
+            for word in words_of_commands(text.content):
+                mentioned[word] = None
+                mentioned.update(_words_of(word)[0])
         for written in names_written(text.content):
             for name in (written, *_words_of(written)[0]):
                 names.pop(name, None)
+                mentioned.pop(name, None)
         found = list(names)[: self._left]
         self._left -= len(found)
+        more = [name for name in mentioned if name not in names][: self._left]
+        self._left -= len(more)
         for base in bases:
             for name in found:
                 if not self._may_exist(base, name):
@@ -283,6 +304,9 @@ class _Places:
                 for suffix in _SCRIPT_SUFFIXES:
                     if (longer := self._file_at(base, f"{name}{suffix}")) is not None:
                         yield longer
+            for name in more:
+                if (path := self._file_at(base, name)) is not None:
+                    yield path
             for module in perl_modules(text.content):
                 for place in (base, base / "lib"):
                     if (path := self._file_at(place, module)) is not None:
@@ -437,13 +461,15 @@ class _Places:
                     return True
         return False
 
-    def _read_by(self, words: Iterable[str]) -> Iterator[Path]:
+    def _read_by(self, words: Iterable[str], bases: Iterable[Path]) -> Iterator[Path]:
         """Yield the files that programs with these names read, and programs from the
         project's own packages.
+
+        :param bases: the folders in which the programs may run, as in `make -C tools`.
         """
         for word in words:
             program = word.rpartition("/")[2]
-            for base in dict.fromkeys((self._cwd, self._project)):
+            for base in bases:
                 yield from (
                     base / name
                     for name in READ_BY.get(program, ())

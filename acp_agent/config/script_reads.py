@@ -5,6 +5,10 @@ A script mentions many files, but only some of them decide what it does:
 `case "$path" in package-lock.json)` only compares a name. This module finds names of the
 first two kinds, whatever the suffix of the file. Files that a script writes are left out.
 
+There are more programs that read files than can be listed. So in shell scripts and
+command lines, `words_of_commands` returns all arguments, except those of programs that
+only print, compare or write.
+
 Source: bash(1), "." and "REDIRECTION"; grep(1), awk(1) and sed(1), `-f`; Python's `open`
 and `pathlib`; nodejs.org/api, "fs" and "modules"; Ruby's Kernel, `require_relative` and
 `load`; perlfunc(1), `do` and `require`
@@ -78,6 +82,23 @@ _WRITTEN_VARIABLES = re.compile(
     rf"\b{_VARIABLE}(?=\.write|\.open\([\"'][wax]|[ \t]{{0,4}},[ \t]{{0,4}}[\"'][wax])|"
     rf">{{1,2}}[|&]?[ \t]{{0,4}}\"?\$\{{?{_VARIABLE}"
 )
+_COMMAND = re.compile(r"([^;|&()`\n]*)([;|&()`\n]|\Z)")
+_ARGUMENT = re.compile(r"[^\s\"'<>]+")
+_READS_NOTHING = frozenset(
+    (
+        "echo", "printf", "case", "for", "select", "exit", "return", "git", "ls", "rm", "mkdir", "rmdir", "touch",
+        "chmod", "cp", "mv", "ln", "install", "tee", "truncate",
+    )
+)  # fmt: skip
+"""Programs and words of the shell whose arguments do not decide what a script does, or
+are files that it writes.
+"""
+_TESTS = frozenset(("[", "[[", "test"))
+_PREFIXES = frozenset(
+    ("!", "{", "if", "then", "elif", "else", "while", "until", "do", "time")
+)
+_TO_A_FILE = re.compile(r"(?<![\d&])>{1,2}\|?[ \t]{0,4}[^\s>]")
+"""A redirection of the standard output, unless it goes to another stream."""
 _LONGEST = 2000
 """Maximum number of characters of a command after the word that runs a file."""
 
@@ -91,6 +112,21 @@ def names_read(text: str) -> Iterator[str]:
     for pattern in (_OPTIONS, _INPUTS, _VARIABLES, _CONCATENATED, _CALLS):
         yield from (found[1] for found in pattern.finditer(text))
     yield from _values(text, _READ_VARIABLES)
+
+
+def words_of_commands(text: str) -> Iterator[str]:
+    """Yield the words of a shell script that may name files which its programs read.
+    They include the ends of short options, as in `-fwords.txt`.
+    """
+    depth = 0
+    for found in _COMMAND.finditer(text):
+        command, operator = found.groups()
+        is_pattern = operator == ")" and depth == 0  # of `case`
+        depth += (operator == "(") - (operator == ")" and depth > 0)
+        if not is_pattern:
+            for word in _arguments(command):
+                yield word
+                yield from _ends(word)
 
 
 def perl_modules(text: str) -> Iterator[str]:
@@ -113,6 +149,40 @@ def names_written(text: str) -> Iterator[str]:
     for pattern in _WRITING:
         yield from (found[1] for found in pattern.finditer(text))
     yield from _values(text, _WRITTEN_VARIABLES)
+
+
+def _arguments(command: str) -> Iterator[str]:
+    """Yield the words of a command behind its program, and the values of variables
+    before it.
+    """
+    words = _ARGUMENT.findall(command)
+    rest = iter(words)
+    program = ""
+    for word in rest:
+        if "=" in word and not word.startswith("-"):
+            yield word
+        elif word not in _PREFIXES:
+            program = word
+            break
+    is_copied = program == "cat" and _TO_A_FILE.search(command)
+    is_changed = program == "sed" and any(word.startswith("-i") for word in words)
+    if program in _READS_NOTHING or is_copied or is_changed:
+        return
+    before = ""
+    for word in rest:
+        # Of a comparison, only a test of a file counts, as in `[ -s words.txt ]`.
+        if program not in _TESTS or before.startswith("-"):
+            yield word
+        before = word
+
+
+def _ends(option: str) -> Iterator[str]:
+    """Yield what may be the value of a short option, which has no blank before it."""
+    if option.startswith("-") and not option.startswith("--"):
+        for start in range(2, min(len(option), 10)):
+            yield option[start:]
+            if not option[start].isalpha():
+                break
 
 
 def _values(text: str, uses: re.Pattern[str]) -> Iterator[str]:

@@ -309,6 +309,75 @@ def test_a_change_of_what_a_hook_runs_in_whatever_steps_is_a_change_of_the_hook(
     assert read_project_code(folder / ".acp-agent", commands).digest != before.digest
 
 
+READ_BY_COMMANDS = {
+    "tools/guard": (
+        "/bin/sh tools/guard", "/usr/bin/env bash tools/guard", "bash -o pipefail tools/guard",
+        "bash -x -- tools/guard", "python3 -W ignore tools/guard", "/usr/bin/python3 tools/guard",
+        "uv run tools/guard", "tsx tools/guard", "ts-node tools/guard", "nodejs tools/guard", "go run tools/guard",
+        "tclsh tools/guard", "pwsh -File tools/guard", "cd tools && . ./guard", "\\\\. tools/guard",
+        "env -S 'bash tools/guard'", "timeout 5 tools/guard", "busybox sh tools/guard",
+        "node --import ./tools/guard x", "X=tools/guard run",
+    ),
+    "tools/words.txt": (
+        "grep -qFf tools/words.txt", "grep -ftools/words.txt", "awk -ftools/words.txt", "sed -nf tools/words.txt",
+        "sed -Ef tools/words.txt", "xargs -a tools/words.txt echo", "cat tools/words.txt",
+        "cat tools/words.txt 2>/dev/null | check",
+        "diff tools/words.txt x",
+        'S=$(head -n1 tools/words.txt); grep -qF "$S"', "sort tools/words.txt | comm -12 - x",
+        "check --words=tools/words.txt", "[ -s tools/words.txt ]", "if look tools/words.txt; then exit 2; fi",
+    ),
+    "tools/rules.json": (
+        "jq -e '.deny[]' tools/rules.json", "yq .x tools/rules.json", "scan -c tools/rules.json",
+    ),
+    "tools/Makefile": ("make -C tools",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["line", "script", "script of a script"])
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [(path, line) for path, lines in READ_BY_COMMANDS.items() for line in lines],
+)
+def test_each_file_that_a_word_of_a_hook_s_commands_names_is_part_of_it(
+    tmp_path: Path, changed: str, line: str, form: str
+) -> None:
+    files = {changed: "one\n"}
+    command_line = line
+    if form != "line":
+        command_line = "/bin/sh checks/guard"
+        files["checks/guard"] = f"{line}\n"
+    if form == "script of a script":
+        files["checks/guard"] = "timeout 5 bash checks/inner\n"
+        files["checks/inner"] = f"#!/bin/sh\n{line}\n"
+    folder = project(tmp_path, files)
+    before = read_project_code(folder / ".acp-agent", (command(command_line),))
+    assert before.hooks_are_same()
+    (folder / changed).write_text("two\n")
+    assert not before.hooks_are_same()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'echo "do not change notes.txt" >&2',
+        'case "$1" in notes.txt) exit 2;; b) ;; esac',
+        '[ "$1" = notes.txt ] && exit 2',
+        "git add notes.txt",
+        "cp other notes.txt",
+        "sed -i s/a/b/ notes.txt",
+        "date > notes.txt",
+    ],
+)
+def test_a_file_that_a_hook_s_command_only_mentions_or_writes_is_no_part_of_it(
+    tmp_path: Path, line: str
+) -> None:
+    folder = project(tmp_path, {"guard.sh": f"{line}\n", "notes.txt": "one"})
+    commands = (command(f"bash guard.sh; {line}"),)
+    before = read_project_code(folder / ".acp-agent", commands)
+    (folder / "notes.txt").write_text("two")
+    assert before.hooks_are_same()
+
+
 def test_the_modules_that_a_python_hook_imports_from_the_project_are_part_of_it(
     tmp_path: Path,
 ) -> None:
