@@ -22,6 +22,7 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
+from acp_agent.nofollow import resolved
 from acp_agent.processes import git_variables
 
 LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "GCONV_PATH")
@@ -240,7 +241,7 @@ def _closed(holding_home: bool) -> set[str]:
 
 def _with_repositories(projects: Iterable[str]) -> set[str]:
     """Return the directories, their real paths, and the repositories that contain them."""
-    places = {each for place in projects for each in (place, os.path.realpath(place))}
+    places = {*projects, *(str(resolved(Path(place))) for place in projects)}
     return places.union(*map(_repositories_around, places))
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from acp_agent.frozen import frozen
+from acp_agent.nofollow import resolved
 from acp_agent.regular import TooLargeError, read_regular
 from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.git_variables import VARIABLES, settings_in_variables
@@ -285,7 +286,7 @@ def _places(folder: Path, path: str) -> tuple[Path, ...]:
     written = Path(os.path.normpath(whole))
     found = dict.fromkeys((written, *_after_links(written)))
     if whole.name != "..":
-        found[Path(os.path.realpath(whole.parent)) / whole.name] = None
+        found[resolved(whole.parent) / whole.name] = None
     return tuple(found)
 
 
@@ -298,7 +299,10 @@ def _after_links(path: Path) -> Iterator[Path]:
         link = next(filter(_is_link, (*reversed(path.parents), path)), None)
         if link is None:
             return
-        target = link.parent / os.readlink(link)  # noqa: PTH115 - a text, and no path
+        try:
+            target = link.parent / os.readlink(link)  # noqa: PTH115 - a text, and no path
+        except OSError:  # it has just been replaced
+            return
         path = Path(os.path.normpath(target / path.relative_to(link)))
         yield path
 
