@@ -241,7 +241,9 @@ def _closed(holding_home: bool) -> set[str]:
 
 def _with_repositories(projects: Iterable[str]) -> set[str]:
     """Return the directories, their real paths, and the repositories that contain them."""
-    places = {*projects, *(str(resolved(Path(place))) for place in projects)}
+    places = set[str]()
+    for place in projects:
+        places.update((place, str(resolved(Path(place)))))
     return places.union(*map(_repositories_around, places))
 
 
