@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.changes import COARSE_NS
 from acp_agent.sandbox.guarded_paths import How, has_own_row, pattern_paths
 
 Part: TypeAlias = tuple[str, ...]
 
-_COARSE_NS = 20_000_000
-"""Nanoseconds within which a folder may change without getting a new change time."""
 _SHARE = 10
 """A folder is not listed again until this many times the duration of the last listing
 has passed.
@@ -94,7 +93,7 @@ def _list(
     :param status: its status before the listing.
     :raises OSError: if the folder cannot be read.
     """
-    is_settled = status.st_ctime_ns < time.time_ns() - _COARSE_NS
+    is_settled = status.st_ctime_ns < time.time_ns() - COARSE_NS
     start = time.monotonic_ns()
     found = [
         (*parent, name)

@@ -49,6 +49,7 @@ from support.logs import LogBuilder, legal_logs
 from support.memory import agent_in_memory
 from support.models import Reply, Usage
 from support.models import ToolCall as Call
+from support.replies import BEFORE_HEADERS
 
 DONE = Reply("Written.", usage=Usage(PREPARE, 5))
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
@@ -277,12 +278,20 @@ async def test_the_model_reads_what_was_done_since_its_summary_was_written(
     config = {"mode": "full-access"}
     async with desk(tmp_path, summary, config=config, connect=agent_in_memory) as it:
         await it.filled()
-        write = Call("write", {"path": "docs.md", "content": "# Cart\n"})
-        await it.prompt(
-            "Write the docs.",
-            Reply("", tool_calls=[write], usage=Usage(PREPARE, 5)),
-            DONE,
+        # The file is written only after the summary has been asked for.
+        asked = anyio.Event()
+        call = Call("write", {"path": "docs.md", "content": "# Cart\n"})
+        write = Reply(
+            "",
+            tool_calls=[call],
+            usage=Usage(PREPARE, 5),
+            hold=asked,
+            hold_after=BEFORE_HEADERS,
         )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.prompt, "Write the docs.", write, DONE)
+            await it.server.wait_held(2)
+            asked.set()
         turn_ended.set()
         await it.ready()
         await it.prompt("What is left?", Reply("Nothing."))
