@@ -160,8 +160,8 @@ def _resent_tokens(answer: AssistantMessage) -> int:
 
 
 def _repeats(answer: AssistantMessage, counted: int) -> bool:
-    """Return whether a count is the same as an earlier one. Some gateways repeat a count
-    for a while; it is not below the last good one, so it is used.
+    """Return whether a count equals an earlier one. It is not below the last good one,
+    so there is no reason to doubt it.
     """
     return answer.usage is not None and counted == answer.usage.prompt_tokens
 

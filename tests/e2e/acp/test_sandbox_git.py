@@ -17,6 +17,13 @@ from support.sandboxed import asked, results, shell
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 
 
+def name_author(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let git commit. Call this inside of the stage, which clears the environment."""
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "n")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+
+
 @pytest.mark.process
 async def test_a_worktree_s_changes_are_committed_without_a_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -29,9 +36,7 @@ async def test_a_worktree_s_changes_are_committed_without_a_question(
     async with stage(
         tmp_path, *shell(*commands), config={"mode": "accept-edits"}, editor=AVANTE
     ) as it:
-        for name in ("AUTHOR", "COMMITTER"):
-            monkeypatch.setenv(f"GIT_{name}_NAME", "n")
-            monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+        name_author(monkeypatch)
         main = tmp_path / "main"
         for words in (
             ("init", "-q", str(main)),
@@ -131,9 +136,7 @@ async def test_a_stash_of_ignored_files_says_how_to_finish_it_and_loses_nothing(
     async with stage(
         tmp_path, *shell(*commands), config={"mode": "accept-edits"}, editor=AVANTE
     ) as it:
-        for name in ("AUTHOR", "COMMITTER"):
-            monkeypatch.setenv(f"GIT_{name}_NAME", "n")
-            monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+        name_author(monkeypatch)
         branches(it.folder)
         await it.prompt()
         assert asked(it) == []
@@ -152,9 +155,7 @@ async def test_a_stash_with_untracked_files_is_made_once_and_without_a_question(
     async with stage(
         tmp_path, *shell(*commands), config={"mode": "accept-edits"}, editor=AVANTE
     ) as it:
-        for name in ("AUTHOR", "COMMITTER"):
-            monkeypatch.setenv(f"GIT_{name}_NAME", "n")
-            monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+        name_author(monkeypatch)
         branches(it.folder)
         await it.prompt()
         assert asked(it) == []

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from support.editors import ZED_BETA
 from support.lines import AgentError
 from support.memory import stage
 from support.replies import Reply
+from support.stage import Stage
 
 OWN_WORDS = {"error": {"message": "KV slots exhausted at n_past"}}
 ENV = {"ACP_AGENT_MODEL": "local/other"}
@@ -23,6 +25,25 @@ HOW = {"a refusal": 400, "an error event": 200, "a body with status 200": 200}
 """How the server reports its error, and with which status."""
 LONG = "The cart adds prices. " * 9_000
 """About 50,000 tokens of an assumed window of 128,000."""
+
+
+UNPREPARED = {"compaction": {"prepare": False}}
+
+
+def local_server(
+    tmp_path: Path,
+    script: Callable[[Mapping[str, Any]], Reply],
+    config: Mapping[str, Any],
+) -> AbstractAsyncContextManager[Stage]:
+    """Open a session with a server whose window is assumed, unless `config` names it."""
+    return stage(
+        tmp_path,
+        script=script,
+        dialect="chat",
+        editor=ZED_BETA,
+        config=config,
+        env=ENV,
+    )
 
 
 def size(body: Mapping[str, Any]) -> int:
@@ -55,14 +76,7 @@ async def test_an_unknown_error_near_the_assumed_window_makes_room_once(
     tmp_path: Path, how: str
 ) -> None:
     script = failing(how, above=60_000)
-    async with stage(
-        tmp_path,
-        script=script,
-        dialect="chat",
-        editor=ZED_BETA,
-        config={"compaction": {"prepare": False}},
-        env=ENV,
-    ) as it:
+    async with local_server(tmp_path, script, UNPREPARED) as it:
         assert await it.prompt(f"One? {LONG}") == {"stopReason": "end_turn"}
         assert await it.prompt(f"Two? {LONG}") == {"stopReason": "end_turn"}
         assert len(shown_compactions(it.agent)) == 1
@@ -74,14 +88,7 @@ async def test_an_unknown_error_for_what_cannot_be_shortened_names_the_window_to
     tmp_path: Path, how: str
 ) -> None:
     script = failing(how, above=60_000)
-    async with stage(
-        tmp_path,
-        script=script,
-        dialect="chat",
-        editor=ZED_BETA,
-        config={"compaction": {"prepare": False}},
-        env=ENV,
-    ) as it:
+    async with local_server(tmp_path, script, UNPREPARED) as it:
         with pytest.raises(AgentError, match="Set `context_window` for the model"):
             await it.prompt(f"One? {LONG}{LONG}")
         assert await it.prompt("Two?") == {"stopReason": "end_turn"}
@@ -91,9 +98,7 @@ async def test_an_unknown_error_event_far_below_the_assumed_window_names_it_as_w
     tmp_path: Path,
 ) -> None:
     script = failing("an error event", above=20_000)
-    async with stage(
-        tmp_path, script=script, dialect="chat", editor=ZED_BETA, config={}, env=ENV
-    ) as it:
+    async with local_server(tmp_path, script, {}) as it:
         with pytest.raises(AgentError, match="Set `context_window` for the model"):
             await it.prompt(f"One? {LONG}")
         assert shown_compactions(it.agent) == []
@@ -106,9 +111,7 @@ async def test_an_unknown_error_says_nothing_of_a_window_that_is_known(
 ) -> None:
     script = failing("a refusal", above=40_000)
     config = known(60_000)
-    async with stage(
-        tmp_path, script=script, dialect="chat", editor=ZED_BETA, config=config, env=ENV
-    ) as it:
+    async with local_server(tmp_path, script, config) as it:
         with pytest.raises(AgentError, match="KV slots") as failed:
             await it.prompt(f"One? {LONG}")
         assert "context_window" not in str(failed.value)

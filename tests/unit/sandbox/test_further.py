@@ -13,28 +13,13 @@ import pytest
 from acp_agent.sandbox.baseline import survey
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.changes import COARSE_NS
-from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
+from support.sandbox_repositories import git, make, run
 
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(bool(fault()), reason="no bubblewrap"),
 ]
-IDENTITY = ("-c", "user.name=n", "-c", "user.email=n@example.org")
-
-
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(
-        ["git", *IDENTITY, *words], cwd=folder, capture_output=True, check=True
-    )
-
-
-def make(folder: Path, *settings: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "-q")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
-    for setting in settings:
-        git(folder, "config", *setting.split(" ", 1))
 
 
 @pytest.fixture
@@ -45,12 +30,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = home / "project"
     make(folder)
     return folder
-
-
-def run(root: Path, keeper: Kept, line: str) -> None:
-    sandbox = Sandbox((root,), (), keeper=keeper)
-    with sandbox.wrap(("bash", "-ec", line), root, network=False) as (_, words):
-        subprocess.run(words, capture_output=True, text=True, check=True)
 
 
 def wait_until_old(file: Path) -> None:

@@ -14,30 +14,14 @@ import pytest
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.changes import COARSE_NS
 from acp_agent.sandbox.pointers import PointerSurroundings, block_pointer
-from acp_agent.sandbox.sandbox import Sandbox
 from support.keeper import Kept
+from support.sandbox_repositories import git, make, run
 
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(bool(fault()), reason="no bubblewrap"),
 ]
-IDENTITY = ("-c", "user.name=n", "-c", "user.email=n@example.org")
 STAGE = 'git update-index --add --cacheinfo "160000,$(git rev-parse HEAD),sub"'
-
-
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(
-        ["git", "-c", "protocol.file.allow=always", *IDENTITY, *words],
-        cwd=folder,
-        capture_output=True,
-        check=True,
-    )
-
-
-def make(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "-q")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
 
 
 @pytest.fixture
@@ -45,12 +29,6 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path.resolve() / "project"
     make(folder)
     return folder
-
-
-def run(root: Path, keeper: Kept, line: str) -> None:
-    sandbox = Sandbox((root,), (), keeper=keeper)
-    with sandbox.wrap(("bash", "-ec", line), root, network=False) as (_, words):
-        subprocess.run(words, capture_output=True, text=True, check=True)
 
 
 def git_directory(place: Path, *settings: str) -> str:
