@@ -1,15 +1,15 @@
 """Finds the project files that the project's hooks run, by reading the hooks' source.
 
-Only running a program shows what it runs, so this module overestimates: any path,
-module or command in a hook that leads to a code file of the project counts, and that
-file is searched in the same way. Files that a script runs or reads count whatever their
-suffix; in a shell script, that is any file that its commands name and do not write.
-Installed packages are not searched, except for the programs that they put into
-`node_modules/.bin` or a virtual environment.
+Only running a program shows which files it really uses, so this module overestimates.
+It finds every code file of the project to which a path, a module name or a command in a
+hook leads, and searches that file in the same way. Files that a script runs or reads
+are included whatever their suffix. For a shell script, these are all files that its
+commands name and do not write. Installed packages are not searched, except for the
+programs that they put into `node_modules/.bin` or a virtual environment.
 
-Python searches the folder of a script before its own library. So a file there with the
-name of a standard module counts too, even if nothing mentions it: `import json` also
-imports `re`.
+Python searches a script's folder before the standard library. So a file in that folder
+with the name of a standard module is included too, even if nothing mentions it. For
+example, `import json` also imports `re`.
 
 Source: python(1), `sys.path`; importlib; nodejs.org/api/modules, "All together";
 npm-run(1); make(1); execve(2)
@@ -60,9 +60,9 @@ _PYTHON = re.compile(r"\bpython|\bpypy|\brunpy\b")
 _UPWARDS = re.compile(
     r"\.\.|\.parent\b|\.parents\b|\bdirname\b|\bpardir\b|\brealpath\b"
 )
-"""Finds expressions with which a file names something in a folder above its own."""
+"""Matches expressions with which a file refers to a folder above its own."""
 _MAX_ABOVE = 4
-"""Maximum number of these folders."""
+"""Maximum number of folders above a file's own in which its names are looked up."""
 _SUFFIXES = frozenset(
     (
         ".py", ".pyw", ".pth", ".sh", ".bash", ".zsh", ".fish", ".ksh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts",
@@ -74,7 +74,7 @@ _SCRIPT_SUFFIXES = (
     ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".json", ".node", ".rb", ".pl", ".lua", ".php", "/index.js",
     "/index.ts", "/index.mjs", "/package.json",
 )  # fmt: skip
-"""What a name in an import may lack."""
+"""Suffixes that a name in an import may lack."""
 _SHELL_SUFFIXES = frozenset((".sh", ".bash", ".zsh", ".ksh", ".fish"))
 _SHELLS = re.compile(r"#![^\n]{0,200}\b(?:ba|da|z|k|fi)?sh\b")
 _MODULE_SUFFIXES = (".py", ".pyc", ".so", ".pyd")
@@ -118,7 +118,7 @@ class ProgramText:
 
     @property
     def is_shell(self) -> bool:
-        """Return whether this is a command line or a script of a shell, or may be one."""
+        """Return whether this is, or may be, a command line or a shell script."""
         if self.path is None or self.path.suffix in _SHELL_SUFFIXES:
             return True
         if self.content.startswith("#!"):
@@ -134,8 +134,8 @@ class Called:
         `MAX_CALLED`.
     :ivar folders: the folders that were listed. If one of them changes, the result may
         change.
-    :ivar beside: further modules and packages. Only that they exist counts, since
-        ordinary work changes their content.
+    :ivar beside: modules and packages of which only the names matter, since ordinary
+        work changes their content.
     """
 
     files: tuple[Path, ...] = ()
@@ -201,10 +201,12 @@ class _Places:
 
     @property
     def beside(self) -> tuple[Path, ...]:
-        """Return the modules in the working directory if `python -m` runs something
-        that imports packages from outside the project.
+        """Return the modules and packages in the working directory and the project's
+        folder, if `python -m` runs a module that imports packages from outside the
+        project.
 
-        Python would import these modules instead of others that the packages mean.
+        Python would import them instead of modules of the same name that those packages
+        need.
         """
         if not self._is_searched_first:
             return ()
@@ -246,7 +248,7 @@ class _Places:
 
     def _bases(self, text: ProgramText, names: Iterable[str]) -> tuple[Path, ...]:
         """Return the folders in which to look up names, including folders that the text
-        names: it may join the two.
+        names, since a script may join a folder and a name.
         """
         self._share(text)
         bases = dict.fromkeys((self._cwd, self._project, *self._shared))
@@ -422,11 +424,12 @@ class _Places:
 
     def _shadows(self, text: ProgramText, bases: Iterable[Path]) -> Iterator[Path]:
         """Yield the modules that Python would import instead of those that a script
-        means.
+        intends to import.
 
-        If the script imports packages from outside the project, these may import any
-        other module. So each module in the script's folder counts. For a module that
-        `python -m` runs, Python searches the working directory instead (see `beside`).
+        If the script imports packages from outside the project, those packages may
+        import any other module, so every module in the script's folder is included. For
+        a module that `python -m` runs, Python searches the working directory instead
+        (see `beside`).
         """
         if self._runs_modules and self._imports_packages(text, self._cwd):
             self._is_searched_first = True

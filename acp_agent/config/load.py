@@ -6,7 +6,8 @@ untrusted. It may restrict the agent, but it may not send a key or the conversat
 another server, allow more calls without permission, or raise the cost limit of a turn.
 So the keys in `USER_ONLY_KEYS` are ignored there, like unknown keys:
 
-- A base URL or a header in `providers` would send the user's key to its author.
+- A base URL or a header in `providers` would send the user's key to the author of the
+  repository.
 - An MCP server is a program or an address that gets the model's requests.
 - The cost of a turn is computed from the prices in `models`.
 - The other keys are personal preferences.
@@ -337,8 +338,8 @@ def _remove_disallowed(document: Document, user_file: Path) -> list[DocumentErro
 
 
 def _with_project_file(settings: Settings, document: Document) -> Settings:
-    """Merge a project's file into the user's settings. It can make the mode, the limits
-    and the sandbox stricter, but not less strict.
+    """Merge a project's file into the user's settings. The project's file can make the
+    mode, the limits and the sandbox stricter, but not less strict.
     """
     keys = _validated(document)
     if "mode" in keys:

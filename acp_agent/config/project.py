@@ -1,9 +1,10 @@
 """Finds a session's project: its root, and its `.acp-agent` and `.claude` folders.
 
 A command in the sandbox may create a repository or such a folder below a session's
-directory. A session that is opened there later would treat it as the project, and lose
-the protection of the folders above. So the agent records the paths that commands
-created, and ignores them here until the user trusts the folder.
+directory. A session that is opened there later would mistake that place for the root of
+its project, and would no longer find the project folders above it. So the agent records
+the paths that commands created, and this module ignores them until the user trusts the
+folder.
 """
 
 from __future__ import annotations

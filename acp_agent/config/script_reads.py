@@ -5,7 +5,7 @@ A script mentions many files, but only some of them decide what it does:
 `case "$path" in package-lock.json)` only compares a name. This module finds names of the
 first two kinds, whatever the suffix of the file. Files that a script writes are left out.
 
-There are more programs that read files than can be listed. So in shell scripts and
+No list of the programs that read files could be complete. So for shell scripts and
 command lines, `words_of_commands` returns all arguments, except those of programs that
 only print, compare or write.
 
@@ -24,8 +24,8 @@ _RUNNERS = re.compile(
     r"php|lua|Rscript)[ \t]",
     re.MULTILINE,
 )
-"""Words that the name of a file to run follows. After a word in the first group, the
-whole command counts.
+"""Words that the name of a file to run follows. After a word in the first group, any
+word of the command may name such a file.
 """
 _OPTIONS = re.compile(
     r"(?<=\s)(?:-f|--(?:from-)?file|--rcfile|--init-file|--env-file|--config|--require|-r)[= \t]{1,4}(\S{1,1000})"
@@ -90,15 +90,15 @@ _READS_NOTHING = frozenset(
         "chmod", "cp", "mv", "ln", "install", "tee", "truncate",
     )
 )  # fmt: skip
-"""Programs and words of the shell whose arguments do not decide what a script does, or
-are files that it writes.
+"""Programs and shell keywords whose arguments either have no influence on what a script
+does, or name files that the script writes.
 """
 _TESTS = frozenset(("[", "[[", "test"))
 _PREFIXES = frozenset(
     ("!", "{", "if", "then", "elif", "else", "while", "until", "do", "time")
 )
 _TO_A_FILE = re.compile(r"(?<![\d&])>{1,2}\|?[ \t]{0,4}[^\s>]")
-"""A redirection of the standard output, unless it goes to another stream."""
+"""Matches a redirection of standard output to a file, but not to another stream."""
 _LONGEST = 2000
 """Maximum number of characters of a command after the word that runs a file."""
 
@@ -115,8 +115,8 @@ def names_read(text: str) -> Iterator[str]:
 
 
 def words_of_commands(text: str) -> Iterator[str]:
-    """Yield the words of a shell script that may name files which its programs read.
-    They include the ends of short options, as in `-fwords.txt`.
+    """Yield the words of a shell script that may name files that its commands read.
+    This includes values that directly follow a short option, as in `-fwords.txt`.
     """
     depth = 0
     for found in _COMMAND.finditer(text):
@@ -152,8 +152,8 @@ def names_written(text: str) -> Iterator[str]:
 
 
 def _arguments(command: str) -> Iterator[str]:
-    """Yield the words of a command behind its program, and the values of variables
-    before it.
+    """Yield the arguments of a command that may name files that it reads, and the
+    variable assignments before the command.
     """
     words = _ARGUMENT.findall(command)
     rest = iter(words)
@@ -170,14 +170,16 @@ def _arguments(command: str) -> Iterator[str]:
         return
     before = ""
     for word in rest:
-        # Of a comparison, only a test of a file counts, as in `[ -s words.txt ]`.
+        # A test reads only the operand of an option, as in `[ -s words.txt ]`.
         if program not in _TESTS or before.startswith("-"):
             yield word
         before = word
 
 
 def _ends(option: str) -> Iterator[str]:
-    """Yield what may be the value of a short option, which has no blank before it."""
+    """Yield the possible values in a word such as `-fwords.txt`, in which a value
+    follows short options without a space.
+    """
     if option.startswith("-") and not option.startswith("--"):
         for start in range(2, min(len(option), 10)):
             yield option[start:]

@@ -60,8 +60,9 @@ class StateFile:
 
     @contextmanager
     def update(self) -> Generator[Entries]:
-        """Yield the entries, to be changed in place, and write them at the end of the
-        block. Empty entries are removed. Other processes wait until then.
+        """Yield the entries so that the caller can change them in place, and write them
+        when the block ends. Empty entries are removed. Other processes wait until the
+        block has ended.
 
         :raises ConfigError: see `read`; also if the file cannot be written.
         """

@@ -67,7 +67,7 @@ class _CodeFile:
 
     @property
     def is_hook(self) -> bool:
-        """Return whether the file is below `hooks/`, or is run by something there."""
+        """Return whether the file is in `hooks/`, or is elsewhere and run by hooks."""
         return self.name.startswith(f"{_HOOKS}/") or self.is_called
 
     @property
@@ -102,7 +102,7 @@ class ProjectCode:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no code, and reading did not fail."""
+        """Return True if the folder was read without an error and contains no code."""
         return not (self.files or self.commands or self.problem)
 
     @property
@@ -229,7 +229,7 @@ def _read_called(
 
     :param own: the files of the folder itself.
     :param hooks: the path and the content of each hook in the folder.
-    :returns: the code, and the paths that were read with their signatures.
+    :returns: the code, and each path that was read with its signature.
     """
     # Imported here, because it takes some milliseconds and few projects have hooks.
     from acp_agent.config.called_files import MAX_TEXT, ProgramText, called_files
@@ -337,9 +337,9 @@ def project_of(path: Path) -> Path | None:
 class TrustStore(StateFile):
     """Stores the code that the user has allowed.
 
-    Each entry belongs to a folder, by its path with the project's path resolved. It has
-    the `digest` of the `ProjectCode`, and in `since` the time when the user allowed it,
-    in ISO 8601 and UTC.
+    Each entry belongs to a folder, by its path with the project's path resolved. The
+    entry contains the `digest` of the `ProjectCode`, and as `since` the time when the
+    user allowed the code, in ISO 8601 and UTC.
 
     :param home: the folder of all state.
     """
