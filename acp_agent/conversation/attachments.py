@@ -81,7 +81,7 @@ def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
     """Undo `extract_texts`.
 
     :param read: returns the bytes with this SHA-256, or None if the store no longer has
-        them. In that case the reference stays.
+        them. In that case, the reference is kept.
     """
 
     def restore(part: UserPart) -> UserPart:

@@ -124,15 +124,17 @@ def leaving_out_repeated(
     """Return the events that remove the newest step of the open turn at its first
     refusal, because an earlier step was removed for the same reason.
 
-    The step either repeats a call of the removed step, or nothing but calls has come
-    from the model since. In both cases, waiting for a second refusal would only fail
-    another prompt. What remains of the earlier turn asks for the same call, so it is
-    removed too: if the call is the same, if the step is the first since, or if the turn
-    has lost a step before.
+    The newest step is removed if it repeats a call of the removed step, or if the model
+    has answered only with tool calls since that removal. In both cases, waiting for a
+    second refusal would only make another prompt fail.
 
-    :param again: whether the open turn has lost a step before.
-    :returns: the events, with the newest step's first; empty if the request was not
-        refused because of such a step.
+    The rest of the earlier turn may lead the model to request the same call again. It
+    is removed too if the newest step repeats a call, if that step is the first one
+    since the removal, or if the open turn has already lost a step.
+
+    :param again: whether the open turn has already lost a step.
+    :returns: the events, first the one that removes the newest step; empty if the
+        newest step meets neither condition.
     """
     if context.turn_from is None or context.open_calls:
         return ()
@@ -165,8 +167,8 @@ def leaving_out_repeated(
 
 
 def _inside(context: Context, turn: RefusedTurn) -> list[Entry]:
-    """Return what is left of a turn in the context."""
-    # A summary stays, since it also covers earlier turns.
+    """Return the entries of a turn that are still in the context."""
+    # Leave a summary out of the result, since it also covers earlier turns.
     begin = max(turn.from_seq, *context.swaps[-1:], 0)
     return [
         entry

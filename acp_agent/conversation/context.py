@@ -82,10 +82,11 @@ class RefusedTurn:
     are still in the context, at least in part.
 
     :ivar from_seq: seq of the turn's prompt.
-    :ivar before_seq: seq of the first entry after the part that is in the context. The
-        two are equal if no part is left.
-    :ivar is_shortened: whether a step has since been left out.
-    :ivar is_answered: whether the model has answered since, but only with calls.
+    :ivar before_seq: seq of the first entry after the part that is in the context. It
+        equals `from_seq` if no part is left.
+    :ivar is_shortened: whether a step of the turn has since been removed from the
+        context.
+    :ivar is_answered: whether the model has answered since, but only with tool calls.
     """
 
     from_seq: int
@@ -288,7 +289,7 @@ class Context:
         return Carried(**_values(self, _CARRIED, **sets))
 
     def _with(self, *added: Entry) -> tuple[Entry, ...]:
-        """Return the entries followed by these."""
+        """Return the context's entries, followed by the added ones."""
         # `(*entries, ...)` builds a list first, which takes three times as long.
         return self.entries + added
 

@@ -265,9 +265,9 @@ class PlanChanged:
 class ModeChanged:
     """The session's mode changed.
 
-    :ivar scope: `session`: the mode lasts from here on. `opening`: it lasts until the
-        session is closed, because the session was opened in a directory other than its
-        own.
+    :ivar scope: `session`: the mode applies from now on. `opening`: the mode applies
+        only until the session is closed, because the session was opened in a directory
+        other than its own.
     """
 
     mode: str

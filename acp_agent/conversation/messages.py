@@ -226,8 +226,8 @@ class ToolCall:
 
 
 def call_digest(call: ToolCall) -> str:
-    """Return a digest of a call's tool and arguments. It is the same for a call that
-    repeats another, whatever their ids and the order of their arguments.
+    """Return a digest of a call's tool and arguments. The call's ID and the order of
+    its arguments do not change the digest.
     """
     import json
     from hashlib import blake2b  # loads OpenSSL
@@ -404,7 +404,7 @@ Message: TypeAlias = (
     UserMessage | RecipePrompt | Amendment | AssistantMessage | ToolResult
 )
 # `RecipePrompt` and `Amendment` are listed so that pydantic reads and writes their
-# fields: it chooses the class that has most of the JSON's fields.
+# fields. Pydantic chooses the class that has most of the fields in the JSON.
 
 
 @frozen
