@@ -144,7 +144,7 @@ Texts = Annotated[list[str], BeforeValidator(listed)]
 
 
 _SILENT = {"hookSpecificOutput", "hookEventName", "suppressOutput"}
-"""Claude Code's keys that the user gets no notice about."""
+"""Claude Code's keys that are ignored without a notice to the user."""
 _CHOICES = {"action", "decision", "permissionDecision"}
 """Keys whose value is one of a fixed set of words."""
 _FOR_ACTIONS = ("instructions", "messages", "replace_messages", "follow_up_messages")

@@ -63,8 +63,8 @@ async def discover(
             settings.sandbox, roots, settings.home, key_variables(settings), notices
         )
         if code is not None:
-            # A command can write bytecode there, which Python would use instead of the
-            # unchanged source.
+            # A command can write bytecode to these folders, and Python would use it
+            # instead of the unchanged source.
             sandbox = replace(sandbox, read_deny=(*sandbox.read_deny, *code.bytecode))
     homes: dict[Origin, Path | None] = {
         "user": settings.home,

@@ -87,7 +87,7 @@ _CALLED: frozenset[EventName] = frozenset({"after_tool_call"})
 _COMMAND = re.compile(
     r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^;&|\n()'"\\])+""", re.DOTALL
 )
-"""Matches a single command of a command line. Separators in quotes do not count."""
+"""Matches a single command of a command line. Separators in quotes do not end it."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -238,8 +238,8 @@ def _fits(text: str, globs: Sequence[str]) -> bool:
 
 
 def _paths_fit(call: Call, wildcards: Sequence[str]) -> bool:
-    """Return whether a path of a call matches, relative to the session's folder. Each
-    path is tried as written and with links resolved.
+    """Return whether one of a call's paths matches a wildcard. Paths are relative to
+    the session's folder. Each is compared both as written and with links resolved.
     """
     pattern = compile_wildcards(wildcards)
     cwd = call.at.cwd
