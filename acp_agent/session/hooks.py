@@ -120,7 +120,7 @@ class SessionHooks:
 
     @contextmanager
     def running(self, run: RecipeRun | None) -> Generator[None]:
-        """Ask a recipe's hooks too while the `with` block answers its prompt.
+        """Also ask a recipe's hooks while the `with` block answers the recipe's prompt.
 
         :param run: the run of the recipe; None for a prompt without one. The hooks of a
             recipe that compacts are asked only about the compaction.
@@ -135,8 +135,8 @@ class SessionHooks:
 
     @property
     def may_act(self) -> bool:
-        """Return whether there are hooks; True also if they have not been loaded yet. A
-        recipe's hooks count only while the recipe runs.
+        """Return True if there are hooks, or if the hooks have not been loaded yet. A
+        recipe's hooks are included only while the recipe runs.
         """
         return self._dispatcher is None or any(
             (self._dispatcher.hooks, *self._prompt.recipe)
@@ -154,8 +154,8 @@ class SessionHooks:
                 await self._session_start(self._state.source)
 
     async def renew(self) -> None:
-        """Load the project's hooks again if other hooks may run now, and dispatch
-        `session_start` to them.
+        """If the project's hooks that may run have changed, load them again and
+        dispatch `session_start` to them.
         """
         await self._loaded()
         before = self._faults
@@ -246,8 +246,8 @@ class SessionHooks:
     # --- a compaction ---
 
     async def is_handled(self, name: EventName) -> bool:
-        """Return whether any hook handles an event. A recipe's hooks count only while
-        the recipe runs.
+        """Return whether any hook handles an event. A recipe's hooks are included only
+        while the recipe runs.
         """
         last, first = self._prompt.recipe
         return any(
@@ -452,7 +452,8 @@ class SessionHooks:
         code = self._trust.hooks
         hooks = tuple[Hook, ...]()
         if code is not None:
-            # The trusted code counts, even if the settings have changed since.
+            # Use the code that the user trusted, even if the settings have changed
+            # since.
             settings = replace(
                 self._state.settings, project=code.place, hooks=code.commands
             )

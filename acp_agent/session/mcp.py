@@ -305,7 +305,7 @@ class SessionMcp:
 
 def _prompts(server: SessionServer) -> dict[str, Prompt]:
     """Return a server's prompts by their part of the slash command, in the server's
-    order. If two have the same name, the first one counts.
+    order. If two have the same name, the first one is used.
     """
     from acp_agent.mcp.tools import command_part
 

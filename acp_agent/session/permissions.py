@@ -77,7 +77,7 @@ def _granted(access: Access, grants: Collection[str]) -> bool:
 
 
 def _covers(decision: Decision, access: Access) -> bool:
-    """Return whether a hook's `allow` counts for a call.
+    """Return whether a hook's `allow` applies to a call.
 
     A project's own hook may only answer questions about that project: edits within the
     session's directories, and commands that the sandbox confines to these directories.

@@ -84,7 +84,7 @@ class ProjectInstructions:
             directories.
         :param home: the agent's own folder, whose instruction files apply to every
             project.
-        :param root: the project's root; None if only the working directory counts.
+        :param root: the project's root; None to use only the working directory.
         :param limits: which files may not be read.
         """
         places = (tuple(directories), home, root, limits)

@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
     """Writes summaries while the turn continues, at most one at a time. A summary
-    covers the context at the moment when it began.
+    covers the context as it was when writing began.
 
     The summary is shown only if a caller waits for it. An unused summary is dropped,
     and its cost is logged.
@@ -62,8 +62,8 @@ class BackgroundSummary:
     def note_answer(self, active: ActiveModel, requests: Requests) -> None:
         """Record that the turn's answer has started to arrive.
 
-        If the same server first finished the summary, it made the turn wait. So it
-        answers one request at a time.
+        If the same server finished the summary first, the server made the turn wait, so
+        it answers only one request at a time.
         """
         self._cache.answered(active.name)
         draft = self._concurrent
@@ -125,7 +125,7 @@ class BackgroundSummary:
         self._tasks.start_soon(self._write, active, self._draft)
 
     def fail(self, error: AgentError) -> None:
-        """Drop the summary, and record why this context gets no other one."""
+        """Drop the summary, and record why this context gets no further summary."""
         self.drop()
         self._draft = SummaryDraft(
             self._log.context.revision, self._cache.now, outcome=error
@@ -181,7 +181,8 @@ class BackgroundSummary:
             if not draft.is_done:
                 draft.outcome = "not needed"
             draft.wake()
-            # The shield is needed if the session is closing. An append is fast.
+            # If the session is closing, the append would be cancelled without the
+            # shield. It takes little time.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if (
                     calls is not None

@@ -124,7 +124,8 @@ class Compactor:
             # everything that is in the log.
             with anyio.CancelScope(shield=True):
                 *_, swapped = await self._log.append_built(build)
-                # From here on the compaction has succeeded, even if something fails.
+                # From here on, the compaction has succeeded, even if a later step
+                # fails.
                 try:
                     await self._hooks.add(added)
                 except AgentError as error:
@@ -259,8 +260,8 @@ class Compactor:
         """Run the order's strategies and return the new context, without running hooks
         or swapping it in.
 
-        :param calls: shows the summary while it streams, and counts its cost. None does
-            neither.
+        :param calls: shows the summary while it streams, and counts its cost; None to
+            do neither.
         """
         calls = calls or ModelCalls(order.model.stream)
         native = order.native
@@ -278,7 +279,7 @@ class Compactor:
             )
         finally:
             for overflow in calls.overflows:
-                # Do not learn a guessed window if the smaller request failed too.
+                # Do not learn a guessed window if the smaller request also failed.
                 is_known = overflow.refusal.maximum is not None
                 if is_known or calls.has_answer_since(overflow):
                     self._requests.learn_overflow(

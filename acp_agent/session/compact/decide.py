@@ -66,9 +66,10 @@ class Situation:
         off its answer because the window was full.
     :ivar shorter_fits: whether the same request fits with a shorter answer, which has
         not been tried yet.
-    :ivar made_room: whether this turn was already compacted after a refusal. If the
-        last request was refused, the compaction counts only if the model has not
-        answered since. If its answer was cut off, it always counts.
+    :ivar made_room: whether the context was already compacted in this turn after a
+        refusal. If the last request was refused, this is True only if the model has not
+        answered since that compaction. If the last answer was cut off, an answer since
+        then makes no difference.
     """
 
     level: Pressure

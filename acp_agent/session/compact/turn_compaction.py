@@ -45,8 +45,8 @@ _ASSUMED = (
     " report one. Set `context_window` for the model in config.yaml to the server's real window."
 )
 _NEARLY_FULL = 0.75
-"""Share of an assumed window from which on an error in unknown words is treated as a
-refusal of a request that is too long.
+"""Share of an assumed window. If a request fills at least this share, an error that the
+agent does not recognise is treated as a refusal because of the request's length.
 """
 _TRIGGERS: dict[Pressure, CompactionTrigger] = {
     "full": "overflow",
@@ -191,8 +191,8 @@ class TurnCompaction:
         one may fit.
 
         :param model: the model of the refused request.
-        :param is_certain: whether the provider said that it was too long. If not, other
-            sessions do not learn about it.
+        :param is_certain: whether the provider said that the request was too long. If
+            False, the window learned from the refusal is not kept for other sessions.
         :raises ContextOverflowError: if nothing more can be done in this turn. The
             context is unchanged.
         """
@@ -234,15 +234,17 @@ class TurnCompaction:
     async def after_unknown_error(
         self, model: ActiveModel, error: RequestRefusedError | ModelUnavailableError
     ) -> bool:
-        """Make room after an error in words that the agent does not know, if the request
-        nearly fills a window that is only assumed: the server's own may be smaller.
+        """Make room after an error that the agent does not recognise, if the request
+        nearly fills a window whose size is only assumed. The server's actual window may
+        be smaller.
 
         :param model: the model of the request.
         :returns: whether the request is to be sent again.
         :raises ContextOverflowError: if the request may be too long, and nothing more
             can be done in this turn.
-        :raises ModelUnavailableError: if it may be too long, but is far smaller than the
-            assumed window. The message then says what to set.
+        :raises ModelUnavailableError: if the request may be too long, but is far
+            smaller than the assumed window. The message then says which setting to
+            change.
         """
         if not (error.may_be_overflow and model.guessed):
             return False

@@ -1,12 +1,12 @@
-"""Decide whether a provider's token count of a request shows how large the context is.
+"""Decides whether a provider's token count of a request shows how large the context is.
 
 Servers sometimes count wrongly. Gateways leave out cached tokens or add up several
 requests. Local servers silently truncate a request that exceeds their window, and count
 the rest. A count of twice the real tokens would compact a conversation for no reason. A
-count that is too low would let the conversation outgrow the window. Until a second count
-confirms it, such a count is ignored: the last good one is used, plus our estimate of
-what was added since. Once two refusals have contradicted the counts of a server's
-answers, its low counts are ignored from then on.
+count that is too low would let the conversation outgrow the window. Until a second
+count confirms such a count, it is ignored, and the last good count is used instead,
+plus our estimate of what was added since. Once two refusals have contradicted the
+counts of a server's answers, its low counts are ignored from then on.
 
 Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a
 prompt is longer than the window, Ollama keeps half a window of it
@@ -28,8 +28,8 @@ HIGH = 1.75
 confirms it.
 """
 HIGH_AT_FIRST = 8
-"""The same for the first count of a conversation, when only our estimate is known. It
-is well above the ratio of any script.
+"""Like `HIGH`, but for the first count of a conversation, when only our estimate is
+known. For text in any script, the estimate is wrong by a much smaller factor.
 """
 LOW = 2
 """A count this many times below our estimate misses part of the request, if the request
@@ -144,8 +144,9 @@ async def _judge_low(
 
 
 def _resent_tokens(answer: AssistantMessage) -> int:
-    """Return the least tokens of every later request: those of the request that was
-    answered, and those of the answer without its reasoning, which providers may drop.
+    """Return the minimum number of tokens of every later request: the tokens of the
+    answered request, plus those of the answer without its reasoning, which providers
+    may drop.
     """
     if answer.usage is None:
         return 0
@@ -160,8 +161,8 @@ def _resent_tokens(answer: AssistantMessage) -> int:
 
 
 def _repeats(answer: AssistantMessage, counted: int) -> bool:
-    """Return whether a count equals an earlier one. It is not below the last good one,
-    so there is no reason to doubt it.
+    """Return whether a count equals an earlier one. Such a count is not below the last
+    good one, so there is no reason to doubt it.
     """
     return answer.usage is not None and counted == answer.usage.prompt_tokens
 

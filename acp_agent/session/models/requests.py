@@ -487,8 +487,8 @@ _seq_of = attrgetter("seq")
 def request_of(
     context: Context, messages: tuple[Message, ...], model: str
 ) -> ModelRequest:
-    """Return the request for a context, with the tools and the reasoning level that the
-    model was told about.
+    """Return the request for a context, with the tools and the reasoning level that
+    have been announced to the model.
 
     :param messages: the messages of the context.
     :param model: `provider/model`.

@@ -4,7 +4,7 @@
 after the same permission question. `/undo` reverts the changes that `edit` and `write`
 made in a turn. The log records the versions of each file. A file is restored only if it
 is unchanged since that turn, and only if the digest of the stored text matches the
-earlier version. Changes by commands are not recorded, and stay.
+earlier version. Changes by commands are not recorded, so they are not reverted.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class RefusedPrompts:
         """Remove the newest step from the context if it repeats one that was left out
         because the provider refused it, and tell the user and the model.
 
-        :param again: whether this turn has lost a step before.
+        :param again: whether this turn has already lost a step.
         :returns: whether anything was left out.
         """
         context = self._log.context

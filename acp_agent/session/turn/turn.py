@@ -55,9 +55,9 @@ hook that always continues.
 """
 
 MAX_LEFT_OUT = 2
-"""How often in one turn the model is called again after a step was left out because the
-provider refuses it. The next such step is left out too, but then the turn fails, since
-the model insists on the step.
+"""Maximum number of times in one turn that the model is called again after a step that
+the provider refused was removed from the context. The next such step is removed too,
+but then the turn fails, since the model keeps repeating the step.
 """
 
 
@@ -78,7 +78,7 @@ class Turn:
         )
         self._recipe_run: RecipeRun | None = None
         self._continues = 0  # how often hooks have continued the prompt
-        self._left_out = 0  # how many refused steps of this turn were left out
+        self._left_out = 0  # number of refused steps removed in this turn
         # Whether the model was asked again after an empty answer.
         self._has_nudged = False
 
@@ -236,7 +236,7 @@ class Turn:
             spent = requests.context.cost - cost_before
             if settings.max_turn_cost is not None and spent >= settings.max_turn_cost:
                 break
-        # ACP has no reason of its own for a limit on the cost.
+        # ACP defines no stop reason for a cost limit.
         return "max_turn_requests"
 
     async def _step(self) -> StopReason | None:
@@ -263,18 +263,18 @@ class Turn:
             if is_refused and await self._leave_out_refused():
                 return None
             raise
-        # If the answer certainly ends the turn, both are written in one transaction.
-        # `run` then finds the turn closed.
+        # If the answer certainly ends the turn, write the answer and the end of the
+        # turn in one transaction. `run` then finds the turn closed.
         ending = [TurnEnded("end_turn")] if self._ends_turn(reply.message) else []
         await parts.answers.log(active, reply, *ending)
         return await self._handle(reply.message, active, reply.explanation)
 
     async def _leave_out_refused(self) -> bool:
-        """Remove from the context what the provider has refused in an earlier turn, or
-        the newest step if its tool calls repeat those of a step that was removed for
-        that reason.
+        """Remove from the context the messages that the provider refused in an earlier
+        turn, or the newest step if it leads to the same refusal as a step that was
+        removed earlier.
 
-        Nothing is removed if the provider refused nothing in the earlier turns.
+        If the provider has accepted all earlier turns, remove nothing.
 
         :returns: whether to call the model again.
         """
