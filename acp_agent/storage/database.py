@@ -56,8 +56,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     if writable:
         ensure_private_dir(path.parent)
         if _wal(path).exists():
-            # The database must exist too. A new one would apply the write-ahead log of
-            # the one that was deleted.
+            # If there is a write-ahead log, the database must exist too. Otherwise, the
+            # log of a deleted database would be applied to a new one.
             file_id(path)
         _make_private(path)
     file_id(path)

@@ -7,8 +7,8 @@ stems (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), w
 three changes:
 
 - Term frequency is ignored, since the index does not store it.
-- A word in the previous or next message counts partly, since an answer rarely repeats
-  the words of its question.
+- A word in the previous or next message adds to the score with a lower weight, since an
+  answer rarely repeats the words of its question.
 - The score rises with the share of the query's words that the message itself contains.
 """
 
@@ -38,7 +38,8 @@ NEIGHBOUR_SHARE = 0.6
 itself.
 """
 _QUESTION = 3
-"""Words in neighbouring messages count only for queries with at least this many words.
+"""Words in neighbouring messages are considered only for queries with at least this
+many words.
 """
 _COMMON = 0.25
 """Words found in more than this share of the messages are ignored, unless all words are

@@ -107,9 +107,8 @@ def read_some(
 def read_stored(connection: sqlite3.Connection, session: int, seq: int) -> str | None:
     """Return an entry's JSON in lower case, to search it without decoding it.
 
-    :returns: None if letters or digits of the entry's texts may be missing from the
-        JSON: because a text is stored separately, or because there are other characters
-        than ASCII.
+    :returns: None if the JSON may lack some letters or digits of the entry's texts,
+        because a text is stored separately or contains non-ASCII characters.
     """
     for *_, data in connection.execute(_READ_EVENT, (session, seq)).fetchall():
         if data.isascii() and "\\u" not in data and _REFERENCE not in data:
@@ -143,9 +142,9 @@ def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
     `seq`.
 
     If a prompt was refused, the fold starts where it did before that prompt, since
-    compactions in the prompt's turn no longer count. Compactions in an earlier turn
-    that was left out still count. The search goes backwards, through entries that the
-    fold reads anyway.
+    compactions in the prompt's turn are no longer in effect. Compactions in an earlier
+    turn that was removed from the context remain in effect. The search goes backwards,
+    through entries that the fold reads anyway.
     """
     while True:
         row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()

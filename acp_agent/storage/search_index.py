@@ -129,8 +129,8 @@ def extend(
     file = _file(store, session)
     try:
         _make_private(file)
-        # An error of the store is mistaken for an error of the index here. The search
-        # without an index meets the same error and reports it.
+        # An error in the store is treated here like an error in the index. The search
+        # then scans the store without an index, meets the same error and reports it.
         with _opened(file, "rw") as index:
             _prepare(index)
             before = _covered(index)

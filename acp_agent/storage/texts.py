@@ -34,8 +34,8 @@ unique, such as digests and encoded bytes.
 """
 
 CUT_WORD = "\ue000"
-"""The word under which messages with a truncated word are indexed. It is no letter, so
-no text contains it as a word.
+"""The word under which messages with a truncated word are indexed. It is not a letter,
+so no text contains it as a word.
 """
 
 _RECALL_TOOL = "recall"
