@@ -85,8 +85,8 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """Load the agent, serve until the connection ends, and exit the process."""
     import gc
 
-    # Objects that are created by imports never become garbage. Do not search them,
-    # neither while loading nor later.
+    # Objects that are created by imports never become garbage. So the collector should
+    # not scan them, either during the imports or later.
     gc.disable()
 
     import logging

@@ -13,13 +13,15 @@ _M_ARENA_MAX = -8
 def limit_arenas() -> None:
     """Let threads that start from now on share the existing arenas of the allocator.
 
-    By default, glibc makes an arena for each of many threads, and memory that was freed
-    in one of them is not used by the others. Worker threads compact conversations, so
-    after some thousand turns the agent would take a third more memory. Python's
-    interpreter lock lets one thread allocate at a time, so nothing becomes slower.
+    By default, glibc creates a separate arena for each of many threads, and threads do
+    not reuse memory that was freed in another arena. Worker threads compact
+    conversations, so after a few thousand turns the agent would use a third more
+    memory. Python's interpreter lock lets only one thread allocate at a time, so
+    sharing an arena slows nothing down.
 
     Does nothing with other C libraries, or if the user has set `MALLOC_ARENA_MAX`.
-    Source: mallopt(3).
+
+    Source: mallopt(3)
     """
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return

@@ -213,8 +213,8 @@ class ModelError(AgentError):
 
     :param message: sentence for the user.
     :param partial: whether some of the answer had already been shown.
-    :ivar may_be_overflow: whether the provider gave no reason, or one that the agent
-        does not know, so that the request may have been too long.
+    :ivar may_be_overflow: whether the request may have been too long, because the
+        provider gave no reason or one that the agent does not know.
     """
 
     def __init__(self, message: str, *, partial: bool = False) -> None:

@@ -289,7 +289,7 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
             await anyio.sleep(_POLL_SECONDS)
     _signal(process.pid, signal.SIGKILL)
     with anyio.move_on_after(_REAP_SECONDS):
-        while _alive(process):  # noqa: ASYNC110 - nor for the reaping
+        while _alive(process):  # noqa: ASYNC110 - nor is there one for reaping
             await anyio.sleep(_POLL_SECONDS)
     _groups.discard(process.pid)
     _tell_watchdog()

@@ -33,8 +33,8 @@ _NOTHING_FURTHER = Further({}, {}, is_whole=True)
 class Survey:
     """The state of the roots when a command started.
 
-    :ivar marks: the marks, each with its inode.
-    :ivar links: the gitlinks.
+    :ivar marks: the marks below the roots, each with its inode; see `Below`.
+    :ivar links: the folders that an index names as separate repositories.
     :ivar is_whole: whether the walk was complete.
     :ivar at: the time of the walk, in nanoseconds since the epoch.
     :ivar further: the marks in package folders and behind links.
@@ -48,7 +48,7 @@ class Survey:
 
     @property
     def all_marks(self) -> Mapping[Path, int]:
-        """Return all marks."""
+        """Return the marks below the roots and those of `further`."""
         return {**self.further.marks, **self.marks}
 
 
@@ -88,7 +88,7 @@ class Baseline:
 
 
 def survey(roots: Sequence[Path], writable: Sequence[Path] = ()) -> Survey:
-    """Return the current state of some folders. Reads the disk.
+    """Walk the roots and return their current state.
 
     :param writable: further folders that commands may write to.
     """
@@ -149,8 +149,8 @@ def baseline_of(
 def repositories_except(
     directories: Iterable[Path], repositories: Iterable[Repository]
 ) -> list[Repository]:
-    """Return the repositories of some git directories, except those that contain a work
-    tree of `repositories`.
+    """Return the repository of each git directory, except those whose common directory
+    belongs to one of `repositories`.
     """
     known = {each.common for each in repositories}
     commons = dict.fromkeys(map(common_directory, directories))

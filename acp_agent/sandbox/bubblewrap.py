@@ -64,7 +64,8 @@ def command_line(
     :param covers: files that cover other files, keyed by the path that they cover. All
         of these paths exist.
     :param filter_file: a file with the system call filter; see `seccomp`.
-    :param copies: folders that take the place of protected ones; see `copies`.
+    :param copies: writable copies of protected folders, keyed by the folder that each
+        copy replaces; see `private_copies`.
     :param variables: further environment variables of the program.
     :param found: the result of `sockets_of`; None to find the sockets here.
     """

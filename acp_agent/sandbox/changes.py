@@ -19,12 +19,12 @@ from acp_agent.sandbox.pointers import pointer_of
 from acp_agent.sandbox.walk import MARKS
 
 COARSE_NS = 20_000_000
-"""How much later than its time on the file's clock a change may have happened."""
+"""Maximum number of nanoseconds by which a change may be later than its change time."""
 SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 """The paths in a git directory that make git run programs."""
 _HOOKS = tuple(f"hooks/{hook}" for hook in HOOKS)
-"""The files that git may run. Looking at each of them takes the same time no matter how
-many others a command adds.
+"""The hooks that git may run. Only these are checked, so other files that a command
+adds to the folder do not make the check slower.
 """
 _MOST_INSIDE = 100
 
@@ -87,7 +87,9 @@ def oldest(path: Path) -> int:
 
 
 def changed(path: Path) -> int:
-    """Return when a path last changed, in nanoseconds; now if it does not exist."""
+    """Return when a path last changed, in nanoseconds; the current time if it does not
+    exist.
+    """
     try:
         return path.lstat().st_ctime_ns
     except OSError:

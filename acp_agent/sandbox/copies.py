@@ -1,8 +1,8 @@
 """Gives commands copies of guarded folders that build tools write to in ordinary work.
 
 sbt writes `.bsp/sbt.json` whenever its server starts, and an IDE runs the program that
-the file names. So a command gets a copy, which is deleted when it ends. The folder
-itself stays as it is.
+the file names. So each command gets a copy of the folder, which is deleted when the
+command ends. The original does not change.
 
 Source: bwrap(1), `--bind`
 """
@@ -27,10 +27,11 @@ _MOST_BYTES = 64 * 1024
 
 @contextmanager
 def private_copies(policy: Policy) -> Generator[dict[Path, Path]]:
-    """Copy the folders inside the `with` block, and yield the copy of each.
+    """Copy the folders, yield the copies keyed by the original folder, and delete the
+    copies when the `with` block ends.
 
-    A folder that has other folders, links or large files is left out. Commands cannot
-    write to it.
+    A folder that contains subfolders, links, large files or too many files is not
+    copied. Commands cannot write to such a folder.
     """
     rows = [row.parts for row in guarded_paths("private")]
     with temporary_folder() as place:
@@ -45,7 +46,7 @@ def private_copies(policy: Policy) -> Generator[dict[Path, Path]]:
 
 
 def _copy(folder: Path, copy: Path) -> bool:
-    """Copy a folder, and return whether it was copied as a whole."""
+    """Copy a folder, and return whether all of it was copied."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     files = entries(folder)

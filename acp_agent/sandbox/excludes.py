@@ -13,8 +13,8 @@ sandbox, git still reads the user's own file.
 anything from them. They call rmdir(2) for each placeholder, which fails with EBUSY,
 since a placeholder is a mount point in the command's own mount namespace. Only a socket
 or another special file would be invisible to them, but programs that copy the project
-fail at such a file. So git warns and exits with status 1; `tools.shell.guarded` explains
-that to the model.
+fail on such a file. So git warns and exits with status 1; `tools.shell.guarded`
+explains that to the model.
 
 Source: gitignore(5); git's dir.c and builtin/clean.c; rmdir(2)
 """

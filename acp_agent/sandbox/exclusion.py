@@ -31,8 +31,8 @@ _accesses: list[Path] = []
 
 @contextmanager
 def without_editor(folders: Iterable[Path]) -> Generator[None]:
-    """Wait until the editor is no longer working on anything in the folders, and keep
-    it from starting to inside the `with` block, where a command runs.
+    """Wait until the editor is no longer working on any file in the folders. Inside the
+    `with` block, in which a command runs, the agent does not use the editor for them.
 
     :param folders: the folders that the command may write to, absolute and resolved.
     :raises SandboxError: if the editor does not finish in time.

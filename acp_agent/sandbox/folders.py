@@ -32,7 +32,7 @@ CACHES = (".cache", ".npm", ".cargo/registry")
 def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
     """Return the folders that commands may write to in addition to the roots.
 
-    :param first: the first root, where relative paths start.
+    :param first: the first root; relative paths are resolved against it.
     :param write: further folders as named by the user, possibly with `~`.
     """
     home = Path.home()

@@ -3,10 +3,11 @@ behind links.
 
 An editor opens a repository in `node_modules` or `.venv` as soon as the user follows a
 definition into it. A link in a project may lead to a folder elsewhere that commands can
-write, such as a cache. Git uses the repository that a folder's real path is in. So each
-folder that a link leads to counts, what is a little below it, and the folders above.
+write to, such as a cache. Git uses the repository that contains the real path of a
+folder. So the search covers each folder that a link leads to, a few levels below it,
+and the folders above it.
 
-Both searches are bounded, and cheap where nothing has changed.
+Both searches are bounded, and take little time if nothing has changed.
 
 Source: gitrepository-layout(5); getcwd(3); proc_pid_fd(5)
 """
@@ -26,12 +27,12 @@ from acp_agent.sandbox.roots import has_parts_of_repository
 from acp_agent.sandbox.walk import TimeLimit, folder_at, is_walked
 
 _MOST_FOLDERS = 250
-"""Maximum number of folders that are looked at in the package folders of a root, and
-behind its links.
+"""Maximum number of folders to visit in the package folders of a root. The same limit
+applies separately to the folders behind its links.
 """
 _DEEP_IN_PACKAGES = 4
-"""How many folders deep to look in a package folder: `.venv/lib/python3/site-packages/x`
-has four.
+"""Maximum depth of the search in a package folder. In `.venv`, the path
+`lib/python3/site-packages/x` is four levels deep.
 """
 _DEEP_BEHIND_LINKS = 2
 _GIT_PARTS = (".git", "HEAD", "commondir", "objects", "refs")
@@ -39,12 +40,12 @@ _GIT_PARTS = (".git", "HEAD", "commondir", "objects", "refs")
 
 @frozen
 class Further:
-    """What was found.
+    """The result of the search.
 
-    :ivar marks: see `Below`.
-    :ivar behind: for each link that leads to such marks, these marks.
-    :ivar is_whole: whether everything within the limits of depth was looked at.
-    :ivar has_all_behind: the same, for what is behind links.
+    :ivar marks: the marks that were found; see `Below`.
+    :ivar behind: the marks that each link leads to, keyed by the link.
+    :ivar is_whole: whether every folder within the depth limits was visited.
+    :ivar has_all_behind: whether every such folder behind links was visited.
     """
 
     marks: Mapping[Path, int]
@@ -58,7 +59,7 @@ def further_below(
 ) -> Further:
     """Find the marks in the package folders of some roots and behind links there.
 
-    :param below: what a walk has found below each root.
+    :param below: the result of the walk below each root.
     :param writable: all folders that commands may write to, including the roots.
     """
     marks: dict[Path, int] = {}
@@ -83,12 +84,12 @@ def further_below(
 
 
 class _Search:
-    """Searches with limits.
+    """A bounded search in package folders and behind links.
 
-    :ivar is_whole: whether the limit in package folders was not reached.
-    :ivar has_all_behind: whether the limits for links were not reached.
-    :ivar links_out: the links in package folders that lead out of the roots, as far as
-        their text says. There may be thousands that lead to other packages.
+    :ivar is_whole: whether the search in package folders stayed below its limit.
+    :ivar has_all_behind: whether the search behind links stayed below its limits.
+    :ivar links_out: the links in package folders whose text names a path outside the
+        roots. Links to other packages are left out, since there may be thousands.
     """
 
     def __init__(self, roots: Sequence[Path], writable: Sequence[Path]) -> None:
@@ -104,8 +105,8 @@ class _Search:
     def leading(
         self, root: Path, links: Mapping[str, str]
     ) -> Iterator[tuple[str, str]]:
-        """Yield the links that lead to a folder that commands may write to and that no
-        walk reaches, each with the folder.
+        """Yield each link to a folder that commands may write to and that no walk
+        reaches, together with the folder.
         """
         top = f"{root}/"
         limit = TimeLimit()
@@ -125,8 +126,11 @@ class _Search:
         return _is_in(place, self._writable)
 
     def marks_behind(self, place: str) -> dict[Path, int]:
-        """Return the marks in a folder, in the folders above it that commands may write
-        to, and a little below it unless it is in a root.
+        """Return the marks in a folder, and in the folders above it that commands may
+        write to.
+
+        If the folder is outside the roots, the marks a few levels below it are
+        included.
         """
         if place in self._behind:
             return self._behind[place]
@@ -134,7 +138,7 @@ class _Search:
         if _is_in(place, self._roots):
             self._marks_below([place], 0, 1, marks)
         else:
-            # However many links there are, the folder itself is always looked at.
+            # The folder itself is visited even if earlier links used up the limit.
             most = max(self._left_behind, 1)
             self._left_behind -= self._marks_below(
                 [place], _DEEP_BEHIND_LINKS, most, marks
@@ -145,7 +149,7 @@ class _Search:
         return marks
 
     def _marks_above(self, folder: str) -> dict[Path, int]:
-        """Return the repositories that a folder is in."""
+        """Return the marks in a folder and above it, if commands may write there."""
         if not _is_in(folder, self._writable):
             return {}
         if folder not in self._above:
@@ -174,8 +178,8 @@ class _Search:
     def _marks_below(
         self, folders: Iterable[str], deep: int, most: int, marks: dict[Path, int]
     ) -> int:
-        """Add the marks in some folders and in those below them, and return how many
-        folders were looked at.
+        """Add the marks in some folders and their subfolders to `marks`, and return the
+        number of visited folders.
         """
         waiting = deque((path, 0) for path in folders)
         looked_at = 0
@@ -198,15 +202,15 @@ class _Search:
 
 
 def _folder_behind(link: str) -> str:
-    """Return the real path of the folder that a link leads to; empty if it leads to
-    none.
+    """Return the real path of the folder that a link leads to; empty if it does not
+    lead to a folder.
     """
     if sys.platform == "darwin":
         place = os.path.realpath(link)
         return place if os.path.isdir(place) else ""  # noqa: PTH112 - for each link
     try:
         opened = os.open(link, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:  # it leads nowhere, or to a file
+    except OSError:  # the target is missing or is a file
         return ""
     try:
         return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - much cheaper than `realpath`
@@ -221,7 +225,7 @@ def _is_in(path: str, folders: Iterable[str]) -> bool:
 
 
 def _leads_through(path: str, top: str, links: Mapping[str, str]) -> bool:
-    """Return whether a path in a root leads through another link, or is one."""
+    """Return whether a path in a root is a link, or leads through one."""
     end = path.find("/", len(top))
     while end >= 0:
         if path[:end] in links:
@@ -231,8 +235,8 @@ def _leads_through(path: str, top: str, links: Mapping[str, str]) -> bool:
 
 
 def _repository_at(folder: str) -> dict[Path, int]:
-    """Return a folder's `.git`, or the folder itself if it may be a git directory, with
-    its inode. The folder is not listed.
+    """Return the marks of one folder, each with its inode: its `.git`, and the folder
+    itself if it may be a git directory. The folder is not listed.
     """
     open_up(folder)
     there = {name for name in _GIT_PARTS if os.path.lexists(f"{folder}/{name}")}
@@ -243,6 +247,6 @@ def _repository_at(folder: str) -> dict[Path, int]:
     for mark in marks:
         try:
             found[mark] = mark.lstat().st_ino
-        except OSError:  # it is gone
+        except OSError:  # the mark is gone
             continue
     return found

@@ -2,14 +2,15 @@
 repository, of the user and of the system.
 
 Git reads `/etc/gitconfig`, two files in the user's home, the repository's own files,
-the files that any of these include, and environment variables. It looks for a relative hooks folder or program
-in the work tree, so a setting in the user's home can name a file of every project.
-Commands could fill that file, and git would run it with the user's next commit.
+the files that any of these include, and environment variables. It resolves a relative
+hooks folder or program against the work tree, so a setting in the user's home can name
+a file in every project. A command could write that file, and git would run it with the
+user's next commit.
 
-All included files count, whatever the condition of their inclusion. A command line is
-not parsed as a shell would parse it: each word that may name a program or a script
-counts. Words that name a folder do not count, nor do the arguments of programs that run
-nothing.
+All included files are read, whatever the condition of their inclusion. A command line
+is not parsed as a shell would parse it: every word that may name a program or a script
+is treated as one. The exceptions are words that name a folder, and the arguments of
+programs that run nothing.
 
 Source: git-config(1), "FILES", "Includes" and each setting; git-credential(1); git's
 config.c (`handle_path_include`); githooks(5)
@@ -33,8 +34,8 @@ from acp_agent.sandbox.git_variables import VARIABLES, settings_in_variables
 from acp_agent.sandbox.roots import is_repository
 
 _MOST_SETTINGS = 1024 * 1024
-"""How many bytes a settings file may have. Git's own are a few KiB, and all are read
-before each command.
+"""Maximum size of a settings file in bytes. Settings files are usually a few KiB, and
+all of them are read before each command.
 """
 _MOST_FILES = 100
 """Maximum number of settings files that are read for one repository."""
@@ -64,7 +65,7 @@ _QUOTES = re.compile(r"[\"']")
 _OPERATOR = re.compile(r"[;|&<>()`\n]")
 _VARIABLE = re.compile(r"^\$\{?\w*[^}/]{0,40}\}?/")
 _BEFORE_FOLDERS = frozenset(("cd", "pushd", "-C", "--chdir", "--directory"))
-"""Words before a folder in which a program then runs."""
+"""Words that precede the folder in which a program runs."""
 _RUNS_NOTHING = frozenset(
     ("rm", "rmdir", "mkdir", "ls", "touch", "chmod", "test", "[", "[[")
 )
@@ -76,10 +77,12 @@ _GIT_RUNS_NOTHING = frozenset(
         "show-branch", "stash", "status", "switch", "tag", "whatchanged", "worktree",
     )
 )  # fmt: skip
-"""Commands of git whose arguments are no programs. What stands before them counts."""
+"""Git subcommands that do not run their arguments. Options that precede the subcommand
+may still name programs.
+"""
 
 How: TypeAlias = Literal["include", "hooks", "path", "program", "command", "shell"]
-"""What a value is: a settings file; a folder of hooks; another file or folder; a
+"""The kind of a value: a settings file; a folder of hooks; another file or folder; a
 program's path; a command line; or a command line if it starts with `!`.
 """
 _SETTINGS: dict[str, dict[str, How]] = {
@@ -127,7 +130,7 @@ _SETTINGS: dict[str, dict[str, How]] = {
     "lfs": {"path": "program"},
     "gc": {"recentobjectshook": "command"},
 }
-"""The settings that name files, by their section and last part; `*` stands for any last
+"""The settings that name files, keyed by section and last part. `*` matches any last
 part.
 """
 _BEFORE_PROGRAMS = frozenset(
@@ -136,7 +139,7 @@ _BEFORE_PROGRAMS = frozenset(
         "then", "elif", "else", "while", "until", "do",
     )
 )  # fmt: skip
-"""Words that may stand before a program in a command line."""
+"""Words that may precede a program in a command line."""
 _INTERPRETERS = frozenset(
     (
         "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python2", "python3", "pypy", "pypy3", "node", "nodejs",
@@ -155,8 +158,8 @@ HOOKS = (
 _HOOKS_OF_A_PUSH = (
     "pre-receive", "update", "proc-receive", "post-receive", "post-update", "push-to-checkout", "reference-transaction",
 )  # fmt: skip
-"""Hooks that git runs in the git directory of the repository that is pushed to. A
-relative folder of hooks starts there.
+"""Hooks that git runs in the git directory of the repository that is pushed to. For
+these hooks, git resolves a relative hooks folder against that directory.
 """
 
 
@@ -173,18 +176,18 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
     Some may not exist.
 
     :param git: a directory whose `config` applies to the root.
-    :raises TooLargeError: the settings are too large to be read before each command.
+    :raises TooLargeError: if the settings are too large to be read before each command.
     """
     yield from _named_in((git / "config", git / "config.worktree"), root)
 
 
 def named_by_the_user(folder: Path) -> Iterator[Path]:
     """Yield the paths that git runs or obeys for a folder because the settings of the
-    user or the system name them, and the files of these settings. Some may not exist.
+    user or the system name them, and the settings files themselves. Some may not exist.
 
-    :param folder: absolute and resolved. Relative paths start at the top of the work
-        tree that contains it.
-    :raises TooLargeError: the settings are too large to be read before each command.
+    :param folder: absolute and resolved. Relative paths are resolved against the top
+        of the work tree that contains it.
+    :raises TooLargeError: if the settings are too large to be read before each command.
     """
     top = next(filter(is_repository, (folder, *folder.parents)), folder)
     files = [*_files_of_the_user(dict.fromkeys((top, folder)))]
@@ -200,11 +203,11 @@ def named_by_the_user(folder: Path) -> Iterator[Path]:
 def _files_of_the_user(folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the settings files of the system and the user. Some may not exist.
 
-    Variables of the agent's own environment name further files and hide none, since
-    the user's terminal may have other variables.
+    Variables in the agent's environment add files but never remove any, since the
+    user's terminal may have other variables.
 
-    :param folders: the folders in which git may run. The relative value of a variable
-        starts there.
+    :param folders: the folders in which git may run. A relative value of a variable is
+        resolved against each of them.
     """
     yield from map(Path, _OF_THE_SYSTEM)
     for variable, below in _VARIABLES_OF_FILES.items():
@@ -221,7 +224,9 @@ def _files_of_the_user(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def _in_variables() -> Iterator[tuple[How, str]]:
-    """Yield the values of variables that name files, and what each value is."""
+    """Yield the kind and value of each setting in the environment that names files,
+    except for included files.
+    """
     for name, value in settings_in_variables():
         how = _how(name)
         if how is not None and how != "include" and value:
@@ -232,10 +237,10 @@ def _in_variables() -> Iterator[tuple[How, str]]:
 
 
 def _named_in(files: Iterable[Path], top: Path) -> Iterator[Path]:
-    """Yield the paths that settings files name, and that the files name which they
-    include.
+    """Yield the paths that are named in settings files or in files that these include.
 
-    :param top: the folder at which relative paths start, except for included files.
+    :param top: the folder against which relative paths are resolved. Paths of included
+        files are resolved against the folder of the including file.
     """
     waiting = list(files)
     read: set[Path] = set()
@@ -272,13 +277,13 @@ def _paths_of(named: _Named, top: Path) -> Iterator[Path]:
         for program in _programs_in(line):
             yield from _places(top, program)
         yield from _mentioned_in(line, top)
-    elif named.how == "shell":  # a command of git, which may have an option `--exec`
+    elif named.how == "shell":  # a git command line, which may contain `--exec`
         yield from _mentioned_in(f"git {named.value}", top)
 
 
 def _places(folder: Path, path: str) -> tuple[Path, ...]:
-    """Return what a path leads to: as written, after each link on the way, and with all
-    links in its folder resolved.
+    """Return a path as written, the paths that result as each link on the way is
+    resolved, and the path with all links in its parent folder resolved.
     """
     if "\0" in path:
         return ()
@@ -293,15 +298,15 @@ def _places(folder: Path, path: str) -> tuple[Path, ...]:
 def _after_links(path: Path) -> Iterator[Path]:
     """Yield what a path becomes as its links are resolved one by one.
 
-    Whoever replaces a link in the middle of a chain decides what the path leads to.
+    A command that can replace any link in the chain controls where the path leads.
     """
     for _ in range(_MOST_LINKS):
         link = next(filter(_is_link, (*reversed(path.parents), path)), None)
         if link is None:
             return
         try:
-            target = link.parent / os.readlink(link)  # noqa: PTH115 - a text, and no path
-        except OSError:  # it has just been replaced
+            target = link.parent / os.readlink(link)  # noqa: PTH115 - as text
+        except OSError:  # the link has just been replaced
             return
         path = Path(os.path.normpath(target / path.relative_to(link)))
         yield path
@@ -315,7 +320,7 @@ def _is_link(path: Path) -> bool:
 
 
 def _expanded(path: str) -> str:
-    return os.path.expanduser(path)  # noqa: PTH111 - fails if there is no home
+    return os.path.expanduser(path)  # noqa: PTH111 - `Path` fails without a home
 
 
 def _programs_in(line: str, depth: int = 0) -> Iterator[str]:
@@ -346,8 +351,8 @@ def _programs_in(line: str, depth: int = 0) -> Iterator[str]:
 
 
 def _mentioned_in(line: str, top: Path) -> Iterator[Path]:
-    """Yield the paths below the top of a work tree that words in a command line may
-    name, unless they are folders.
+    """Yield the paths that words in a command line may name, if the paths are below the
+    top of the work tree and are not folders.
     """
     line = line.replace(_TOP, ".").replace(_TOP_IN_BACKQUOTES, ".")
     commands = [
@@ -365,7 +370,7 @@ def _mentioned_in(line: str, top: Path) -> Iterator[Path]:
     for word in [*words][:_MOST_WORDS]:
         for folder in folders:
             for path in _places(folder, word):
-                # A setting such as `sh .` does not close the whole work tree.
+                # A setting such as `sh .` must not close the whole work tree.
                 if path != top and path.is_relative_to(top) and not _is_folder(path):
                     yield path
 
@@ -384,7 +389,7 @@ def _commands_of(words: Iterable[str]) -> Iterator[list[str]]:
 
 def _folders_of(commands: Iterable[Sequence[str]], top: Path) -> tuple[Path, ...]:
     """Return the folders in which a command line may look for files: the top of the
-    work tree, where `cd` leads, and folders that it names.
+    work tree, the folders that `cd` changes to, and other folders that the line names.
     """
     folders = {top: None}
     for command in commands:
@@ -432,7 +437,7 @@ def _names_in(word: str) -> Iterator[str]:
             yield each[3:]
         else:
             yield each
-            # What stands before the slash may be a command's output or a variable.
+            # The part before the slash may be a variable or a command's output.
             yield _VARIABLE.sub("", each).lstrip("/")
 
 
@@ -460,8 +465,8 @@ def _is_assignment(word: str) -> bool:
 
 @lru_cache(64)
 def _settings_of(config: bytes) -> tuple[_Named, ...]:
-    """Return the settings of a file that name other files, up to the place where git
-    stops.
+    """Return the settings of a file that name other files, up to the first syntax
+    error, where git stops reading.
     """
     found: list[_Named] = []
     try:
@@ -475,16 +480,16 @@ def _settings_of(config: bytes) -> tuple[_Named, ...]:
 
 
 def _how(name: str) -> How | None:
-    """Return what the value of a setting is; None if it names no file."""
+    """Return the kind of a setting's value; None if the setting names no file."""
     section, _, rest = name.partition(".")
     keys = _SETTINGS.get(section.lower(), {})
     return keys.get(rest.rpartition(".")[2].lower()) or keys.get("*")
 
 
 def _content(file: Path) -> bytes:
-    """Return a settings file of git; empty if it cannot be read.
+    """Return the content of a settings file; empty if it cannot be read.
 
-    :raises TooLargeError: it is larger than any that git writes.
+    :raises TooLargeError: if the file has more than `_MOST_SETTINGS` bytes.
     """
     try:
         return read_regular(file, _MOST_SETTINGS)

@@ -1,7 +1,7 @@
-"""Reads the settings that environment variables give git.
+"""Reads the git settings that environment variables contain.
 
-The user's shell has set them for the agent too, so they apply to git in the user's
-terminal.
+If the user's shell sets such variables, the agent inherits them, and they also apply to
+git in the user's terminal.
 
 Source: git-config(1), "ENVIRONMENT"; git(1), "Environment Variables"; git's config.c
 (`git_config_from_parameters`, `parse_config_env_list`, `git_config_parse_parameter`)
@@ -36,8 +36,8 @@ VARIABLES: Mapping[str, Literal["path", "program", "command"]] = {
 
 
 def settings_in_variables() -> Iterator[tuple[str, str]]:
-    """Yield the name and value of each setting in environment variables. There may be
-    false positives.
+    """Yield the name and value of each setting in environment variables. If it is
+    unclear where a name ends, every possible pair is yielded.
     """
     yield from _numbered()
     yield from _in_parameters()
@@ -54,7 +54,9 @@ def _numbered() -> Iterator[tuple[str, str]]:
 
 
 def _in_parameters() -> Iterator[tuple[str, str]]:
-    """Yield the settings that `git -c` passes on. The name may contain an equals sign."""
+    """Yield the settings that `git -c` passes on to other git processes. Since a name
+    may contain equals signs, each setting is split at each of its equals signs.
+    """
     try:
         words = shlex.split(os.environ.get("GIT_CONFIG_PARAMETERS", ""))
     except ValueError:  # an unfinished quote, which git refuses

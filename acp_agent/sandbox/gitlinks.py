@@ -1,8 +1,9 @@
 """Finds the gitlinks in git's index: the entries that name a folder as a separate
 repository.
 
-The index is parsed like git does it, since git follows links that other programs would
-consider malformed. The work is linear in the size of the file.
+The index is parsed exactly as git parses it, since git also uses gitlinks in entries
+that other programs would reject as malformed. Parsing takes time linear in the size of
+the file.
 
 Source: gitformat-index(5); git's read-cache.c (`create_from_disk`,
 `load_cache_entries_threaded`) and object.h (`S_ISGITLINK`)
@@ -25,18 +26,18 @@ _TYPE = 0xF0
 _TYPE_OF_GITLINK = 0xE0
 _HAS_MORE_FLAGS = 0x4000
 _LENGTH = 0x0FFF
-"""The part of the flags that has the length of the path. The value is the same for all
-longer paths, which end with a zero byte.
+"""The bits of the flags that contain the length of the path. If all of them are set,
+the path has at least this length and ends at the next zero byte.
 """
 _LARGEST_NUMBER = 1 << 56
 
 
 @frozen
 class _Block:
-    """A part of an index that git reads on its own.
+    """A sequence of entries that git reads independently of the rest of the index.
 
-    :ivar begin: where its first entry begins.
-    :ivar count: how many entries it has.
+    :ivar begin: the offset of its first entry.
+    :ivar count: the number of its entries.
     """
 
     begin: int
@@ -44,8 +45,8 @@ class _Block:
 
 
 def gitlinks_in(index: bytes, hash_size: int) -> Iterator[bytes]:
-    """Yield the paths of the gitlinks in an index. A path that the system cannot look
-    up is omitted.
+    """Yield the paths of the gitlinks in an index, except for paths that are too long
+    for the system.
 
     :param hash_size: the size of the repository's hashes in bytes.
     """
@@ -71,11 +72,11 @@ def gitlinks_in(index: bytes, hash_size: int) -> Iterator[bytes]:
 class _Reader:
     """Reads the entries of an index one by one.
 
-    :ivar position: where the next entry begins.
-    :ivar path: the first bytes of the last entry's path, as far as the system could
-        look it up. Version 4 omits the prefix that a path shares with the previous
-        one, so whole paths could take much more memory than the index.
-    :ivar length: the length of the whole path.
+    :ivar position: the offset of the next entry.
+    :ivar path: the path of the last entry, truncated to `LONGEST_PATH` bytes. Version 4
+        omits the prefix that a path shares with the previous one, so the full paths
+        could take much more memory than the index.
+    :ivar length: the length of the full path in bytes.
     """
 
     def __init__(self, index: bytes, hash_size: int, position: int) -> None:
@@ -87,8 +88,8 @@ class _Reader:
         self.length = 0
 
     def read_entry(self) -> bool | None:
-        """Read an entry, and return whether it is a gitlink; None if git would read no
-        further.
+        """Read the next entry, and return whether it is a gitlink; None if git would
+        stop reading here.
         """
         index = self._index
         begin = self.position + self._flags + 2

@@ -9,8 +9,8 @@ own code anyway. The column `how` says how a path is handled:
 
 - `covered`: commands may not write to it. If it is missing, an empty folder takes its
   place while commands run, since an editor obeys a new file within moments.
-- `private`: the same, but commands get a copy that they may write to (see `copies`),
-  since build tools write to it in ordinary work.
+- `private`: like `covered`, but commands get a copy that they may write to (see
+  `copies`), since build tools write to such a path in ordinary work.
 - `closed`: commands may not write to it. If a command creates it, it is renamed (see
   `blocked`).
 - `kept`: commands may not write to it if it exists. A new one is left alone, either

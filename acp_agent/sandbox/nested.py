@@ -45,20 +45,22 @@ from acp_agent.sandbox.walk import MARKS, MOST_DEEP, SKIPPED, TimeLimit, folder_
 _MOST_FOLDERS = 1500
 _MOST_REPOSITORIES = 300
 _MOST_LINKS = 2_000
-"""Maximum number of gitlinks to follow, and of those whose folders do not exist."""
+"""Maximum number of gitlinks to follow whose folders exist. The same limit applies
+separately to gitlinks whose folders do not exist.
+"""
 _MOST_INDEX = 64 * 1024 * 1024
 _MOST_SETTINGS = 1024 * 1024
 
 
 @frozen
 class Below:
-    """What was found below a folder.
+    """The result of a walk below a folder.
 
-    :ivar marks: the marks in and below it, and bare repositories there, each with its
-        inode.
+    :ivar marks: the entries named in `MARKS` and the bare repositories, in and below
+        the folder, each with its inode.
     :ivar links: the folders that an index names as separate repositories.
     :ivar is_whole: whether the walk has visited every folder that it may enter.
-    :ivar packages: the package folders that it has only looked at.
+    :ivar packages: the package folders, which the walk has not descended into.
     :ivar symlinks: the symbolic links, each with the path that it names; see `Folder`.
     """
 
@@ -104,10 +106,10 @@ def marks_below(root: Path) -> Below:
 
 def gitlinks_below(root: Path, marks: Iterable[Path]) -> tuple[set[Path], bool]:
     """Return the folders below a root that a repository's index names as separate
-    repositories, and whether these are all that exist.
+    repositories, and whether the search was complete.
 
     Like git, this continues with the index of each of these repositories. An index may
-    name any number of folders, but a folder that does not exist is passed by quickly.
+    name any number of folders, but checking one that does not exist takes little time.
 
     :param marks: the known marks below the root.
     """
@@ -147,7 +149,7 @@ def _is_absent(path: str) -> bool:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return True
-    except (OSError, ValueError):  # for example, a closed folder on the way
+    except (OSError, ValueError):  # for example, a folder on the way is not readable
         return False
     return False
 
@@ -171,7 +173,7 @@ def gitlinks(git: Path) -> set[str]:
 
 
 def _version(file: Path) -> tuple[int, int, int]:
-    """Return a value that changes when the file does; zeros if there is none."""
+    """Return a value that changes when the file changes; zeros if there is no file."""
     try:
         status = file.stat()
     except OSError:
@@ -197,8 +199,8 @@ def _gitlinks_of(
 
 
 def _hash_sizes(settings: Path) -> tuple[int, ...]:
-    """Return the possible sizes of a repository's hashes; several if the settings
-    cannot be read, so that no gitlink is missed.
+    """Return the possible sizes of a repository's hashes. If the settings cannot be
+    read, these are all known sizes, so that no gitlink is missed.
     """
     found = "sha1"
     try:
@@ -220,7 +222,7 @@ def git_directory_of(mark: Path) -> Path | None:
     open_up(mark.parent)
     named = str(mark)
     try:
-        if os.path.isfile(named):  # noqa: PTH113 - as below: for each repository several times for each command
+        if os.path.isfile(named):  # noqa: PTH113 - called very often, like `realpath` below
             named = str(named_by(mark) or mark)
         place = Path(os.path.realpath(named, strict=True))
     except (OSError, ValueError):

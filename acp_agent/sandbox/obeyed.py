@@ -10,8 +10,8 @@ that closes, checks or changes such a directory.
   command may not add one.
 - `unfinished`: the state of an operation that continues later. It may contain command
   lines, options that name programs or files, or the name of a commit that git applies
-  to the work tree at the end. A command may leave such an operation behind, but without
-  these.
+  to the work tree at the end. A command may leave such an operation behind, but files
+  with such contents are renamed.
 
 Git also writes through links at the top of a git directory, in its logs, and in the
 state of an unfinished operation.
@@ -156,7 +156,7 @@ def links_in(git: Path, since: int) -> Iterator[Part]:
         folder, parts = folders.pop()
         for entry in entries(folder):
             seen += 1
-            with suppress(OSError):  # it has changed in the meantime
+            with suppress(OSError):  # the entry has changed in the meantime
                 if entry.is_symlink():
                     if entry.stat(follow_symlinks=False).st_ctime_ns >= since:
                         yield (*parts, entry.name)

@@ -126,7 +126,8 @@ def sweep_of(
 ) -> Sweep:
     """Return the `Sweep` that renames the guarded paths that a command creates.
 
-    :param blocked: see `Sweep`, also for `until`.
+    :param blocked: see `Sweep`.
+    :param until: see `Sweep`.
     """
     return Sweep(
         baseline.places,
@@ -344,7 +345,9 @@ def _planted(
 
 
 def _is_searched(before: Survey, after: Survey, mark: Path) -> bool:
-    """Return whether a mark that is there now would have been found before, too."""
+    """Return whether the search before the command would have found this mark if it had
+    existed then.
+    """
     if mark in after.marks:
         return before.is_whole
     is_behind_link = any(mark in marks for marks in after.further.behind.values())
@@ -359,7 +362,7 @@ def _neutralised(
     for mark, git in repositories_in(marks):
         is_elsewhere = pointer_of(mark) is not None
         for each in dict.fromkeys((git, common_directory(git))):
-            # What was there before is not changed because of a new pointer to it.
+            # An older git directory is not changed just because of a new pointer to it.
             is_old = is_elsewhere and set_in(each) < baseline.before.at
             if each not in known and not is_old:
                 may_fetch = (
@@ -386,8 +389,8 @@ def _blocked_pointers(
     keeper: Keeper,
     until: int | None,
 ) -> Iterator[tuple[Path, str]]:
-    """Rename the pointers of these marks that lead to programs or out of the session's
-    directories; yield each such mark with a text for the user.
+    """Rename the pointers of these marks that `block_pointer` considers dangerous.
+    Yield the mark and a text for the user for each renamed pointer.
     """
     marks = [
         mark
@@ -422,10 +425,11 @@ def _blocked_programs(
     sweep: Sweep,
     until: int | None,
 ) -> Iterator[tuple[Path, str]]:
-    """Rename the files of a command that git would run in repositories; yield each such
-    mark with a text for the user.
+    """Rename the command's files that git would run in repositories below the roots.
+    Yield the repository's mark and a text for the user for each renamed file.
 
-    :param made: the marks that the command has created. All files there count.
+    :param made: the marks that the command has created. In these repositories, all
+        files are treated as the command's.
     """
     for mark in marks:
         since = 0 if mark in made else baseline.before.at
@@ -450,12 +454,12 @@ def _blocked_links(
     until: int | None,
 ) -> Iterator[tuple[Path, str]]:
     """Rename the links that lead to a repository elsewhere in which git would run
-    programs; yield each with a text for the user.
+    programs. Yield each renamed link with a text for the user.
 
-    A link that was there before counts only if the command has changed the repository,
-    or has put it there.
+    A link that is older than the command is renamed only if the command has created or
+    changed the repository.
 
-    :param changed_marks: the marks that the command has made or changed.
+    :param changed_marks: the marks that the command has created or changed.
     """
     for link, marks in after.further.behind.items():
         at = changed(link)
@@ -487,8 +491,8 @@ def _is_in(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def _is_filled(mark: Path) -> bool:
-    """Return whether a mark is not an empty folder. An empty folder has no effect, and
-    may be a placeholder.
+    """Return False if a mark is an empty folder, which has no effect and may be a
+    placeholder.
     """
     return not os.path.isdir(mark) or not is_empty(mark)  # noqa: PTH112 - does not fail in another user's folder
 

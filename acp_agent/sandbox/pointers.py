@@ -1,13 +1,14 @@
 """Pointers: `.git` files, links and `commondir` files that make git use a directory
 elsewhere.
 
-A command can name a directory that existed before, with settings that run programs, or
-one where a command can fill it or change its settings later without notice: outside of
-the session's directories, where no walk looks, or one that does not exist yet. None of
-these directories is the agent's to change. So the agent renames the pointer.
+With a pointer, a command can make git use an existing directory whose settings run
+programs. It can also choose a directory that a later command can fill or change
+unnoticed: one outside the session's directories, one that no walk reaches, or one that
+does not exist yet. The agent must not change any of these directories. So it renames
+the pointer.
 
-A linked worktree and a submodule of a repository that the user has there keep theirs:
-git's own files in the repository confirm such a pointer.
+The pointers of linked worktrees and submodules of the user's own repositories are kept,
+since git's own files in the repository confirm them.
 
 Source: gitrepository-layout(5), "commondir"; `read_gitfile_gently` and
 `get_common_dir_noenv` in git's setup.c
@@ -37,23 +38,22 @@ class PointerSurroundings:
     """The context in which pointers are judged. All paths are absolute and resolved.
 
     :ivar roots: the session's directories.
-    :ivar own: the common directories of the repositories that the user has there.
+    :ivar own: the common directories of the user's own repositories in the roots.
     """
 
     roots: Sequence[Path]
     own: Collection[Path]
 
     def is_inside(self, place: Path) -> bool:
-        """Return whether a place is in the session's directories or in a repository of
-        theirs.
-        """
+        """Return whether a path is in a root or in one of the user's repositories."""
         return any(place.is_relative_to(each) for each in (*self.roots, *self.own))
 
     def is_hidden(self, git: Path) -> bool:
-        """Return whether later commands could change a git directory without notice, for
-        example those of a session in a folder below these roots.
+        """Return whether later commands could change a git directory unnoticed, for
+        example commands of a session in a folder below these roots.
 
-        The walk looks at a repository's own worktrees and submodules too.
+        Directories inside the user's own repositories are not hidden, since the agent
+        also checks the worktrees and submodules there.
         """
         if any(git.is_relative_to(each) for each in self.own):
             return False
@@ -67,8 +67,8 @@ class PointerSurroundings:
 
 
 def pointer_of(mark: Path) -> Path | None:
-    """Return the file or link through which a repository leads elsewhere; None if there
-    is none.
+    """Return the file or link that makes git use a directory elsewhere for a
+    repository; None if there is none.
 
     :param mark: a `.git` of any kind, or a bare repository.
     """
@@ -80,11 +80,11 @@ def pointer_of(mark: Path) -> Path | None:
 
 
 def block_pointer(mark: Path, around: PointerSurroundings) -> Iterator[str]:
-    """Rename a repository's pointer if it leads out of the session's directories, to
-    programs, or to a place where a later command could put some without notice. Yield a
-    text about it for the user.
+    """Rename a repository's pointer if it leads out of the session's directories, to a
+    git directory that runs programs, or to a place where later commands could add
+    programs unnoticed. Yield a text about it for the user.
 
-    :param mark: a `.git` of any kind, or a bare repository, that a command has made.
+    :param mark: a `.git` of any kind, or a bare repository, that a command has created.
     :raises OSError: if the pointer cannot be renamed.
     """
     pointer = pointer_of(mark)
@@ -120,7 +120,8 @@ def block_link(
     """Rename a link to a folder if git runs programs there, and yield a text about it
     for the user.
 
-    :param marks: the repositories that the folder is in or contains; see `Below.marks`.
+    :param marks: the marks of the repositories that contain the folder, and of those
+        that the folder contains; see `Below.marks`.
     :raises OSError: if the link cannot be renamed.
     """
     for mark in marks:
@@ -155,7 +156,7 @@ def _programs_in(
 def _renamed(path: Path, led: str, around: PointerSurroundings) -> Iterator[str]:
     """Rename a pointer or a link in a root, and yield a text about it.
 
-    :param led: where it led, as text for the user.
+    :param led: the description of the former target, for the user.
     """
     for root in around.roots:
         if path.is_relative_to(root):
@@ -172,8 +173,8 @@ def _names_nothing(pointer: Path) -> bool:
 
 
 def _is_confirmed(mark: Path, around: PointerSurroundings) -> bool:
-    """Return whether one of the user's repositories says itself that a `.git` file is
-    of its worktree or submodule.
+    """Return whether git's files in one of the user's repositories confirm that a
+    `.git` file belongs to a worktree or submodule of that repository.
     """
     if mark.name != ".git" or mark.is_symlink() or not is_repository(mark.parent):
         return False
@@ -184,8 +185,8 @@ def _is_confirmed(mark: Path, around: PointerSurroundings) -> bool:
 
 
 def _places(mark: Path) -> list[Path]:
-    """Return where a mark leads, step by step. The last two are the git directory and
-    its common directory.
+    """Return the paths that a mark leads through, in order. The last two are the git
+    directory and its common directory.
     """
     places = [mark]
     if os.path.isfile(mark) and (named := named_by(mark)) is not None:  # noqa: PTH113 - as above
@@ -194,9 +195,10 @@ def _places(mark: Path) -> list[Path]:
 
 
 def _way_to(path: Path) -> Iterator[Path]:
-    """Yield the user's links on the way to a path, and the place at its end.
+    """Yield each of the user's links on the way to a path, and then the path with all
+    links resolved.
 
-    Links of other users are left out, for example of the system.
+    Links that belong to other users, for example the system's, are left out.
     """
     waiting = [*reversed(path.parts[1:])]
     place = "/"

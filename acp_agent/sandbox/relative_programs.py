@@ -1,9 +1,10 @@
 """Renames files of a command that git would run in a repository below a session's
 directories, because a setting names them by a path in the work tree.
 
-A folder such as `.githooks` in the user's own settings belongs to each repository. So a
-command could make a repository together with such a folder. In the repositories that
-are protected while a command runs, these paths are watched (see `blocked`).
+If the user's own settings name a relative hooks folder, such as `.githooks`, git looks
+for it in every repository. So a command could create a repository that contains such a
+folder. In repositories that are protected while a command runs, these paths are watched
+instead (see `blocked`).
 
 Source: git-config(1), `core.hooksPath`
 """
@@ -34,7 +35,8 @@ def block_programs(
 
     :param mark: the repository; see `Below.marks`.
     :param root: the session's directory that contains it.
-    :param counts: returns whether a file counts that last changed at this time.
+    :param counts: takes the time of a file's last change, and returns whether to rename
+        the file.
     :param note_stuck: called with each file that cannot be renamed.
     """
     place = mark.parent if mark.name == ".git" else mark
@@ -66,15 +68,17 @@ def _named(place: Path, mark: Path) -> Iterator[Path]:
 
 
 def _last_change(path: Path, place: Path) -> int:
-    """Return when a path last changed, or a folder between it and the work tree, which
-    may have been moved there.
+    """Return the latest change time of a path and of the folders between it and the top
+    of the work tree. A folder that was just moved there may contain an older file.
     """
     between = [each for each in path.parents if each != place and place in each.parents]
     return max(changed(each) for each in (path, *between))
 
 
 def _rename(root: Path, path: tuple[str, ...]) -> Iterator[str]:
-    """Rename a path, or the first link that leads to it."""
+    """Rename a path. If one of its parent folders is a link, rename the first such link
+    instead.
+    """
     for length in range(1, len(path)):
         if root.joinpath(*path[:length]).is_symlink():
             yield from rename(root, path[:length])

@@ -102,8 +102,8 @@ class Sandbox:
     def _checked_policy(
         self, *, network: bool, nested: Sequence[Path] = ()
     ) -> tuple[Policy | None, str]:
-        """Return the policy, and why this session's directories cannot be protected;
-        empty if they can.
+        """Return the policy, and the reason why this session's directories cannot be
+        protected; the reason is empty if they can be protected.
         """
         try:
             policy = Policy.of(
@@ -214,8 +214,8 @@ class Sandbox:
         """
         self.settle_unfinished()
         tips = self.tips()
-        # An earlier command may have taken permissions away from its own folders; while
-        # these are read, the permissions are given back.
+        # An earlier command may have removed permissions from its own folders. The
+        # agent needs them while it reads these folders.
         with restoring(_tops(self.roots)):
             before = survey(self.roots, self._writable())
             nested = self._nested(before, self.roots)
@@ -229,8 +229,8 @@ class Sandbox:
                 before, policy, tips, ends_with_agent=ends_with_agent
             )
         sweep = sweep_of(baseline, [] if blocked is None else blocked)
-        # They end in the reverse order: what the command created is searched for last,
-        # when nothing of the sandbox is left in its folders.
+        # These end in reverse order. So the search for what the command created comes
+        # last, when the sandbox has removed its own files from the folders.
         with (
             recorded(self._kept(_RUNNING), baseline) as touch,
             settling(baseline, sweep, self.keeper, tips),

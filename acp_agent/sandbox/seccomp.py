@@ -92,8 +92,8 @@ def filter_program(*, unix_sockets: bool = True) -> bytes:
     """Return the filter for this machine; empty if the machine's system call numbers
     are unknown.
 
-    :param unix_sockets: whether programs may create AF_UNIX sockets. If not, they may only
-        create connected pairs.
+    :param unix_sockets: whether programs may create AF_UNIX sockets. If not, they may
+        only create connected pairs.
     """
     known = _MACHINES.get(os.uname().machine, ()) if sys.byteorder == "little" else ()
     if not known:

@@ -10,8 +10,8 @@ mounts. Each socket is searched for only once.
 
 A command may have moved a file within a folder that it may write to, so such a folder
 is searched completely, including package folders and folders whose permissions a
-command has removed. Elsewhere the search is bounded. A file that may be in a writable
-folder is lost if the folder is too large to be searched in time.
+command has removed. Elsewhere the search is bounded. If a writable folder is too large
+to be searched in time, the files that may be in it are reported as unlocated.
 
 Source: unix(7); sock_diag(7); mount_namespaces(7)
 """
@@ -65,8 +65,8 @@ class _Result:
     """The result of a search for one socket.
 
     :ivar paths: the paths of the socket's file.
-    :ivar is_unlocated: whether the file may have further paths in folders that commands may
-        write to.
+    :ivar is_unlocated: whether the file may have further paths in folders that commands
+        may write to.
     """
 
     paths: tuple[str, ...]
@@ -146,8 +146,8 @@ class SocketFiles:
     """The files that sockets are bound to.
 
     :ivar paths: the paths of the files.
-    :ivar unlocated: the sockets whose files may have other paths in folders that commands
-        may write to.
+    :ivar unlocated: the sockets whose files may have other paths in folders that
+        commands may write to.
     """
 
     paths: frozenset[str]
@@ -245,8 +245,8 @@ def _lower(inode: int) -> int:
 
 
 def _is_known(bound: BoundSocket, places: SocketPlaces) -> bool:
-    """Return whether an earlier search has a result that still holds: it found nothing,
-    or the socket is still where it was found.
+    """Return whether the result of an earlier search is still valid: the search found
+    nothing, or the socket is still where it was found.
     """
     result = _searched.get((bound, places.starts))
     if result is None:

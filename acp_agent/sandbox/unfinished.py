@@ -5,7 +5,7 @@ While a command runs, a file in the agent's home describes the state before the 
 The agent touches the file ten times a second and holds a lock on it, which is released
 no matter how the agent exits. So a file without a lock was left by an agent that was
 killed. Its commands ended with it and made no later changes. A command in an editor's
-terminal may have continued, so all changes since then count as the command's.
+terminal may have continued, so all later changes are treated as the command's.
 
 Source: flock(2); bwrap(1), `--die-with-parent`
 """
@@ -32,8 +32,8 @@ from acp_agent.sandbox.tips import Tips
 
 _SUFFIX = ".json"
 _LATER_NS = 2_000_000_000
-"""How many nanoseconds a command may continue after the last touch, before it has been
-killed too.
+"""Maximum time in nanoseconds that a command may continue after the last touch, until
+it has been killed as well.
 """
 _MOST_BYTES = 64 * 1024 * 1024
 

@@ -1,7 +1,7 @@
-"""Reads folders in search of repositories, and remembers the content of each folder
-until it changes.
+"""Reads folders in search of repositories, and caches the content of each folder until
+it changes.
 
-All sessions share what is remembered.
+All sessions share the cache.
 
 Source: inode(7), "Last status change timestamp (ctime)", which no program can set
 """
@@ -22,9 +22,11 @@ are.
 """
 _OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
 _OF_GIT = {"objects", "refs", "logs", "hooks", "info", "modules", "worktrees", "lfs"}
-"""Folders of a bare repository that a walk passes by. There may be hundreds in them."""
+"""Folders of a bare repository that a walk skips, since they may contain hundreds of
+other folders.
+"""
 MOST_DEEP = 6
-"""How many folders deep a walk goes."""
+"""Maximum depth of a walk."""
 SKIPPED = frozenset(
     (
         ".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "site-packages", "__pycache__", "target", ".tox",
@@ -38,8 +40,10 @@ _UNSTABLE_NS = 100_000_000
 
 
 class TimeLimit:
-    """The time that a search may take. On a busy machine, it may take longer, so that
-    nothing remains hidden because of other programs.
+    """A limit on the processor time of a search.
+
+    The limit on elapsed time is much higher, so that other programs on a busy machine
+    do not cut the search short.
     """
 
     _PROCESSOR_SECONDS = 0.25
@@ -53,7 +57,7 @@ class TimeLimit:
         self._processor_end = time.thread_time() + self._PROCESSOR_SECONDS
 
     def is_over(self) -> bool:
-        """Return whether the time has passed."""
+        """Return whether one of the limits has been reached."""
         return time.thread_time() > self._processor_end or time.monotonic() > self._end
 
 
@@ -63,11 +67,11 @@ class Folder:
 
     :ivar version: the folder's inode and change time. The time is 0 if the folder may
         change again without getting a new change time.
-    :ivar marks: the relevant names, each with its inode. The empty name stands for the
-        folder itself, which is a bare repository.
+    :ivar marks: the names in `MARKS` that the folder contains, each with its inode. An
+        empty name means that the folder itself may be a bare repository.
     :ivar folders: the names of the folders to visit next.
-    :ivar links: the links, each with the absolute path that it names, as text; empty if
-        the text does not say where the link leads.
+    :ivar links: the names of the symbolic links, each with the absolute path in its
+        text. The path is empty if the text alone does not tell where the link leads.
     """
 
     version: tuple[int, int]
@@ -116,11 +120,11 @@ def folder_at(path: str) -> Folder | None:
 
 
 def _link_at(path: str, name: str) -> list[tuple[str, str]]:
-    if name in MARKS:  # a mark of its own
+    if name in MARKS:  # such a link is a mark
         return []
     try:
         target = os.readlink(f"{path}/{name}")  # noqa: PTH115 - as text
-    except OSError:  # it is gone
+    except OSError:  # the link is gone
         return []
     names = [part for part in target.split("/") if part not in ("", ".")]
     ups = names.count("..")
@@ -130,8 +134,8 @@ def _link_at(path: str, name: str) -> list[tuple[str, str]]:
 
 
 def is_walked(root: Path | str, place: Path | str) -> bool:
-    """Return whether a walk of a root reaches a place, unless there are too many
-    folders on the way.
+    """Return whether a walk of a root reaches a path, unless the walk is cut short by
+    its limits on time and the number of folders.
     """
     top = f"{root}/"
     path = str(place)
