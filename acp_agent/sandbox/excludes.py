@@ -79,8 +79,8 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
 def _lines(root: Path, work_tree: Path) -> list[bytes]:
     """Return the patterns for a root.
 
-    They match the new names of renamed guarded paths, and empty guarded folders, which
-    the user's own patterns cannot concern.
+    They match the new names of renamed guarded paths, and empty guarded folders. Since
+    git does not track empty folders, excluding them hides nothing of the user's.
     """
     lines = [*_of_renamed(root.relative_to(work_tree))]
     for name in GUARDED:

@@ -53,7 +53,8 @@ def block_programs(
 
 
 def _named_in(place: Path, mark: Path) -> Iterator[Path]:
-    with suppress(TooLargeError):  # git reads such settings, but no command made them
+    # `neutral` has renamed settings of the command that are too large to be read.
+    with suppress(TooLargeError):
         for path in _named(place, mark):
             if path != place and path.is_relative_to(place):
                 yield path
