@@ -16,16 +16,16 @@ from acp_agent.errors import CompactionError
 from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 LEAST_CHARACTERS = 200
-"""Minimum length of a summary that has no sections although the recipe asks for them,
-if much text is replaced. A repeated sentence counts once.
+"""Minimum length of a summary that lacks the sections that the recipe asks for, if it
+replaces much text. Repeated sentences are counted only once.
 """
 LEAST_SENTENCE = 12
-"""The same minimum if little text is replaced. A shorter answer is just a word, like
-"Understood.".
+"""The same minimum if the summary replaces little text. A shorter answer is only a word
+or two, like "Understood.".
 """
 TOKENS_PER_CHARACTER = 150
-"""Between these two, the minimum is one character for each of this many replaced
-tokens.
+"""Number of replaced tokens for which one character is required. The result is limited
+to the range between the two minimums above.
 """
 
 _THINKING = tuple(
@@ -98,8 +98,8 @@ def summary_in(
 
 
 def _distinct(text: str) -> str:
-    """Return a text without repeated sentences. Sentences that differ only in a number
-    or bullet in front are the same.
+    """Return a text without repeated sentences. Sentences that differ only in a leading
+    number or bullet are considered equal.
     """
     sentences: dict[str, None] = {}
     for sentence in _SENTENCE_END.split(text):

@@ -216,7 +216,7 @@ def _swapped(
     exempt = {entry.seq for entry in unanswered(state)}
     tail = {entry.seq for entry in retained} - exempt
     over = layers.tokens + tokens(tail) - size
-    # Shorten the tail and not the summary: the tail can be read again in the log.
+    # Shorten the tail rather than the summary, since the log still has the tail.
     if over > 0 and not stays_untouched:
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)

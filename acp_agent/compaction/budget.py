@@ -85,8 +85,8 @@ class TokenBudget:
 
     @property
     def most(self) -> int:
-        """Return the maximum tokens of a request that cannot be shortened further. It
-        leaves room only for a very short answer.
+        """Return the maximum tokens of a request that cannot be shortened further. This
+        leaves room for only a very short answer.
         """
         return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
 

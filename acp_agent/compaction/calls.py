@@ -46,8 +46,8 @@ class Overflow:
     """A request that the provider refused because it does not fit the window.
 
     :ivar estimate: estimated tokens of the request.
-    :ivar before: total usage of the answers before the request; None if there were
-        none.
+    :ivar before: total usage of the answers before the request; None if there was no
+        answer yet.
     """
 
     refusal: ContextOverflowError

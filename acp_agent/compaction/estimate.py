@@ -326,8 +326,8 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
 
 
 def _sent_length(part: Resource) -> int:
-    """Return how many characters of a file's contents are sent: none for a stored
-    binary file, of which only the name is sent.
+    """Return how many characters of a file's contents are sent. This is 0 for a stored
+    binary file, since only its name is sent.
     """
     if isinstance(part.blob, Stored):
         return part.blob.size if part.blob.text else 0

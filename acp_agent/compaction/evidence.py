@@ -1,7 +1,7 @@
-"""An index of the texts that a summary is checked against: does a name, number, address
-or quotation occur in them?
+"""An index of the texts that a summary is checked against. It finds out whether a name,
+number, address or quotation occurs in them.
 
-Strings are compared, ignoring case, punctuation and plural. A path may lack its
+Strings are compared without regard to case, punctuation and plural. A path may lack its
 beginning, and a number may be rounded. The parts of a dotted name may occur separately
 if the last part occurs as a name. A host, mail address, date, time of day or count of a
 test runner has to occur as a whole.
@@ -66,7 +66,8 @@ class Evidence:
     # All words in lower case, separated by one space, with a space at both ends.
     words: str
     tokens: frozenset[str]  # the set of these words
-    # Words that occur as names: in a dotted name, assigned, as a key or alone in quotes.
+    # Words that occur as names: in a dotted name, in an assignment, as a key, or alone
+    # in quotes.
     members: frozenset[str]
     # The keys of all runs. A path is among them only if it occurs on its own, not just
     # as the end of a longer path.
@@ -167,8 +168,8 @@ class Evidence:
                 )
 
     def _has_member(self, name: str) -> bool:
-        """Return whether the last part of a dotted name is a name: it looks like one,
-        or it occurs as one in the texts.
+        """Return whether the last part of a dotted name is a name. It is one if it
+        looks like a name or occurs as one in the texts.
         """
         _, dot, member = name.rpartition(".")
         plain = member.rstrip("_")
@@ -186,8 +187,8 @@ class Evidence:
         )
 
     def _has_path(self, path: str) -> bool:
-        """Return whether the texts contain some beginning of the path, and the rest of
-        the path on its own.
+        """Return whether the texts contain a beginning of the path and, separately, the
+        rest of the path.
         """
         if "/" not in path:
             extension = path.rpartition(".")[2]
@@ -232,7 +233,7 @@ class Evidence:
         return len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint(variants)
 
     def _has_number(self, text: str) -> bool:
-        """Return whether the texts contain a number, or a number that it rounds."""
+        """Return whether the texts contain the number, or one that rounds to it."""
         text = text.removeprefix("v")
         if text in self.tokens:
             return True

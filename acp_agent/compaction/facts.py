@@ -60,8 +60,8 @@ sentence, or at white space.
 """
 
 _FACTS_A_LINE = 0.15
-"""A conversation with fewer facts per line names little. Sessions of coding agents have
-0.5 to 2 facts per line.
+"""Minimum number of facts per line in a conversation that is about code. Sessions of
+coding agents have 0.5 to 2.
 """
 _SAMPLED = 60
 """Maximum number of entries in a sample."""
@@ -103,7 +103,7 @@ def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
 
 
 def _kind(key: str) -> Kind | None:
-    """Return the kind of a whole run, or None if at most pieces of it are facts."""
+    """Return the kind of a whole run, or None if the run as a whole is not a fact."""
     if "://" in key:
         return "url"
     if "/" in key:

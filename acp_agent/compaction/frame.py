@@ -53,8 +53,8 @@ _TABLE_QUOTE = 60
 
 
 def frame_quotes(quotes: str) -> tuple[Text, ...]:
-    """Frame the result of `render_quotes`. It needs no escaping, since nothing in it
-    can close its fences.
+    """Frame the result of `render_quotes`. The quotations need no escaping, since
+    nothing in them can close their fences.
     """
     return (Text(f"<carried_over>\n{quotes}\n</carried_over>"),) if quotes else ()
 
@@ -103,8 +103,8 @@ def frame_excerpts(
     """Frame the inventory and the excerpts.
 
     :param recall: whether the model has the `recall` tool.
-    :param alone: whether there is no framed summary. If so, the excerpts explain the
-        `recall` tool, which a framed summary does otherwise.
+    :param alone: whether there is no framed summary, which would explain the `recall`
+        tool. If so, the text around the excerpts explains it.
     """
     if not inventory and not excerpts:
         return ()

@@ -60,12 +60,12 @@ the newest text is no more valuable than the rest.
 """
 INVENTORY_SHARE = 0.1
 REPLACED_SHARE = 0.75
-"""Maximum size of the layers, as a share of the messages that they replace, so that a
-short conversation also gets shorter.
+"""Maximum size of the layers, as a share of the messages that they replace. This limit
+makes sure that even a short conversation gets shorter.
 """
 LEAST_QUOTED = 250
-"""Tokens that the user's text may always take, even if the size is small. A quarter of
-the replaced tokens is the limit for this.
+"""Tokens that the user's text may take even if the size is small, up to a quarter of
+the replaced tokens.
 """
 HEADINGS = 90
 """Tokens of the headings and introductions around the quotations."""
@@ -74,8 +74,8 @@ LEAST_SIZE = 250
 LEAST_SUMMARY = 20
 """Size of the shortest useful summary in tokens."""
 MASKED_SHARE = 0.5
-"""Share of the window that is left for non-exempt messages. Masking alone is enough if
-it brings these messages below this share.
+"""Maximum share of the window left for non-exempt messages that these may fill after
+masking. If they fill less, masking alone is enough.
 """
 
 
@@ -267,12 +267,15 @@ def _quote(
     available: int,
     least: int,
 ) -> tuple[list[str], tuple[Text, ...], frozenset[int]]:
-    """Quote the pins and the user's text.
+    """Build the quotations that the new context keeps: the pins, and as much of the
+    user's text as fits.
 
-    :param wanted: tokens for the user's text if enough are available.
-    :param least: tokens for the user's text even if fewer are available.
-    :returns: the quoted texts; the framed quotations; the sequence numbers of outdated
-        messages, which excerpts must not quote either (see `quotes_within`).
+    :param removed: the entries whose user text may be quoted.
+    :param wanted: maximum tokens of the user's text.
+    :param available: tokens that are left for all quotations. They may reduce `wanted`.
+    :param least: tokens that the user's text may take even if fewer are available.
+    :returns: the quoted texts, the framed quotations, and the sequence numbers of
+        outdated messages, which excerpts must not quote either (see `quotes_within`).
     """
     memory = state.memory
 
@@ -320,8 +323,8 @@ def check_worth(state: ConversationState, cut: Cut) -> None:
 
 
 def masked_target(state: ConversationState) -> int:
-    """Return the size in tokens to which masking must shorten all messages to be enough
-    by itself.
+    """Return the total size in tokens to which masking must shorten all messages for
+    masking alone to be enough.
     """
     exempt = _exempt_tokens(state)
     usable = int(state.budget.usable / state.rate)
@@ -329,8 +332,8 @@ def masked_target(state: ConversationState) -> int:
 
 
 def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
-    """Return the error for a conversation that does not fit the window, however it is
-    shortened.
+    """Return the error for a conversation that cannot be shortened enough to fit the
+    window.
 
     :param least: tokens of the shortest possible context.
     :param bound: maximum tokens of a request.

@@ -16,7 +16,9 @@ from acp_agent.conversation.messages import Entry
 from acp_agent.errors import CompactionError
 
 FEWEST_NAMES = 40
-"""Number of names in a conversation from which on any summary repeats part of one."""
+"""Minimum number of names in a conversation at which every genuine summary is expected
+to repeat part of at least one name.
+"""
 _REFUSAL_NAMES = 3
 """A text with this many names from the conversation is not a refusal, even if it begins
 like one.

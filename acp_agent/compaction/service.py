@@ -98,7 +98,8 @@ class CompactionService:
         size = await to_thread.run_sync(size_of, state, policy, abandon_on_cancel=True)
         task = Task(state, policy, size, calls, native, writer, index)
         for name in self.ladder(policy):
-            # `native` asks the conversation's own provider, whoever writes summaries.
+            # `native` always asks the conversation's own provider, even if another
+            # model writes the summaries.
             model = writer.model if writer and name != "native" else None
             if name in ASKS_A_MODEL and model in unreachable:
                 continue
@@ -128,8 +129,8 @@ class CompactionService:
                 return _with_receipt(result, task, failures)
         if not failures:
             return None
-        # The last error says why nothing worked. The earlier errors only say why that
-        # strategy was reached.
+        # The last error says why nothing worked. The earlier errors only say why the
+        # last strategy was tried.
         failure = failures[-1]
         if isinstance(failure, ModelError):
             raise type(failure)(

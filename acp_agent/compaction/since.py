@@ -33,8 +33,8 @@ from acp_agent.frozen import frozen
 MOST_TOKENS = 1_000
 """Maximum size of the whole text."""
 LINES = (8, 4, 2, 1)
-"""Maximum number of lines below each heading: the first of these with which the text
-fits. The newest lines are listed, the others only counted.
+"""Maximum numbers of lines below each heading. The first one with which the text fits
+is used. The newest lines are listed, and the others are only counted.
 """
 MOST_CHARACTERS = 120
 """Maximum length of a line."""
@@ -190,7 +190,7 @@ class _Value:
     """The replacement of a value.
 
     :ivar seq: number of the entry that replaced the value.
-    :ivar of: the name of the value, or of the file in which it was edited.
+    :ivar of: the name of the value, or of the file in which the value was edited.
     :ivar now: the new value.
     """
 

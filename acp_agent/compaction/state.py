@@ -65,7 +65,7 @@ class ConversationState:
     :ivar entries: its messages, each with its number.
     :ivar request: the complete request that the next step would send.
     :ivar budget: the window of the model that continues the conversation, and how much
-        of it the conversation fills.
+        of that window the conversation fills.
     :ivar memory: the pins, and the rules in logs of earlier versions.
     :ivar turn_from: number of the prompt of the running turn; None if no turn is
         running.
@@ -286,7 +286,7 @@ class CompactedState:
     :ivar sent: the summary as the model reads it, with quotations and excerpts; empty
         if messages were only rewritten.
     :ivar behind: parts that the model reads after the kept messages, because the
-        provider's own compaction has to come directly before those.
+        provider's own compaction has to come directly before the kept messages.
     :ivar boundary: number of the last removed message; 0 if none was removed.
     :ivar pinned: messages from before the boundary that were kept.
     :ivar rewritten: messages that were kept in a shorter form.

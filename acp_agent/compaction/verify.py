@@ -1,9 +1,9 @@
-"""Checks a summary: are its names, paths, numbers, addresses, dates and quotations in
-the conversation, and does it have the required headings?
+"""Checks whether the names, paths, numbers, addresses, dates and quotations in a
+summary are in the conversation, and whether it has the required headings.
 
 The check compares strings, as described in `evidence`. Single digits and plain words
 are exempt. Plain words in code spans are checked, since an invented command may consist
-of nothing else. The check cannot find wrong requests, decisions or negations in plain
+of plain words only. The check cannot find wrong requests, decisions or negations in plain
 words.
 """
 
@@ -103,7 +103,7 @@ async def verify(
             still_flagged, still_missing = await to_thread.run_sync(
                 check, mended, abandon_on_cancel=True
             )
-            # A text that lacks more sections than the first one is not a correction.
+            # Discard a correction that lacks more sections than the first summary.
             if mended and len(still_missing) <= len(missing):
                 text = mended
                 flagged = still_flagged
@@ -213,8 +213,8 @@ def unverified(text: str, index: Evidence) -> tuple[_Piece, ...]:
 
 
 def mark(text: str, flagged: Iterable[_Piece]) -> str:
-    """Return the summary with a mark after each flagged piece, unless there is one
-    already.
+    """Return the summary with a mark after each flagged piece that does not have one
+    yet.
     """
     places = (
         place
@@ -252,8 +252,8 @@ def pieces(text: str) -> list[_Piece]:
 
 
 def _is_code(run: re.Match[str], span: re.Match[str] | None) -> bool:
-    """Return whether a run is code, so that every word in it is a name: it is followed
-    by `()`, or it is in a code span.
+    """Return whether a run is code, in which every word is a name. A run is code if it
+    is followed by `()` or is in a code span.
     """
     text = run.string
     start = run.start()

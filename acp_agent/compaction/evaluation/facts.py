@@ -258,8 +258,8 @@ def commands(line: str) -> Iterator[tuple[str, str]]:
     """Yield each command that does more than read, in two forms: in full, and with only
     the program and its first argument. If the command is long, both are the short form.
 
-    A command passed to a shell (`bash -lc "pytest a.py"`) counts like a command without
-    that shell.
+    A command that is passed to a shell, such as `bash -lc "pytest a.py"`, is treated as
+    if it ran without that shell.
     """
     lines = _DOCUMENT.sub(r"\1", line[:_MOST_CHARACTERS].replace("\\\n", " ")).split(
         "\n"

@@ -22,7 +22,7 @@ from acp_agent.frozen import frozen
 
 Gram: TypeAlias = tuple[str, ...]
 
-# Number of words on each side of a fact that must be kept with it.
+# Number of words on each side of a fact that must be kept with the fact.
 AROUND = 3
 # Number of words that are searched together, about the maximum length of a decision.
 WINDOW = 80
@@ -98,8 +98,8 @@ class Remains:
 def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each occurrence of a key in a text.
 
-    An occurrence inside a longer word, name or number does not count. The end of a path
-    does.
+    Occurrences inside a longer word, name or number are skipped, except at the end of a
+    path.
     """
     at = text.find(key)
     while at >= 0 and key:
@@ -116,8 +116,8 @@ class Need:
     """A fact that is needed after a cut.
 
     :ivar seq: number of the last message before the cut that contains the fact.
-    :ivar around: for each mention of the fact, the sequences of words around it, which
-        a context contains if it keeps the fact with its words.
+    :ivar around: for each mention of the fact, the sequences of words around it. A
+        context that contains them has kept the fact together with its words.
     """
 
     kind: FactClass

@@ -43,8 +43,8 @@ from acp_agent.frozen import frozen
 
 SHARES = (0.4, 0.6, 0.8)
 FILLED = 0.8
-"""How full a window is if its size is chosen to fit the conversation. This is the
-agent's default threshold for compaction.
+"""Share of the window that the conversation fills if the window's size is chosen to fit
+the conversation. This is the agent's default threshold for compaction.
 """
 LEAST_BEFORE = 4
 LEAST_AFTER = 2
@@ -123,7 +123,6 @@ def state_at(
     running.
 
     :param cut: the point, as the number of messages before it.
-
     :param window: size of the model's window in tokens; None for a window that the
         conversation fills to `FILLED`.
     """
@@ -214,8 +213,8 @@ def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
 
 
 def _read_json(path: Path) -> list[JsonObject]:
-    """Return the JSON object that is the whole file, or the objects of its lines. An
-    incomplete last line is ignored.
+    """Return the JSON objects in a file, which contains either a single object or one
+    object on each line. An incomplete last line is ignored.
     """
     if not path.is_file():
         raise AgentError(located(f"is not a file; {FORMS}", source=str(path)))
@@ -228,7 +227,7 @@ def _read_json(path: Path) -> list[JsonObject]:
         if line.strip()
     ]
     if len(lines) > 1 and lines[-1][1] is None:
-        lines.pop()  # the session was probably killed while writing it
+        lines.pop()  # the process was probably killed while it wrote this line
     if broken := next(
         (number for number, value in lines if value is None), 0 if lines else 1
     ):
@@ -238,8 +237,8 @@ def _read_json(path: Path) -> list[JsonObject]:
 
 
 def _blocks(content: JsonValue) -> list[JsonObject]:
-    """Return a message's content as blocks. It is a text, or a list of texts and
-    blocks.
+    """Return a message's content as blocks. The content is a text, or a list of texts
+    and blocks.
     """
     blocks: list[JsonValue] = content if isinstance(content, list) else [content]
     return get_objects(

@@ -1,5 +1,5 @@
-"""An index of a conversation: its lines, the facts and plain words in them, and how
-much each of these is worth. Facts and words are called terms here.
+"""An index of a conversation: its lines, the facts and plain words in them, and the
+weight of each fact or word. Facts and plain words are called terms here.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MODEL_MENTION = 3.0
 USER_MENTION = 0.5
 SHOWN_MENTION = 0.4
 """Weights of a mention by the model, by the user, and in a result or a file. The model
-writes a third of the names again that it wrote once, but only one in twenty of those
-that stand only in results or in what the user pasted.
+reuses a third of the names that it has written once, but only one in twenty of the
+names that occur only in results or in text that the user pasted.
 """
 UNSPOKEN_SHARE = 0.35
 """Factor on the weight of a term that neither the user nor the model mentioned."""
@@ -36,17 +36,19 @@ NAME_WEIGHT = 1.6
 PATH_WEIGHT = 1.3
 WORD_WEIGHT = 1.1
 """Weights of an identifier or the name of an error, of a path, and of a plain word,
-relative to another fact with the same mentions. The model writes identifiers again
+relative to other kinds of facts with the same mentions. The model reuses identifiers
 almost twice as often as numbers.
 """
 MOST_ENTRIES = 3
-"""Entries above which a plain word is worth nothing; facts outweigh words that stand
-everywhere.
+"""Maximum number of entries that contain a plain word. A more frequent word has no
+weight, so that common words do not outweigh facts.
 """
 HALVED_AFTER = 30
-"""Entries after which a term that is not mentioned again has half of its weight."""
+"""Number of entries after which the weight of a term that is not mentioned again is
+halved.
+"""
 BESIDE = 3
-"""Words before and after a term that tell what it is about."""
+"""Number of words before and after a term that show its context."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
 _ANY_WORD = re.compile(r"\w+")
@@ -56,7 +58,7 @@ _EMPTY: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
 
 @dataclass(slots=True)
 class Unit:
-    """A line, or a piece of a long one."""
+    """A line, or a piece of a long line."""
 
     seq: int
     passage: int  # its number in the conversation
@@ -85,14 +87,16 @@ class Term:
 
     @property
     def is_fact(self) -> bool:
-        """Return whether it is a fact."""
+        """Return whether the term is a fact and not a plain word."""
         return self.kind is not None
 
     def weight(self, entries: int, prose: bool) -> float:
-        """Return the weight in a conversation of so many entries.
+        """Return the weight of the term in a conversation.
 
-        :param prose: whether few lines name anything. User and model are two people in
-            conversation then, and what is old comes up as often as what is new.
+        :param entries: number of entries in the conversation.
+        :param prose: whether few lines contain facts, as in a conversation that is not
+            about code. The user's mentions then weigh as much as the model's, and old
+            terms as much as new ones.
         """
         if not self.is_fact and self.count > MOST_ENTRIES:
             return 0.0
@@ -107,11 +111,11 @@ class Term:
 
 
 class ExcerptIndex:
-    """The lines of a conversation and the terms in them, built up entry by entry when
-    they are first wanted.
+    """The lines of a conversation and the terms in them. Added entries are indexed when
+    the index is first used.
 
-    :ivar lock: held while the index grows and while lines are selected, which may
-        happen in two threads.
+    :ivar lock: held while entries are indexed and while lines are selected, since two
+        threads may use the index.
     """
 
     def __init__(self) -> None:
@@ -133,15 +137,13 @@ class ExcerptIndex:
         return index
 
     def add(self, entry: Entry) -> None:
-        """Add one more entry; summaries are left out, since they are not original
-        messages.
-        """
+        """Add an entry. Summaries are ignored, since they are not original messages."""
         if not entry.summary:
             self._added.append(entry)
 
     def complete(self) -> None:
-        """Index the entries that were added, which takes half a second for ten
-        thousand.
+        """Index the entries that were added. This takes half a second for ten thousand
+        entries.
         """
         with self.lock:
             while self._added:
@@ -212,12 +214,12 @@ class ExcerptIndex:
         return each_once, _at_edge(runs), _at_edge(reversed(runs))
 
     def _read(self, run: str) -> tuple[tuple[int, ...], int]:
-        """Return the terms of a run, and how many words it has."""
+        """Return the terms of a run and the number of words in it."""
         facts = facts_of_run(run)
         if len(facts) > 1 and facts[0][0] == key_of(run):
-            facts = facts[:1]  # the names inside a path go with it
-        # A word inside a name comes up again only with the name. The space tells words
-        # from facts.
+            facts = facts[:1]  # not the names inside the path
+        # A word inside a name is reused only as part of the name, so it is not indexed.
+        # The leading space distinguishes words from facts.
         words = [] if facts else [f" {word.lower()}" for word in _WORD.findall(run)]
         terms = (
             *(self._id(name, kind) for name, _, _, kind in facts),
@@ -234,7 +236,7 @@ class ExcerptIndex:
 
 
 def _weight_of(kind: Kind | None) -> float:
-    """Return the weight of facts of this kind; of words, if it is None."""
+    """Return the weight of facts of this kind, or of plain words if `kind` is None."""
     if kind is None:
         return WORD_WEIGHT
     if kind in ("name", "error"):

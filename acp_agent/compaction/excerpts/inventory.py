@@ -1,8 +1,8 @@
 """The inventory of a conversation: files and what was done to them, commands with their
 last result, branch and commit.
 
-Calls are recognised by the names of their arguments, since these are the same in most
-agents and the names of tools are not.
+Calls are recognised by the names of their arguments, since most agents use the same
+argument names but different tool names.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ def _change(call: ToolCall, before: Change | None) -> Change | None:
 
 def _outcome(text: str, is_error: bool) -> str:
     """Return the outcome of a command: the exit status if it failed, and its last line
-    with counts, such as "3 passed". A failed command without counts has its last error
-    line in their place.
+    with counts, such as "3 passed". If a failed command printed no counts, its last
+    error line is used instead.
     """
     status = _STATUS.search(f"{text[:_STATUS_MARGIN]}\n{text[-_STATUS_MARGIN:]}")
     failed = is_error or bool(status and int(status[1]))

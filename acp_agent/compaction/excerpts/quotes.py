@@ -29,7 +29,9 @@ from acp_agent.errors import InvalidParamsError
 _LONGEST_CACHED = 4_000
 """Maximum characters of a message whose rules are cached."""
 _MASK = "m"
-"""Replaces each character of a file name or a link before a text is searched for rules."""
+"""Character that replaces each character of a file name or a link before a text is
+searched for rules.
+"""
 _MENTIONED = re.compile(
     r"""!?\[[^\[\]\n]{1,500}\](?:\([^()\s]{1,2000}\)|\[[^\[\]\n]{0,200}\])"""  # a link of Markdown
     r"""|(?<![\w@])@(?:"[^"\n]{1,500}"|'[^'\n]{1,500}'|`[^`\n]{1,500}`|[^\s,;:!?)\]}"']{0,500}[^\s,;:!?.)\]}"'])"""

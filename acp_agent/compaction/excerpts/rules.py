@@ -1,9 +1,9 @@
 """Finds the sentences of a message that state a rule, by a short table of cues such as
 "never", "do not" and "from now on".
 
-The table misses many rules. It only decides which messages of the user have priority if
-not all of them fit. It is kept short, since a sentence that is wrongly taken for a rule
-would displace a real rule.
+The table misses many rules. It only decides which of the user's messages have priority
+if there is not enough room for all of them. It is kept short, since a sentence that is
+mistaken for a rule would displace a real rule.
 
 Fenced blocks, lines quoted with `>`, and paragraphs of more than `MAX_TYPED` characters
 that look pasted are skipped.
@@ -38,7 +38,7 @@ def _table(rows: str) -> list[str]:
     ]
 
 
-# `^` is the beginning of a clause, and `!` the beginning of a sentence or of the text
+# `^` is the beginning of a clause. `!` is the beginning of a sentence or of the text
 # after a label. The table has only words that rarely occur outside of rules.
 _CUES = _table("""!never|!always|!do not|!don't|!dont|!avoid|!refrain from|!answer in|!reply in|!ask me before
 !only change|!only edit|!only touch|!only modify|!only use|you must|you may not|from now on|from here on
@@ -49,7 +49,8 @@ ab sofort|von nun an|ohne rückfrage|!ne|!n'|!jamais|!toujours|!réponds en|dés
 !no modifiques|!no uses|!responde en|a partir de ahora|en adelante|ningún concepto|ningún caso|!nooit
 !aldrig|!aldri|!nigdy|!nikdy|!asla|!никогда|!ніколи|впредь|不要|不许|不得|请勿|請勿|禁止|绝不|絶対
 しないで|ないでください|절대|하지마|지마세요""")
-# Cues only in short sentences. In longer ones these words usually report something.
+# These words are cues only in short sentences. In longer ones they usually report
+# something.
 _CUES_OF_SHORT = _table("""^never|^always|^do not|^don't|^immer|must never|must always|must not|mustn't|must stay
 must remain|should never|should always|at all times|i prefer|we prefer|user prefers|nicht ändern
 nicht anfassen|nicht löschen|nie wolno|нельзя""")
@@ -57,7 +58,7 @@ nicht anfassen|nicht löschen|nie wolno|нельзя""")
 _IDIOMS = _table("""never mind|don't do|don't we|don't you|don't need|don't think|don't know|don't see
 don't understand|don't worry|don't care|don't get|don't have|don't want|don't like|don't forget|n'hésite
 n'hésitez|n'oublie|n'oubliez|ne sais|toujours pas|nunca había""")
-# Phrases that only put something off.
+# Phrases that only postpone something.
 _PUTS_OFF = _table(
     "yet|for now|right now|for the moment|pour l'instant|vorerst|noch nicht|por ahora"
 )
@@ -243,7 +244,7 @@ def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
 
 
 def _says_something(pieces: Sequence[_Piece]) -> bool:
-    """Return whether pieces without a cue have more than a heading such as
+    """Return whether pieces without a cue contain more than a heading such as
     "Constraints:".
     """
     first, *others = pieces
@@ -278,7 +279,7 @@ def _has_cue(sentence: str) -> bool:
         return False
     if sentence.lstrip().startswith("#") and len(sentence.split()) > MAX_LABEL:
         return False  # a comment in code
-    # A joining word after a comma begins a clause. Without a comma it does not, as in
+    # A conjunction after a comma begins a clause. Without a comma it does not, as in
     # "it starts and never ends".
     for word in _JOINING * 2:
         line = line.replace(f" ,{word}", " , ")

@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 MAX_MESSAGES = 6
-"""Maximum number of messages that contain a word for it to relate them. A word in more
-messages is too common.
+"""Maximum number of messages that contain a word. A more frequent word is too common to
+relate messages.
 """
 
 _WORD = re.compile(r"[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7af]{2}")

@@ -69,8 +69,8 @@ def quotes_within(
     """Quote the user's messages, oldest first, within a number of tokens.
 
     A short message is quoted only together with the later messages that may change what
-    it says; see `later_related`. It is outdated if it is not quoted and one of those
-    later messages is not quoted either.
+    it says; see `later_related`. A message is outdated if neither it nor one of those
+    later messages is quoted.
 
     :returns: the quotes, and the sequence numbers of outdated messages, which should
         not be quoted elsewhere.

@@ -43,11 +43,11 @@ SHORTENED = "The longest messages were shortened in the middle. The session's lo
 MASKED = "[masked result]"
 """Beginning of the line that replaces a result."""
 LEAST_RESULT = 200
-"""Minimum size in tokens of a result to mask. The line that replaces it takes far
-fewer.
+"""Minimum size, in tokens, of a result to mask. The line that replaces the result is
+much shorter.
 """
 MAX_NAMED = 100
-"""Maximum length in characters of an argument in that line."""
+"""Maximum length, in characters, of an argument in the line that replaces a result."""
 
 CLEAR_SHARE = 0.1
 """Minimum share of the window that masking must free. A smaller gain is not worth

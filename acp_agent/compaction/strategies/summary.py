@@ -65,7 +65,9 @@ MAX_TOOL_REFUSALS = 2
 EXPECTED_SUMMARY = 1_500
 """Tokens of a typical summary."""
 SUMMARY_SHARE = 0.4
-"""Maximum share of the size for a summary, which matters if the size is small."""
+"""Maximum share of the size that a summary may take. This limit only matters if the
+size is small.
+"""
 WORDS_PER_TOKEN = 0.6
 SMALLER = 0.9
 """Maximum size of the next request, as a share of the refused one."""
@@ -100,8 +102,8 @@ class SummaryStrategy:
 
 
 def _prepared(task: Task) -> tuple[Cut, _Dialogue | None] | None:
-    """Return the cut, and the dialogue that asks for a summary, or None in its place if
-    there is a written summary. Return None if there is nothing to replace.
+    """Return the cut and the dialogue that asks for a summary. The dialogue is None if
+    the summary is already written. Return None if there is nothing to replace.
 
     :raises CompactionError: if no summary would be worthwhile.
     """
@@ -322,7 +324,7 @@ class _Dialogue:
         """
         task = self._task
         request = self._whole_request
-        # Shortening frees tokens. They must not make the answer longer than requested.
+        # Shortening frees tokens, but the answer must not get longer than requested.
         self._most_output = min(self._most_output, request.max_output_tokens)
         estimate = task.state.prefix + estimate_messages(request.messages)
         ours = round(estimate * task.state.rate)
