@@ -2,8 +2,8 @@
 truncated.
 
 Some editors show only the title (CodeCompanion), some render it as Markdown (Zed), and
-many truncate it. So the title names the place before long texts, and keeps both ends of these.
-The facts contain the full text, with every character visible.
+many truncate it. So the title names the place first, and shows the beginning and end of
+long texts. The facts contain the full text, with every character visible.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ this many.
 _INLINE = 200
 """Maximum length, in characters, of a text that is shown on the line of its label."""
 _END = 80
-"""Number of characters from the end of a long text to quote before the text."""
+"""Number of characters at the end of a long text that are quoted before the text."""
 _LONG_LINES = 10
 _MOST_NAMED = 12
 """Maximum number of different invisible characters to list."""
@@ -43,7 +43,8 @@ _IN_THE_DIFF = frozenset({"path", "content", "edits"})
 class Question:
     """What a permission request shows.
 
-    :ivar title: one line that names the place before long texts, and keeps both ends of these.
+    :ivar title: one line that names the place first, and shows the beginning and end of
+        long texts.
     :ivar facts: the most important first, with every character visible.
     :ivar access: what the call would access.
     :ivar by_hook: whether a hook requires the question. If so, it is asked in every

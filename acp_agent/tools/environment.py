@@ -157,8 +157,8 @@ class Environment:
     :ivar questions: asks the user; None if there is no way to ask.
     :ivar call_id: ID of the tool call that uses this environment; empty if there is
         none.
-    :ivar private: the agent's own home directory. It counts as outside even if a root
-        contains it, and no tool reads the keys in it.
+    :ivar private: the agent's own home directory. It is treated as outside even if a
+        root contains it, and no tool reads the keys in it.
     :ivar key_variables: names of the environment variables with provider keys, which no
         command inherits.
     :ivar sandbox: the sandbox for commands; None if the user has turned it off.

@@ -22,8 +22,8 @@ def printable(name: str) -> str:
 
 
 def moved(label: str) -> ToolError:
-    """Return the error for a path that leads somewhere else than when the call was
-    permitted.
+    """Return the error for a path that no longer leads to the file for which the call
+    was permitted.
 
     :param label: the path as shown.
     """

@@ -52,8 +52,8 @@ class Target:
         empty. Such paths are outside the session's directories, contain keys of other
         programs or, for an edit, are guarded, since other programs run or read them.
     :ivar edited: whether the call edits the file.
-    :ivar note: tells the model that a file with a different name was used than the one
-        it wrote; otherwise empty.
+    :ivar note: text for the model if the file has a different name than the one that
+        the model wrote; otherwise empty.
     """
 
     path: Path

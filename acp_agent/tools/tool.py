@@ -35,7 +35,7 @@ class Access:
     :ivar fault: why a command runs without the sandbox that the user wants; otherwise
         empty.
     :ivar named: paths outside the roots that a sandboxed command names. They only help
-        the user to allow it; the sandbox decides what it reaches.
+        the user to decide. The sandbox limits which of them the command can access.
     """
 
     effect: Effect
@@ -75,8 +75,8 @@ class CallResult:
     :ivar plan: the new plan if the call set one.
     :ivar again: if the call seems to have failed because of the sandbox, the same call
         outside the sandbox or with network access.
-    :ivar refused_by: what refused the call without asking the user; None if it was
-        allowed, or the user was asked.
+    :ivar refused_by: what refused the call without asking the user; None if the call
+        was allowed or the user was asked.
     """
 
     parts: tuple[ResultPart, ...]

@@ -1,5 +1,5 @@
-"""Finds the changed lines of a text and formats them as hunks, in a time proportional
-to the number of lines.
+"""Finds the changed lines of a text and formats them as hunks, in time proportional to
+the number of lines.
 
 Lines that occur exactly once in both texts are anchors, as in git's patience algorithm.
 Between two anchors, the common lines at both ends are skipped, and the rest is searched

@@ -132,7 +132,7 @@ class Fitting:
         for written, at in zip(new, self._replaced, strict=False):
             was_written = old[at] if at < len(old) else LF
             if (written == CR) != (was_written == CR):
-                # The model was shown a CR among other ends, so it means to change or
+                # The model was shown a CR among other ends, so it intends to change or
                 # add one.
                 ends.append(CR if written == CR else usual if usual != CR else LF)
             elif at < len(kept):

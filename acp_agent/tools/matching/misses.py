@@ -62,8 +62,8 @@ def _but_for_blanks(text: str, old: str) -> int | None:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Explain how much of the beginning of `old` is in the file, and what the file has
-    in place of the rest.
+    """Explain how much of the beginning of `old` is in the file, and what the file
+    contains instead of the rest.
     """
     lines = old.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)

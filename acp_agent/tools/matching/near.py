@@ -56,8 +56,8 @@ comparison.
 _LONGEST_LINE = 100_000
 """Longest line, in characters, that is searched for lookalikes of a text."""
 _MOST_SPLIT = 1_000
-"""Maximum number of places to skip because they would split a character. After that,
-the search ends.
+"""Maximum number of places to skip because a match there would split a character. The
+search ends after that.
 """
 
 

@@ -46,7 +46,7 @@ def whole(before: str, content: str) -> str:
     content = content.removeprefix(mark)
     _refuse_replacements(before, content, "content")
     if CRLF in content and CRLF not in old.ends:
-        return mark + notation.read(content)  # the model wants CRLF
+        return mark + notation.read(content)  # the model introduces CRLF
     new = as_sent(content, notation)
     fitting = Fitting(new, Lines(old.plain, old.shown_ends))
     ends = fitting.ends(old.ends, "", old.usual)

@@ -35,7 +35,7 @@ class FoundPath:
 
 
 class _LateError(Exception):
-    """Raised if the time limit has passed."""
+    """Raised when the time limit has passed."""
 
 
 @dataclass(slots=True)
