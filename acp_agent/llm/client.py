@@ -64,12 +64,12 @@ _LOCAL_WINDOWS: dict[str, str] = {
     "lmstudio": "loaded_context_length",
 }
 """Local servers that choose the context window when they load a model, each with the
-field of its answer that holds the window.
+field of its answer that contains the window.
 """
 _LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
-"""The paths at which Ollama and LM Studio report their windows, and the field of the
-answer that holds the window. A local server is asked at these paths if it is configured
-under another name and its usual path gives no window.
+"""The paths at which Ollama and LM Studio report their windows, each with the field of
+the answer that contains the window. The agent tries these paths on a local server that
+is configured under another name and does not report a window at its usual path.
 """
 _WINDOWS = (
     "max_input_tokens",
@@ -153,9 +153,8 @@ class ModelClient:
                 asked = request
                 retry, request = tries.after(failure, asked, call, partial=partial)
                 if failure.kind == "ignored":
-                    # The provider has answered, but not with the compaction that was
-                    # asked for. This proves that it does not support it, and the answer
-                    # costs money.
+                    # The provider has answered, but without the requested compaction.
+                    # So it does not support compaction, and the answer costs money.
                     for event in await _kept(tries.succeeded(), whole, learned):
                         yield event
                     retry = AskedAgain(
@@ -309,7 +308,7 @@ class ModelClient:
         except (ConfigError, ModelAuthError):
             return  # the next request to the model reports the error
         except CallFailed as failure:
-            # A server that refuses the question has no answer, and is not asked again.
+            # Do not ask again if the server rejects the query itself.
             is_refused = failure.kind == "status" and classify(failure) == "rejected"
             if not is_refused:
                 return

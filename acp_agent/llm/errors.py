@@ -457,8 +457,8 @@ _MAY_EXCEED = (
 
 
 def may_be_overflow(failure: CallFailed) -> bool:
-    """Return whether a request may have been too long: the provider sent an error whose
-    words the agent does not know, or only empty streams.
+    """Return whether a request may have been too long. This is possible if the provider
+    sent an error with a text unknown to the agent, or only empty streams.
     """
     if failure.kind == "dropped":
         return failure.came == "status"
@@ -488,7 +488,7 @@ def error_of(
     :param retry_after: the delay in seconds that the provider asks for, if it is longer
         than the agent will wait.
     :param after_empty: whether the provider sent empty streams for the same request, so
-        that it was asked without streaming.
+        that the request was repeated without streaming.
     """
     error = _error_of(
         failure,

@@ -198,8 +198,8 @@ class Answered:
         not valid in the request.
     :ivar explanation: the provider's reason for a refusal, as a sentence or a word;
         empty if the provider gives no reason.
-    :ivar estimated: whether `usage` is an estimate, since the provider reported none, or
-        an impossible one.
+    :ivar estimated: whether `usage` is an estimate, since the provider reported no
+        usage or an impossible one.
     """
 
     parts: tuple[AssistantPart, ...]

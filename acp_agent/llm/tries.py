@@ -99,8 +99,9 @@ _ABOUT_CONVERSATION = ("prompt", "input", "context", "messages")
 length of the conversation.
 """
 _UNKNOWN_MEMBER = ("extra_forbidden", "extra inputs", "extra fields", "unrecognized")
-"""If an error contains one of these words, the server does not know a member at all,
-whatever else its text quotes. Source: the errors of pydantic, which FastAPI returns.
+"""Words in an error that prove that the server does not know a member at all,
+regardless of what else the error quotes. Source: the errors of pydantic, which FastAPI
+returns.
 """
 
 
@@ -500,8 +501,8 @@ class _Retries:
         """Return the next retry after a failure.
 
         :param partial: whether part of the answer was yielded.
-        :param after_empty: see `error_of`. The request has been sent several times by
-            then, so an error in unknown words is final.
+        :param after_empty: see `error_of`. If True, the request has already been sent
+            several times, so an error with an unknown text is final.
         :raises ModelError: if the call is not retried again.
         """
         self._failures += 1

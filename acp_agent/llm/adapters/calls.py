@@ -24,9 +24,13 @@ from acp_agent.llm.parts import check_arguments, is_whole_object, tool_call
 _EXTRA = "extra_content"
 
 ArgumentsState: TypeAlias = Literal["none", "whole", "cut", "malformed"]
-"""`none`: no arguments have arrived. `whole`: they are one JSON object. `cut`: more
-text could complete them to one. `malformed`: no text could, so repeating the request
-would not help.
+"""State of the arguments of a tool call.
+
+- `none`: no arguments have arrived.
+- `whole`: the arguments are one JSON object.
+- `cut`: the arguments are the beginning of a JSON object.
+- `malformed`: no further text could turn the arguments into a JSON object, so repeating
+  the request would not help.
 """
 
 
@@ -98,7 +102,7 @@ class CallPieces:
         return text.rstrip()[-1:] in ("}", '"') and is_whole_object(text)
 
     def state(self) -> ArgumentsState:
-        """Return what the arguments are if no more pieces arrive."""
+        """Return the state of the arguments if no more pieces arrive."""
         if not self.is_begun:
             return "none"
         readings = [each for each in self._readings() if each.strip()]
@@ -195,20 +199,20 @@ class ChatCalls:
 
 
 def is_ended_by_malformed(states: Sequence[ArgumentsState]) -> bool:
-    """Return whether an answer with these calls is complete although nothing has said
-    so: the model wrote malformed arguments, and no call is cut off.
+    """Return whether an answer with these calls is complete because some arguments are
+    malformed and no call is cut off. Use this for an answer without an end event.
 
-    A stream that breaks off leaves arguments that are cut. So this is how the model
-    writes them, and only the model can correct them.
+    A stream that breaks off leaves arguments that are cut. So the model itself wrote
+    the malformed arguments, and only the model can correct them.
     """
     return "malformed" in states and "cut" not in states and "none" not in states
 
 
 def is_ended_by_calls(states: Sequence[ArgumentsState], *, all_ended: bool) -> bool:
-    """Return whether an answer with these calls is complete although nothing has said
-    so: events have ended all parts of it, and no call is cut off.
+    """Return whether an answer with these calls is complete because all of its parts
+    have ended and no call is cut off. Use this for an answer without an end event.
 
-    :param all_ended: whether each part so far has been ended by an event of its own.
+    :param all_ended: whether an event has arrived for the end of each part.
     """
     return all_ended and bool(states) and "cut" not in states
 

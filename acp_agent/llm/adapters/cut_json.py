@@ -1,7 +1,8 @@
-"""Tells the arguments of a call that were cut off from arguments that are malformed.
+"""Distinguishes arguments of a tool call that were cut off from malformed arguments.
 
-More text could complete the former to one JSON object, so the rest was lost. No text
-could complete the latter, so the model wrote them like this.
+Arguments that were cut off are the beginning of a JSON object, of which the rest was
+lost. Malformed arguments cannot be completed to a JSON object by any further text, so
+the model must have written them like this.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _ALLOWED = {
     "end of member": ",}",
     "end of item": ",]",
 }
-"""What may come next, keyed by the position in the grammar: a punctuation mark, `"` for
-a string, or `w` for a number, `true`, `false` or `null`.
+"""The tokens that may come next, keyed by the position in the grammar: punctuation
+marks, `"` for a string, or `w` for a number, `true`, `false` or `null`.
 """
 
 
 def is_cut_object(text: str) -> bool:
-    """Return whether `text` is the beginning of a JSON object, or of a JSON string,
-    which may contain one. A text that is already complete is not.
+    """Return whether `text` is an incomplete JSON object, or an incomplete JSON string,
+    which may contain an object.
     """
     text = text.lstrip(_BLANKS)
     if text.startswith('"'):
@@ -84,7 +85,7 @@ def is_cut_object(text: str) -> bool:
             if mark in "}]":
                 opened.pop()
             if not opened:
-                return False  # one whole object; nothing is missing
+                return False  # the object is complete
             expected = "end of member" if opened[-1] == "{" else "end of item"
 
 
@@ -95,8 +96,8 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _after_string(text: str, at: int) -> int | None:
-    """Return the position after the string that begins at `at`: None if the text ends
-    inside the string, and -1 if the string is not valid.
+    """Return the position after the string that begins at `at`. Return None if the text
+    ends inside the string, and -1 if the string is not valid.
     """
     found = _CHARACTERS.match(text, at)
     assert found is not None
@@ -111,6 +112,6 @@ def _is_value(word: str) -> bool:
 
 
 def _is_cut_word(word: str) -> bool:
-    """Return whether a word may be the beginning of a longer one, or is complete."""
+    """Return whether a word is a literal or number, or the beginning of one."""
     is_literal = any(literal.startswith(word) for literal in _LITERALS)
     return is_literal or _CUT_NUMBER.fullmatch(word) is not None

@@ -1,9 +1,11 @@
 """Reads answers of the Messages API, from Anthropic and from gateways.
 
 Parsing is lenient; see `calls.py` for tool calls. An answer without a stop reason is
-complete if no tool call is cut off and `message_stop` has arrived, or if all blocks have
-ended and either `[DONE]` follows or one of them is a call. Source: the types of the anthropic
-SDK 2.12, and the page on streaming at platform.claude.com.
+complete if no tool call is cut off and `message_stop` has arrived, or if all blocks
+have ended and either `[DONE]` follows or one of the blocks is a call.
+
+Source: the types of the anthropic SDK 2.12, and the page on streaming at
+platform.claude.com.
 """
 
 from __future__ import annotations
@@ -70,10 +72,10 @@ class _BlockPieces:
             self._whole_input = given if isinstance(given, str | dict) else None
 
     def is_repeated_by(self, start: JsonObject) -> bool:
-        """Return whether a later first event with the same index is this block's again.
+        """Return whether a later first event with the same index repeats this block's.
 
-        A call with another input is another call, even if a gateway gives both the same
-        id.
+        A call with a different input is another call, even if a gateway gives both the
+        same ID.
         """
         if not self.id or (self.id, self.type) != (start.get("id"), start.get("type")):
             return False
@@ -94,11 +96,13 @@ class _BlockPieces:
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
 
     def has_content(self) -> bool:
-        """Return whether the block is more than the beginning of a text."""
+        """Return whether the block has content. Blocks of text or thinking are empty
+        until a piece arrives; other blocks always have content.
+        """
         return self.type not in ("text", "thinking") or bool(self._grown)
 
     def state(self) -> ArgumentsState:
-        """Return what the arguments of this block, a tool call, are."""
+        """Return the state of the arguments of this block, which is a tool call."""
         if self._whole_input and not self.call.is_begun:
             given = CallPieces()
             given.add(self._whole_input)
@@ -197,12 +201,12 @@ class MessagesFold(Fold):
         )
 
     def _states(self) -> list[ArgumentsState]:
-        """Return what the arguments of each call are."""
+        """Return the state of the arguments of each call."""
         return [block.state() for block in self._blocks if block.type == "tool_use"]
 
     def _is_whole(self) -> bool:
-        """Return whether the blocks are a whole answer if nothing follows them: there
-        is something in them, and no call is cut off.
+        """Return whether the blocks are a complete answer if nothing follows them. They
+        are if at least one of them has content and no call is cut off.
         """
         has_content = any(block.has_content() for block in self._blocks)
         return has_content and "cut" not in self._states()

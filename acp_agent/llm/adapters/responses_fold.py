@@ -2,8 +2,7 @@
 
 Parsing is lenient; see `calls.py` for tool calls. An answer without its last event is
 complete if no tool call is cut off, and either `[DONE]` follows or all items are done
-and one of them is a call. Source: the types of the openai SDK
-3.54.
+and one of them is a call. Source: the types of the openai SDK 3.54.
 """
 
 from __future__ import annotations
@@ -88,13 +87,13 @@ class _ItemPieces:
         }
 
     def has_ended(self) -> bool:
-        """Return whether nothing more of the item follows. Some gateways end only the
-        arguments of a call, not its item.
+        """Return whether the item has ended. Some gateways send an end event only for
+        the arguments of a call, not for its item.
         """
         return self.is_done or bool(self.item.get("arguments"))
 
     def state(self) -> ArgumentsState:
-        """Return what the arguments of this item, a tool call, are."""
+        """Return the state of the arguments of this item, which is a tool call."""
         if arguments := self.item.get("arguments"):
             given = CallPieces()
             given.add(arguments)
