@@ -1,8 +1,8 @@
 """Limits the size, the number of values and the depth of a message from an MCP server
-before the SDK parses it, whichever transport it came over.
+before the SDK parses it, for every transport.
 
-Over HTTP, a message is the body of an answer, or an event of a stream. The limits apply
-to what it is after decompression.
+Over HTTP, a message is the body of a response or an event of a stream. The limits apply
+after decompression.
 
 Model Context Protocol, "Transports"; HTML, "Server-sent events", "Interpreting an event
 stream"
@@ -23,18 +23,20 @@ MAX_MESSAGE = 1 << 26
 """Maximum bytes of one message."""
 TOO_LONG = f"it sent a message of more than {MAX_MESSAGE >> 20} MiB"
 ACCEPTED: Mapping[str, str] = {"accept-encoding": "gzip, deflate"}
-"""The headers of a request whose response can be bounded. A few bytes in other
-encodings, or in several, become gigabytes in one step.
+"""Request headers that accept only encodings of which the size can be limited during
+decompression. In other encodings, or in several nested ones, a few bytes may expand to
+gigabytes in one step.
 """
 _ENCODINGS = ("gzip", "deflate", "identity")
 _TOO_MANY = f"it sent a message with more than {MAX_VALUES:,} values"
 
 
 def within_bounds(data: bytes, longest: int = MAX_MESSAGE) -> bytes:
-    """Return a message that the SDK can parse. Values that are nested too deeply are
-    cut.
+    """Return the message with too deeply nested values cut off, so that the SDK can
+    parse it.
 
-    :raises ToolError: it is too long, or has too many values.
+    :param longest: maximum bytes of the message.
+    :raises ToolError: if the message is too long or has too many values.
     """
     if len(data) > longest:
         raise ToolError(TOO_LONG)
@@ -48,10 +50,10 @@ def within_bounds(data: bytes, longest: int = MAX_MESSAGE) -> bytes:
 
 
 async def bound_response(response: httpx2.Response) -> None:
-    """Limit what an HTTP response passes on. Call this before its body is read.
+    """Limit the body of an HTTP response. Call this before the body is read.
 
-    :raises httpx2.DecodingError: the response is compressed in a way that cannot be
-        bounded.
+    :raises httpx2.DecodingError: if the response has an encoding of which the
+        decompressed size cannot be limited.
     """
     decoded = httpx2.Response(
         response.status_code,
@@ -71,9 +73,9 @@ async def bound_response(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The body of a response within the limits.
+    """The body of a response. Reading it fails if a message exceeds the limits.
 
-    :param is_stream: whether it is a stream of events.
+    :param is_stream: whether the body is a stream of events.
     """
 
     def __init__(self, response: httpx2.Response, *, is_stream: bool) -> None:
@@ -105,8 +107,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the lines of a stream of events, with the data of each event on one line
-    within the limits.
+    """Yield the lines of a stream of events. The data of each event is checked and cut
+    by `within_bounds`.
 
     :raises ToolError: see `within_bounds`.
     """
@@ -132,7 +134,7 @@ async def _events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     """Yield lines without their ends, which may be `\\r\\n`, `\\n` or `\\r`.
 
-    :raises ToolError: a line is too long.
+    :raises ToolError: if a line is too long.
     """
     buffer = bytearray()
     is_after_return = False

@@ -1,7 +1,7 @@
-"""Finds what the structured content of a tool's result adds to its texts.
+"""Finds the parts of a tool result's structured content that its texts do not contain.
 
 MCP asks servers to repeat the structured content in the texts. Servers do so in several
-shapes: as JSON, as one text for each item, as one line for each item, or as one member.
+forms: as JSON, as one text for each item, as one line for each item, or as one member.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.tools.text import clean
 
 _LONG = 200
-"""A part of a result with at least this many characters is not repeated."""
+"""Minimum number of characters of a part that is left out if the texts contain it."""
 _NOTHING: JsonObject = {"": ""}
 """Sentinel for a member that the texts already contain."""
 _MAX_LINES = 2_000
 """Maximum number of lines that are read as JSON, one value each."""
 _SEPARATORS = ("\n", "", " ", ", ")
-"""What servers put between texts that they join."""
+"""The separators with which servers join texts."""
 _SEE_TEXT = "[see the text]"
-"""Stands for an item of a list that the texts already contain, if other items follow or
-precede it that they do not.
+"""Replaces each item of a list that the texts contain, if they do not contain all items
+of the list.
 """
 _MAX_MISSES = 100
-"""Maximum number of strings of a list that are searched for in vain."""
+"""Number of strings of a list that may be missing before the search is given up."""
 _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,4}[.)])[ \t]")
 _decoder = json.JSONDecoder()
 
@@ -72,8 +72,8 @@ class Told:
             return structured
         if len(structured) == 1:
             [(key, value)] = structured.items()
-            # A number means nothing without its key, unless the key is `result`, which
-            # the SDKs wrap around every result.
+            # A number has no meaning without its key, unless the key is `result`, in
+            # which the SDKs wrap every result.
             if self._has(value) and (
                 key == "result" or isinstance(value, str | list | dict)
             ):
@@ -148,10 +148,10 @@ class Told:
 
 
 class _ListSearch:
-    """Looks for the long strings of one list in a text.
+    """Searches a text for the long strings of one list.
 
-    A string is found only after the strings of the items before it. So whatever is left
-    out of the list, the text tells its order and how often it occurs.
+    Each search begins after the strings of the previous items. So the text has the
+    strings that are left out of the list in the same order and number.
 
     :param text: the text, as `_trimmed` returns it.
     """
@@ -161,10 +161,11 @@ class _ListSearch:
         self._misses = 0
 
     def rest(self, value: JsonValue, start: int) -> tuple[JsonValue, int]:
-        """Return what the text does not contain of a value, `_NOTHING` if it contains
-        all of it, and the position from which to look for the next item.
+        """Return the part of a value that the text does not contain, and the position
+        at which to begin the search for the next item. The part is `_NOTHING` if the
+        text contains the whole value.
 
-        :param start: the position in the text from which to look.
+        :param start: the position in the text at which to begin the search.
         """
         match value:
             case str() if len(value) >= _LONG:
@@ -189,7 +190,9 @@ class _ListSearch:
         return (_NOTHING if is_told else rest), start
 
     def _rest_of_object(self, members: JsonObject, start: int) -> tuple[JsonValue, int]:
-        """Return the same as `rest`. The text may have the members in any order."""
+        """Return the same as `rest` for an object. The text may have its members in any
+        order.
+        """
         rest: JsonObject = {}
         last = start
         for key, value in members.items():
@@ -200,7 +203,9 @@ class _ListSearch:
         return (rest or _NOTHING), last
 
     def _end_of(self, value: str, start: int) -> int | None:
-        """Return the position after a string; None if it does not occur."""
+        """Return the position after the string in the text, or None if the text does
+        not contain it.
+        """
         if self._misses >= _MAX_MISSES:
             return None
         at = self._text.find(value, start)
@@ -211,7 +216,7 @@ class _ListSearch:
 
 
 def _text_of_block(item: JsonValue) -> str | None:
-    """Return the text of one of MCP's own text blocks; None for any other item."""
+    """Return the text of one of MCP's own text blocks, or None for any other item."""
     if not isinstance(item, dict) or item.keys() != {"type", "text"}:
         return None
     text = item["text"]
@@ -234,8 +239,8 @@ def _parsed(text: str) -> JsonValue:
 
 
 def _parsed_lines(text: str) -> list[JsonValue]:
-    """Return the JSON values of a text with one value on each line; empty for any other
-    text.
+    """Return the JSON values of a text that has one on each line, or an empty list for
+    any other text.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     if not 1 < len(lines) <= _MAX_LINES:
@@ -250,8 +255,8 @@ def _parsed_lines(text: str) -> list[JsonValue]:
 
 
 def _canonical(value: JsonValue) -> str:
-    """Return a text that is equal for equal JSON values, whatever the order of their
-    members and the form of their numbers.
+    """Return a text that is the same for equal JSON values, regardless of the order of
+    their members and the form of their numbers.
     """
     try:
         return json.dumps(_with_plain_numbers(value), sort_keys=True)
@@ -276,15 +281,17 @@ def _squeezed(text: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Return a text without the blanks at the end of its lines, blank lines around it,
-    and carriage returns.
+    """Return a text without white space at its ends and at the ends of its lines, and
+    with LF as the only line end.
     """
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def _keeps_layout(told: str, value: str) -> bool:
-    """Return whether a text that differs from a value at most in its blanks has at least
-    the words, lines and indentation of the value. Blank lines do not count.
+    """Return whether a text has at least the words, lines and indentation of a value.
+    Blank lines are ignored.
+
+    :param told: the text, which differs from the value in white space at most.
     """
     have = [line for line in told.split("\n") if line]
     wanted = [line for line in value.split("\n") if line]
@@ -294,12 +301,14 @@ def _keeps_layout(told: str, value: str) -> bool:
         return all(
             len(line) >= len(other) for line, other in zip(have, wanted, strict=True)
         )
-    # The value has all words in one line.
+    # The value has a single line, so only its words must be in the text.
     return len(wanted) == 1 and told.split() == value.split()
 
 
 def _line_of(item: JsonValue) -> str | None:
-    """Return the line for an item of a list; None for an item that a line cannot hold."""
+    """Return the line for an item of a list, or None if the item may take several
+    lines.
+    """
     if isinstance(item, str):
         return None if "\n" in item.strip() else clean(item)
     if isinstance(item, list | dict):
@@ -308,7 +317,7 @@ def _line_of(item: JsonValue) -> str | None:
 
 
 def _items(lines: Iterable[str | None]) -> tuple[str, ...]:
-    """Return lines for a comparison: without the blanks around them and blank lines."""
+    """Return lines for comparison, without blank lines and surrounding white space."""
     return tuple(line.strip() for line in lines if line is not None and line.strip())
 
 

@@ -278,7 +278,7 @@ def _mended_schema(schema: object) -> dict[str, object]:
         "type": "object",
         **(cast("dict[str, object]", schema) if isinstance(schema, dict) else {}),
     }
-    mended["type"] = "object"  # the arguments of a call are an object in any case
+    mended["type"] = "object"  # the arguments of a call are always an object
     for key, kind in (("properties", dict), ("required", list), ("$schema", str)):
         if not isinstance(mended.get(key), kind):
             mended.pop(key, None)
@@ -333,7 +333,7 @@ def over_sse(server: McpServer) -> Transport:
         server.url,
         {**ACCEPTED, **server.headers},
         timeout=CONNECT_SECONDS,
-        sse_read_timeout=math.inf,  # it may be silent for hours and still be alive
+        sse_read_timeout=math.inf,  # a live server may be silent for hours
         httpx_client_factory=client,
     )
 
