@@ -9,8 +9,8 @@ written to the disk as well.
 An editor may still show a file as it was before a command changed it. So we remember
 the last text that the editor and the disk had in common. If the editor still has that
 text, the text on the disk is used. If the buffer had unsaved changes when the file was
-first read, we remember the text on the disk instead. That shows later whether the disk
-has changed as well.
+first read, we remember the text on the disk instead, so that we notice later if the
+disk has changed as well.
 
 ACP, "File System", "Terminals".
 """
@@ -64,9 +64,10 @@ class EditorFiles:
     offers them.
 
     :param in_step: by path, the digest of the last text that the editor and the disk
-        had in common, or of the text on the disk at the first read if they have had
-        none since; None if there was no file. All sessions of a connection share this
-        mapping, as they share the editor's buffers.
+        had in common. If they have had no text in common since the first read, it is
+        the digest of the text on the disk at that time, or None if there was no file.
+        All sessions of a connection share this mapping, as they share the editor's
+        buffers.
     """
 
     def __init__(
@@ -142,8 +143,8 @@ class EditorFiles:
                 self._to_disk.add(path)
             return on_disk
         now = None if on_disk is None else digest(on_disk)
-        # At the first read, the disk has the text that the unsaved changes began from,
-        # as far as we know.
+        # At the first read, assume that the unsaved changes are based on the text on
+        # the disk.
         before = self._in_step.setdefault(path, now)
         unchanged = (
             not shown if before is None else before in [digest(form) for form in forms]
